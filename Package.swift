@@ -1,0 +1,197 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// One manifest. The two settings lists at the top hold for every target; the order of the targets is the order of the
+// layers (docs/decisions/0001-layers.md), lowest first. `dev/check-layers` fails the build when an arrow points up.
+
+/// Settings of every Swift target.
+let common: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .treatAllWarnings(as: .error),
+]
+
+/// Settings of the targets that talk to C: each unsafe expression is spelt out.
+let adapter: [SwiftSetting] = common + [.strictMemorySafety()]
+
+func nio(_ name: String) -> Target.Dependency { .product(name: name, package: "swift-nio") }
+
+/// A rule plugin: a shared library that exports its entry and nothing else.
+func plugin(_ name: String, dependencies: [Target.Dependency]) -> Target {
+    .target(
+        name: name,
+        dependencies: dependencies,
+        path: "Plugins/\(name)",
+        exclude: ["README.md"],
+        swiftSettings: common,
+        linkerSettings: [
+            .unsafeFlags([
+                "-Xlinker", "-z", "-Xlinker", "defs",
+                "-Xlinker", "--version-script=\(Context.packageDirectory)/Plugins/exports.map",
+            ])
+        ]
+    )
+}
+
+func tests(_ name: String, dependencies: [Target.Dependency]) -> Target {
+    .testTarget(name: "\(name)Tests", dependencies: dependencies, swiftSettings: common)
+}
+
+let package = Package(
+    name: "sluice",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [
+        .executable(name: "sluice", targets: ["sluice"]),
+        .executable(name: "sluice-plugin-host", targets: ["sluice-plugin-host"]),
+        .library(name: "RealmSwift", targets: ["RealmSwift"]),
+        .library(name: "SluiceSDK", targets: ["SluiceSDK"]),
+        .library(name: "SluicePluginKit", targets: ["SluicePluginKit"]),
+        .library(name: "AppServicesRules", type: .dynamic, targets: ["AppServicesRules"]),
+        .library(name: "WeatherIngest", type: .dynamic, targets: ["WeatherIngest"]),
+        .library(name: "DenyAllC", type: .dynamic, targets: ["DenyAllC"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+        .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
+        .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+    ],
+    targets: [
+        // Layer 0: C
+        .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+        .systemLibrary(name: "CRdKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
+        .target(name: "CSluicePlugin"),
+
+        // Layer 1: words everybody uses
+        .target(name: "SluiceCore", swiftSettings: common),
+        .target(name: "SluicePluginKit", dependencies: ["CSluicePlugin"], swiftSettings: adapter),
+
+        // Layer 2: pure algorithms
+        .target(name: "SluiceQuery", dependencies: ["SluiceCore"], swiftSettings: common),
+        .target(name: "SluiceMerge", dependencies: ["SluiceCore"], swiftSettings: common),
+        .target(
+            name: "SluiceWire",
+            dependencies: ["SluiceCore", .product(name: "SwiftProtobuf", package: "swift-protobuf")],
+            exclude: ["Protos"],
+            swiftSettings: common
+        ),
+
+        // Layer 3
+        .target(name: "SluiceMatch", dependencies: ["SluiceCore", "SluiceQuery"], swiftSettings: common),
+
+        // Layer 4: adapters, one outside system each
+        .target(
+            name: "SluicePostgres",
+            dependencies: ["SluiceCore", "CLibPQ", .product(name: "Logging", package: "swift-log")],
+            swiftSettings: adapter
+        ),
+        .target(
+            name: "SluiceKafka",
+            dependencies: ["SluiceCore", "CRdKafka", .product(name: "Logging", package: "swift-log")],
+            swiftSettings: adapter
+        ),
+        .target(
+            name: "SluicePluginHost",
+            dependencies: ["SluiceCore", "CSluicePlugin", .product(name: "Logging", package: "swift-log")],
+            swiftSettings: adapter
+        ),
+        .target(
+            name: "SluiceNet",
+            dependencies: [
+                "SluiceCore",
+                nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOFoundationCompat"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HummingbirdCore", package: "hummingbird"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: common
+        ),
+
+        // Layer 5: what the project is for
+        .target(
+            name: "SluicePipeline",
+            dependencies: [
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: common
+        ),
+        .target(
+            name: "SluiceReplica",
+            dependencies: [
+                "SluiceCore", "SluiceQuery", "SluiceMerge", .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: common
+        ),
+        .target(
+            name: "SluiceSync",
+            dependencies: [
+                "SluiceCore", "SluiceReplica", "SluiceWire",
+                nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: common
+        ),
+
+        // Layer 6
+        .target(
+            name: "SluiceGateway",
+            dependencies: [
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch",
+                "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluicePluginHost", "SluiceNet",
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                nio("NIOCore"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "JWTKit", package: "jwt-kit"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "CryptoExtras", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: common
+        ),
+        .target(
+            name: "SluiceSDK",
+            dependencies: ["SluiceCore", "SluiceQuery", "SluiceReplica", "SluiceSync"],
+            swiftSettings: common
+        ),
+
+        // Layer 7
+        .executableTarget(
+            name: "sluice",
+            dependencies: [
+                "SluiceCore", "SluiceGateway",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            swiftSettings: common
+        ),
+        .executableTarget(
+            name: "sluice-plugin-host", dependencies: ["SluicePluginHost"], swiftSettings: common
+        ),
+        .target(name: "RealmSwift", dependencies: ["SluiceSDK"], swiftSettings: common),
+
+        // Plugins: everybody's way in, ours included
+        plugin("AppServicesRules", dependencies: ["CSluicePlugin", "SluicePluginKit"]),
+        plugin("WeatherIngest", dependencies: ["CSluicePlugin", "SluicePluginKit"]),
+        plugin("DenyAllC", dependencies: ["CSluicePlugin"]),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,78 @@
+/// One row change read from the write-ahead log.
+package struct CapturedChange: Sendable {
+    package var position: Position
+    /// Index into `Schema.types`.
+    package var type: Int32
+    package var operation: Operation
+    /// The whole old row (REPLICA IDENTITY FULL); nil for an insert.
+    package var before: RowRef?
+    /// The whole new row; nil for a delete.
+    package var after: RowRef?
+
+    package init(position: Position, type: Int32, operation: Operation, before: RowRef?, after: RowRef?) {
+        self.position = position
+        self.type = type
+        self.operation = operation
+        self.before = before
+        self.after = after
+    }
+}
+
+/// A transaction, or the piece of a long one that fitted into a batch.
+package struct CapturedTransaction: Sendable {
+    package var xid: UInt32
+    /// The LSN of the commit record: the transaction's place in the order.
+    package var lsn: LSN
+    /// Microseconds since 1970, UTC.
+    package var commitTime: Int64
+    package var origin: Origin?
+    /// Its changes, as indices into `CaptureBatch.changes`.
+    package var changes: Range<Int>
+    /// Where the next transaction may begin: what is confirmed to PostgreSQL. Nil while more pieces follow.
+    package var end: LSN?
+
+    package init(xid: UInt32, lsn: LSN, commitTime: Int64, origin: Origin?, changes: Range<Int>, end: LSN?) {
+        self.xid = xid
+        self.lsn = lsn
+        self.commitTime = commitTime
+        self.origin = origin
+        self.changes = changes
+        self.end = end
+    }
+}
+
+/// A row of a synced table that does not fit its type; it is reported and never sent (EXT-3).
+package struct UnfitRow: Sendable {
+    package var position: Position
+    package var type: Int32
+    package var key: String
+    package var reason: String
+
+    package init(position: Position, type: Int32, key: String, reason: String) {
+        self.position = position
+        self.type = type
+        self.key = key
+        self.reason = reason
+    }
+}
+
+/// What one read of the log gives: bounded by `Limits.captureBatch…`, reused from read to read.
+package struct CaptureBatch: Sendable {
+    package var transactions: [CapturedTransaction] = []
+    package var changes: [CapturedChange] = []
+    package var rows = RowBuffer()
+    package var unfit: [UnfitRow] = []
+    /// Everything before this is in the batches up to this one; set also when nothing happened (a keep-alive).
+    package var reached: LSN = .zero
+
+    package init() {}
+
+    package var isEmpty: Bool { transactions.isEmpty && unfit.isEmpty }
+
+    package mutating func removeAll() {
+        transactions.removeAll(keepingCapacity: true)
+        changes.removeAll(keepingCapacity: true)
+        rows.removeAll()
+        unfit.removeAll(keepingCapacity: true)
+    }
+}

@@ -1,0 +1,24 @@
+/// An IEEE 754-2008 decimal128: 34 digits, exponents -6176 to 6111, in the binary integer encoding.
+///
+/// Equality is numeric except that it tells NaN payloads and the sign of zero apart: it is what change detection needs.
+package struct Decimal128: Hashable, Sendable {
+    /// The encoding's high and low words.
+    package var high: UInt64
+    package var low: UInt64
+
+    package init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
+    /// - Precondition: 16 bytes, big-endian, high word first.
+    package init(bytes: some Collection<UInt8>) {
+        precondition(bytes.count == 16, "a decimal128 has 16 bytes, not \(bytes.count)")
+        high = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+        low = bytes.dropFirst(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    package var bytes: [UInt8] {
+        withUnsafeBytes(of: high.bigEndian, Array.init) + withUnsafeBytes(of: low.bigEndian, Array.init)
+    }
+}

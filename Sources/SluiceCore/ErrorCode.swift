@@ -1,0 +1,121 @@
+/// The table of all error codes (DESIGN section 8). `dev/generate-errors` prints docs/errors.md from it.
+///
+/// 1xx connection, 2xx session (numbers and names of Device Sync where it had one, `ERR` 16.3), 3xx query language,
+/// 4xx HTTP and users, 5xx plugins, 6xx PostgreSQL, 7xx the log, 8xx ingest, 9xx the gateway's own configuration.
+package enum ErrorCode: UInt16, CaseIterable, Sendable {
+    // Connection
+    case unknownMessage = 102
+    case badSyntax = 103
+    case limitsExceeded = 104
+    case wrongProtocolVersion = 105
+    case badMessageOrder = 109
+
+    // Session
+    case internalError = 201
+    case tokenExpired = 202
+    case badAuthentication = 203
+    case permissionDenied = 206
+    case badClientFile = 208
+    case badChangeset = 212
+    case userDisabled = 220
+    case userMismatch = 223
+    case invalidSchemaChange = 225
+    case badQuery = 226
+    case initialSyncNotCompleted = 229
+    case writeNotAllowed = 230
+    case compensatingWrite = 231
+    case slowClient = 250
+    case resync = 251
+    case shuttingDown = 252
+    case unknownType = 253
+    case unknownProperty = 254
+    case wrongValueType = 255
+
+    // Query language
+    case querySyntax = 300
+    case queryUnknownProperty = 301
+    case queryTypeMismatch = 302
+    case queryArgument = 303
+    case queryNotQueryable = 310
+    case queryUnsupported = 311
+    case queryIndexedFieldMissing = 312
+    case queryAsymmetric = 313
+    case queryTooLarge = 314
+    case querySubscribedTypeUnknown = 315
+
+    // HTTP and users
+    case badRequest = 400
+    case invalidPassword = 401
+    case userNotFound = 404
+    case nameInUse = 409
+    case bodyTooLarge = 413
+    case badJSON = 422
+    case tooManyRequests = 429
+    case providerDisabled = 440
+    case invalidSession = 441
+
+    // Plugins
+    case pluginMissing = 500
+    case pluginABIMismatch = 501
+    case pluginCrashed = 502
+    case pluginTimeout = 503
+    case pluginRefused = 504
+    case pluginBadAnswer = 505
+    case pluginUnavailable = 506
+
+    // PostgreSQL
+    case postgresUnreachable = 600
+    case postgresStatement = 601
+    case postgresSetting = 602
+    case slotLost = 610
+    case slotBusy = 611
+    case tableUnfit = 620
+
+    // The log
+    case logUnreachable = 700
+    case logTopic = 701
+    case logGap = 702
+    case logDelivery = 703
+
+    // Ingest
+    case ingestRejected = 800
+    case ingestMalformed = 801
+    case ingestUnknownType = 802
+
+    // Configuration
+    case configUnknownKey = 900
+    case configInvalid = 901
+    case configMissing = 902
+    case portInUse = 903
+
+    // The client
+    case replicaCorrupt = 950
+    case replicaVersion = 951
+    case noSubscriptionForWrite = 952
+    case connectionFailed = 953
+    case timeout = 954
+
+    /// Kebab-case, the form that logs, metrics and JSON carry.
+    package var name: String { ErrorCode.kebab("\(self)") }
+
+    /// The general advice.
+    package var fix: String { advice.fix }
+
+    /// What it means, in one sentence.
+    package var meaning: String { advice.meaning }
+
+    private static func kebab(_ identifier: String) -> String {
+        var words = ""
+        var previousIsUpper = true
+        for character in identifier {
+            if character.isUppercase {
+                if !previousIsUpper { words.append("-") }
+                words.append(character.lowercased())
+            } else {
+                words.append(character)
+            }
+            previousIsUpper = character.isUppercase
+        }
+        return words
+    }
+}

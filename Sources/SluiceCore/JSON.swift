@@ -1,0 +1,55 @@
+/// A JSON text as a tree that keeps what configuration needs: the order of members, the place of each, and integers as
+/// integers.
+package enum JSON: Hashable, Sendable {
+    case null
+    case bool(Bool)
+    case int(Int64)
+    /// A number with a fraction or exponent, or beyond 64 bits.
+    case double(Double)
+    case string(String)
+    case array([JSON])
+    case object([Member])
+
+    package struct Member: Hashable, Sendable {
+        package var key: String
+        package var value: JSON
+        /// Place of the key in the text, from 1; 0 when the tree was not parsed. Not part of equality.
+        package var line: Int
+        package var column: Int
+
+        package init(_ key: String, _ value: JSON, line: Int = 0, column: Int = 0) {
+            self.key = key
+            self.value = value
+            self.line = line
+            self.column = column
+        }
+
+        package static func == (lhs: Member, rhs: Member) -> Bool { lhs.key == rhs.key && lhs.value == rhs.value }
+        package func hash(into hasher: inout Hasher) {
+            hasher.combine(key)
+            hasher.combine(value)
+        }
+    }
+
+    /// The member of an object; nil for another kind of value or a missing key. The last of equal keys counts.
+    package subscript(_ key: String) -> JSON? {
+        guard case .object(let members) = self else { return nil }
+        return members.last { $0.key == key }?.value
+    }
+}
+
+extension JSON: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
+    ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
+    package init(stringLiteral value: String) { self = .string(value) }
+    package init(booleanLiteral value: Bool) { self = .bool(value) }
+    package init(integerLiteral value: Int64) { self = .int(value) }
+    package init(arrayLiteral elements: JSON...) { self = .array(elements) }
+    package init(dictionaryLiteral elements: (String, JSON)...) { self = .object(elements.map { Member($0.0, $0.1) }) }
+
+    package var string: String? { if case .string(let v) = self { v } else { nil } }
+    package var bool: Bool? { if case .bool(let v) = self { v } else { nil } }
+    package var int: Int64? { if case .int(let v) = self { v } else { nil } }
+    package var array: [JSON]? { if case .array(let v) = self { v } else { nil } }
+    package var members: [Member]? { if case .object(let v) = self { v } else { nil } }
+}

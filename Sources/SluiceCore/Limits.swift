@@ -1,0 +1,34 @@
+/// Every bound of the product in one place: unit, default, and what happens beyond (docs/limits.md is the prose).
+package enum Limits {
+    /// One WebSocket message from a client, bytes. Beyond: error `message-too-large`, close 1009 (LIM: 16 to 20 MB in the original).
+    package static let messageBytes = 16 << 20
+    /// One subscription, and one whole set, bytes of query text (QL-6). Beyond: query error `limits-exceeded`.
+    package static let queryBytes = 256 << 10
+    /// Nesting of containers, of queries, of JSON. Beyond: malformed (LIM: 100).
+    package static let nestingDepth = 100
+    /// Leaves (comparisons) of one query. Beyond: query error `limits-exceeded`.
+    package static let queryLeaves = 4_096
+    /// Values in one IN list. Beyond: query error `limits-exceeded`.
+    package static let inListValues = 10_000
+    /// Bytes waiting to be sent to one client. Beyond: the session is disconnected with `slow-client`; it comes back by bootstrap.
+    package static let outboxBytes = 16 << 20
+    /// Bytes of changes held for one session while its bootstrap runs. Beyond: the bootstrap starts again.
+    package static let stagedBytes = 32 << 20
+    /// Rows, and bytes, of one bootstrap message.
+    package static let bootstrapRows = 2_000
+    package static let bootstrapBytes = 256 << 10
+    /// Changes, and bytes, of one batch read from the WAL.
+    package static let captureBatchChanges = 4_096
+    package static let captureBatchBytes = 4 << 20
+    /// Bytes of changes read from the log and not yet below the watermark. Beyond: the feed stops reading partitions until the watermark moves.
+    package static let feedBytes = 64 << 20
+    /// Objects, and bytes, of one ingest batch.
+    package static let ingestBatchObjects = 1_000
+    package static let ingestBatchBytes = 4 << 20
+    /// Uploads of one session that are accepted and not yet committed, bytes. Beyond: reading from the socket stops.
+    package static let uploadBytes = 32 << 20
+    /// How far ahead of the gateway's clock a client's time may be, milliseconds (CR-30).
+    package static let clockSkewMilliseconds: Int64 = 300_000
+    /// One call into a plugin, nanoseconds, unless the plugin's configuration says otherwise. Beyond: the host is replaced, the call denied.
+    package static let pluginCallNanoseconds: UInt64 = 2_000_000_000
+}

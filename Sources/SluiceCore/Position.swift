@@ -1,0 +1,96 @@
+/// A log sequence number of PostgreSQL: a byte position in the write-ahead log, printed as `16/B374D848`.
+package struct LSN: RawRepresentable, Hashable, Sendable, Comparable, CustomStringConvertible {
+    package var rawValue: UInt64
+    package init(rawValue: UInt64) { self.rawValue = rawValue }
+    package static let zero = LSN(rawValue: 0)
+
+    /// Reads PostgreSQL's text form; nil for anything else.
+    package init?(_ text: some StringProtocol) {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 2, let high = UInt32(parts[0], radix: 16), let low = UInt32(parts[1], radix: 16) else { return nil }
+        rawValue = UInt64(high) << 32 | UInt64(low)
+    }
+
+    package static func < (lhs: LSN, rhs: LSN) -> Bool { lhs.rawValue < rhs.rawValue }
+
+    package var description: String {
+        let high = String(rawValue >> 32, radix: 16, uppercase: true)
+        return "\(high)/\(String(rawValue & 0xFFFF_FFFF, radix: 16, uppercase: true))"
+    }
+}
+
+/// The place of a change in the only order there is: PostgreSQL's commit order.
+package struct Position: Hashable, Sendable, Comparable, CustomStringConvertible {
+    /// The LSN of the commit record.
+    package var lsn: LSN
+    /// The ordinal of the change in its transaction, from 0.
+    package var ordinal: UInt32
+
+    package init(lsn: LSN, ordinal: UInt32) {
+        self.lsn = lsn
+        self.ordinal = ordinal
+    }
+
+    package static let zero = Position(lsn: .zero, ordinal: 0)
+
+    package static func < (lhs: Position, rhs: Position) -> Bool { (lhs.lsn, lhs.ordinal) < (rhs.lsn, rhs.ordinal) }
+    package var description: String { "\(lsn)+\(ordinal)" }
+}
+
+/// Which client changeset a transaction carries. SQL writers have none.
+package struct Origin: Hashable, Sendable {
+    package var client: ClientID
+    package var changeset: UInt64
+
+    package init(client: ClientID, changeset: UInt64) {
+        self.client = client
+        self.changeset = changeset
+    }
+}
+
+/// The identity of one client file (`SES-7`), allotted by the gateway at its first session. 0 is no client.
+package struct ClientID: RawRepresentable, Hashable, Sendable, Comparable, CustomStringConvertible {
+    package var rawValue: UInt64
+    package init(rawValue: UInt64) { self.rawValue = rawValue }
+    /// The origin of direct SQL writes; it sorts before every client, so it loses ties.
+    package static let server = ClientID(rawValue: 0)
+    package static func < (lhs: ClientID, rhs: ClientID) -> Bool { lhs.rawValue < rhs.rawValue }
+    package var description: String { String(rawValue) }
+}
+
+package enum Operation: UInt8, Sendable { case insert = 1, update = 2, delete = 3 }
+
+/// `pg_current_snapshot()`: which transactions a snapshot sees.
+package struct TransactionSnapshot: Hashable, Sendable {
+    /// The lowest transaction still running.
+    package var xmin: UInt64
+    /// One past the highest finished one.
+    package var xmax: UInt64
+    /// Those between that were still running, ascending.
+    package var running: [UInt64]
+
+    package init(xmin: UInt64, xmax: UInt64, running: [UInt64]) {
+        self.xmin = xmin
+        self.xmax = xmax
+        self.running = running
+    }
+
+    /// Reads PostgreSQL's form `xmin:xmax:a,b`; nil for anything else.
+    package init?(_ text: some StringProtocol) {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 3, let xmin = UInt64(parts[0]), let xmax = UInt64(parts[1]) else { return nil }
+        let running = parts[2].split(separator: ",").map { UInt64($0) }
+        guard !running.contains(nil) else { return nil }
+        self.init(xmin: xmin, xmax: xmax, running: running.compactMap(\.self))
+    }
+
+    /// Whether the snapshot sees a committed transaction. `xid` is the 32-bit number that the log carries; it is taken
+    /// to be the one nearest to `xmax`.
+    package func sees(xid: UInt32) -> Bool {
+        let distance = Int64(Int32(bitPattern: xid &- UInt32(truncatingIfNeeded: xmax)))
+        let full = UInt64(bitPattern: Int64(bitPattern: xmax) + distance)
+        if full < xmin { return true }
+        if full >= xmax { return false }
+        return !running.contains(full)
+    }
+}

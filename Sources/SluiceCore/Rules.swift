@@ -1,0 +1,96 @@
+/// Who asks: what rules see of a user (`RULE` 8.4 of the server specification).
+package struct UserContext: Hashable, Sendable {
+    package var id: String
+    /// `normal`, `server`, `system`.
+    package var type: String
+    /// Metadata of the login provider, as JSON.
+    package var data: JSON
+    /// The user's custom data document, as JSON.
+    package var customData: JSON
+    package var identities: JSON
+
+    package init(
+        id: String, type: String = "normal", data: JSON = .object([]), customData: JSON = .object([]),
+        identities: JSON = .array([])
+    ) {
+        self.id = id
+        self.type = type
+        self.data = data
+        self.customData = customData
+        self.identities = identities
+    }
+}
+
+/// What a session may do with one type. Predicates are query text, so that they can be ANDed into subscriptions, pushed
+/// into the index and into SQL: nothing is called per change.
+package struct TypePlan: Hashable, Sendable {
+    package var read: String
+    package var write: String
+    package var insert: Bool
+    package var delete: Bool
+    /// Nil is all fields.
+    package var readableFields: Set<String>?
+    package var writableFields: Set<String>?
+    /// The role that was taken, for explanations.
+    package var role: String
+    /// Whether the plugin wants to see every write before it happens.
+    package var checkWrite: Bool
+
+    package init(
+        read: String, write: String, insert: Bool = true, delete: Bool = true, readableFields: Set<String>? = nil,
+        writableFields: Set<String>? = nil, role: String, checkWrite: Bool = false
+    ) {
+        self.read = read
+        self.write = write
+        self.insert = insert
+        self.delete = delete
+        self.readableFields = readableFields
+        self.writableFields = writableFields
+        self.role = role
+        self.checkWrite = checkWrite
+    }
+
+    /// No rule, failing plugin, unknown key: nothing is allowed (G5).
+    package static let denied = TypePlan(
+        read: "FALSEPREDICATE", write: "FALSEPREDICATE", insert: false, delete: false, role: "none")
+
+    /// Used where no rule plugin is configured at all, which only development mode allows.
+    package static let open = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", role: "development")
+}
+
+/// The rules' answer for a session, by type. A type that is missing is denied.
+package struct SessionPlan: Hashable, Sendable {
+    package var types: [String: TypePlan]
+    package init(types: [String: TypePlan]) { self.types = types }
+    package subscript(_ type: String) -> TypePlan { types[type] ?? .denied }
+}
+
+/// One write that a plugin is asked about, both images as owning rows by property name.
+package struct ProposedWrite: Hashable, Sendable {
+    package var type: String
+    package var operation: Operation
+    package var before: [String: Value]?
+    package var after: [String: Value]?
+
+    package init(type: String, operation: Operation, before: [String: Value]?, after: [String: Value]?) {
+        self.type = type
+        self.operation = operation
+        self.before = before
+        self.after = after
+    }
+}
+
+package enum WriteVerdict: Hashable, Sendable {
+    case allow
+    case deny(reason: String)
+    /// Allowed with these values set.
+    case amend([String: Value])
+}
+
+package enum IngestVerdict: Hashable, Sendable {
+    case accept
+    case transform([String: Value])
+    case route(type: String, values: [String: Value])
+    case drop
+    case reject(reason: String)
+}
