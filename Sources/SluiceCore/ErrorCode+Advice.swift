@@ -2,12 +2,18 @@ extension ErrorCode {
     /// Meaning and fix of every code; the compiler keeps the table complete.
     var advice: (meaning: String, fix: String) {
         switch self {
-        case .unknownMessage: ("The peer sent a message of a kind this version does not know.", "Use the same release of SDK and gateway, or an older SDK.")
-        case .badSyntax: ("The peer sent bytes that are not a message of the protocol.", "Check that the client speaks sluice.v1 and that no proxy rewrites frames.")
+        case .unknownMessage:
+            ("The peer sent a message of a kind this version does not know.", "Use the same release of SDK and gateway, or an older SDK.")
+        case .badSyntax:
+            (
+                "The peer sent bytes that are not a message of the protocol.",
+                "Check that the client speaks sluice.v1 and that no proxy rewrites frames."
+            )
         case .limitsExceeded: ("A message is larger than the limit.", "Split the write into several transactions.")
         case .wrongProtocolVersion: ("Client and gateway share no protocol version.", "Upgrade the older of the two.")
         case .badMessageOrder: ("A message came before the one it depends on.", "Send Hello first, then subscriptions and uploads.")
-        case .internalError: ("The gateway could not do its part.", "Read the gateway's log at the time given; the client tries again by itself.")
+        case .internalError:
+            ("The gateway could not do its part.", "Read the gateway's log at the time given; the client tries again by itself.")
         case .tokenExpired: ("The access token's time is over.", "Refresh the token; the SDK does so by itself.")
         case .badAuthentication: ("The access token is not one of this app's.", "Log in again against this app.")
         case .permissionDenied: ("The rules give this user no access.", "Check the rules of the app for this user.")
@@ -15,27 +21,38 @@ extension ErrorCode {
         case .badChangeset: ("An upload contradicts the schema or itself.", "Check the model classes against the app's schema.")
         case .userDisabled: ("The user is disabled or deleted.", "Enable the user, or log in as another.")
         case .userMismatch: ("The client file belongs to another user.", "Open one file per user; the SDK does so by itself.")
-        case .invalidSchemaChange: ("The client's schema has something that the server's has not.", "Deploy the schema first, or run the gateway in development mode.")
-        case .badQuery: ("A subscription is not acceptable; the set that was active stays active.", "Correct the query named in the message.")
+        case .invalidSchemaChange:
+            (
+                "The client's schema has something that the server's has not.",
+                "Deploy the schema first, or run the gateway in development mode."
+            )
+        case .badQuery:
+            ("A subscription is not acceptable; the set that was active stays active.", "Correct the query named in the message.")
         case .initialSyncNotCompleted: ("The gateway is still preparing its tables.", "Wait; the client tries again by itself.")
         case .writeNotAllowed: ("An asymmetric object was refused and skipped.", "Check the ingest rules for this type.")
-        case .compensatingWrite: ("A write was not allowed and has been undone.", "Check the reason given; the values are kept in sluice.rejected_write.")
+        case .compensatingWrite:
+            ("A write was not allowed and has been undone.", "Check the reason given; the values are kept in sluice.rejected_write.")
         case .slowClient: ("The client did not read what it was sent.", "Nothing: the client reconnects and catches up by bootstrap.")
         case .resync: ("The session must start again from a fresh bootstrap.", "Nothing: the client reconnects by itself.")
         case .shuttingDown: ("The gateway is stopping.", "Nothing: the client reconnects, possibly elsewhere.")
         case .unknownType: ("An object type is not in the schema.", "Add the type to the app's schema, or correct its name.")
-        case .unknownProperty: ("A property is not in the schema of its type.", "Add the property to the app's schema, or correct its name.")
+        case .unknownProperty:
+            ("A property is not in the schema of its type.", "Add the property to the app's schema, or correct its name.")
         case .wrongValueType: ("A value does not have its property's type.", "Send a value of the schema's type.")
         case .querySyntax: ("The query is not well formed.", "Correct it at the place shown.")
         case .queryUnknownProperty: ("The query names a property that its type does not have.", "Correct the name.")
         case .queryTypeMismatch: ("The query compares values that cannot be compared.", "Compare with a value of the property's type.")
         case .queryArgument: ("An argument of the query is missing or does not fit.", "Pass one argument for each placeholder.")
-        case .queryNotQueryable: ("A subscription uses a field that is not queryable.", "Add it to queryable_fields_names, or filter locally.")
+        case .queryNotQueryable:
+            ("A subscription uses a field that is not queryable.", "Add it to queryable_fields_names, or filter locally.")
         case .queryUnsupported: ("A subscription uses a construct that only local queries have.", "Subscribe to more and filter locally.")
-        case .queryIndexedFieldMissing: ("A subscription does not pin the indexed queryable field.", "Add `field == value AND` or `field IN {…} AND` in front.")
+        case .queryIndexedFieldMissing:
+            ("A subscription does not pin the indexed queryable field.", "Add `field == value AND` or `field IN {…} AND` in front.")
         case .queryAsymmetric: ("A subscription asks for an asymmetric type.", "Asymmetric objects can only be written.")
-        case .queryTooLarge: ("A subscription, or the whole set, is over a limit.", "Shorten the lists in it, or subscribe to more and filter locally.")
-        case .querySubscribedTypeUnknown: ("A subscription names a type that the server does not have.", "Deploy the type first, or correct its name.")
+        case .queryTooLarge:
+            ("A subscription, or the whole set, is over a limit.", "Shorten the lists in it, or subscribe to more and filter locally.")
+        case .querySubscribedTypeUnknown:
+            ("A subscription names a type that the server does not have.", "Deploy the type first, or correct its name.")
         case .badRequest: ("The request is not what this path expects.", "See the path's description.")
         case .invalidPassword: ("E-mail and password do not match a user.", "Check both; e-mails are case sensitive.")
         case .userNotFound: ("There is no such user.", "Register first.")
@@ -46,7 +63,8 @@ extension ErrorCode {
         case .providerDisabled: ("This way to log in is not enabled for the app.", "Enable it in auth/providers.json.")
         case .invalidSession: ("The refresh token is unknown, expired or revoked.", "Log in again.")
         case .pluginMissing: ("A plugin's file is not there or cannot be loaded.", "Check the path and its dependencies with ldd.")
-        case .pluginABIMismatch: ("A plugin was built for another version of sluice_plugin.h.", "Build it again with this release's header.")
+        case .pluginABIMismatch:
+            ("A plugin was built for another version of sluice_plugin.h.", "Build it again with this release's header.")
         case .pluginCrashed: ("A plugin ended its host process.", "Read the plugin's last words in the log; the host has been replaced.")
         case .pluginTimeout: ("A plugin did not answer in time.", "Make it faster or raise its deadline; the host has been replaced.")
         case .pluginRefused: ("A plugin refused.", "See the reason it gave.")
@@ -55,7 +73,11 @@ extension ErrorCode {
         case .postgresUnreachable: ("PostgreSQL does not answer.", "Check that it runs and that the connection string is right.")
         case .postgresStatement: ("PostgreSQL refused a statement.", "See its own message and SQLSTATE.")
         case .postgresSetting: ("A setting of PostgreSQL does not fit.", "Set it as named and restart PostgreSQL.")
-        case .slotLost: ("The replication slot has been lost.", "Raise max_slot_wal_keep_size; the gateway makes a new slot and clients resynchronise by bootstrap.")
+        case .slotLost:
+            (
+                "The replication slot has been lost.",
+                "Raise max_slot_wal_keep_size; the gateway makes a new slot and clients resynchronise by bootstrap."
+            )
         case .slotBusy: ("Another gateway holds the replication slot.", "Nothing: this gateway takes over when the other stops.")
         case .tableUnfit: ("A table does not fit its schema.", "Change the table or the schema as named.")
         case .logUnreachable: ("The Kafka brokers do not answer.", "Check the address and the brokers; the gateway tries again by itself.")
@@ -63,7 +85,8 @@ extension ErrorCode {
         case .logGap: ("The log lost records.", "Nothing: the sessions concerned resynchronise by bootstrap.")
         case .logDelivery: ("The brokers did not take a record.", "See the broker's error; nothing is lost, it is sent again.")
         case .ingestRejected: ("The ingest rules rejected an object.", "See the reason; the object is in sluice.ingest_rejected.")
-        case .ingestMalformed: ("An object to ingest is not readable or does not fit its type.", "Correct the object; it is in sluice.ingest_rejected.")
+        case .ingestMalformed:
+            ("An object to ingest is not readable or does not fit its type.", "Correct the object; it is in sluice.ingest_rejected.")
         case .ingestUnknownType: ("There is no asymmetric type of this name.", "Correct the name, or mark the type asymmetric.")
         case .configUnknownKey: ("A configuration file has a key that means nothing.", "Correct its spelling or remove it.")
         case .configInvalid: ("A configuration value cannot be used.", "Correct it as named.")
@@ -72,7 +95,8 @@ extension ErrorCode {
         case .replicaCorrupt: ("The local file is damaged.", "Delete it; the SDK downloads it afresh.")
         case .replicaVersion: ("The local file was written by a newer release.", "Upgrade the app.")
         case .noSubscriptionForWrite: ("No subscription covers the class that is written.", "Subscribe to the class first.")
-        case .connectionFailed: ("The gateway cannot be reached.", "Nothing: the client tries again by itself; check the address if it never succeeds.")
+        case .connectionFailed:
+            ("The gateway cannot be reached.", "Nothing: the client tries again by itself; check the address if it never succeeds.")
         case .timeout: ("Something did not finish in time.", "Try again; see what was waited for.")
         }
     }

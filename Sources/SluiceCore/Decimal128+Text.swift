@@ -1,0 +1,139 @@
+/// The text form, as BSON and Realm print it.
+extension Decimal128: CustomStringConvertible {
+    /// Digits with a point while the exponent is small (`-0.0010`), scientific otherwise (`1.5E+10`), `NaN`, `Infinity`.
+    ///
+    /// Trailing zeros are kept: they are part of the encoding.
+    package var description: String {
+        if isNaN { return "NaN" }
+        let sign = isNegative ? "-" : ""
+        if isInfinite { return sign + "Infinity" }
+        let (coefficient, exponent) = parts
+        let digits = String(coefficient)
+        let adjusted = exponent + digits.count - 1
+        if exponent > 0 || adjusted < -6 { return sign + Decimal128.scientific(digits, adjusted) }
+        if exponent == 0 { return sign + digits }
+        let point = digits.count + exponent
+        if point > 0 { return sign + digits.prefix(point) + "." + digits.dropFirst(point) }
+        return sign + "0." + String(repeating: "0", count: -point) + digits
+    }
+
+    private static func scientific(_ digits: String, _ adjusted: Int) -> String {
+        let mantissa = digits.count == 1 ? digits : "\(digits.prefix(1)).\(digits.dropFirst())"
+        return "\(mantissa)E\(adjusted < 0 ? "-" : "+")\(abs(adjusted))"
+    }
+
+    /// Reads a decimal number (`-12.50`, `1e-7`), `NaN`, `Infinity` or `Inf` in any case.
+    ///
+    /// Nil when the text is not a number, or when the number has more than 34 significant digits or an exponent out of
+    /// range, so that it could only be kept by rounding; see `init(rounding:)`.
+    package init?(_ text: some StringProtocol) {
+        guard let parsed = Decimal128.parse(text) else { return nil }
+        switch parsed {
+        case .special(let value): self = value
+        case .number(let digits):
+            guard let (value, isExact) = digits.encoded(), isExact else { return nil }
+            self = value
+        }
+    }
+
+    /// Reads like `init(_:)` and rounds what has too many digits, halves to even; too large becomes infinite, too small zero.
+    package init?(rounding text: some StringProtocol) {
+        guard let parsed = Decimal128.parse(text) else { return nil }
+        switch parsed {
+        case .special(let value): self = value
+        case .number(let digits):
+            self = digits.encoded()?.value ?? (digits.isNegative ? .negativeInfinity : .infinity)
+        }
+    }
+
+    private enum Parsed {
+        case special(Decimal128)
+        case number(Digits)
+    }
+
+    private static func parse(_ text: some StringProtocol) -> Parsed? {
+        var bytes = Array(text.utf8)[...]
+        let isNegative = bytes.first == UInt8(ascii: "-")
+        if isNegative || bytes.first == UInt8(ascii: "+") { bytes = bytes.dropFirst() }
+        switch String(decoding: bytes, as: UTF8.self).lowercased() {
+        case "nan": return .special(.nan)
+        case "inf", "infinity": return .special(isNegative ? .negativeInfinity : .infinity)
+        default: return Digits(bytes, isNegative: isNegative).map { .number($0) }
+        }
+    }
+}
+
+/// A decimal number of any length on its way into 34 digits.
+private struct Digits {
+    var isNegative: Bool
+    /// Without leading zeros; each 0 to 9.
+    var digits: [UInt8] = []
+    var exponent = 0
+
+    init?(_ text: ArraySlice<UInt8>, isNegative: Bool) {
+        self.isNegative = isNegative
+        var rest = text
+        var (count, seenPoint) = (0, false)
+        while let byte = rest.first {
+            if byte == UInt8(ascii: "."), !seenPoint {
+                seenPoint = true
+            } else if (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) {
+                count += 1
+                if byte != UInt8(ascii: "0") || !digits.isEmpty { digits.append(byte - UInt8(ascii: "0")) }
+                if seenPoint { exponent -= 1 }
+            } else {
+                break
+            }
+            rest = rest.dropFirst()
+        }
+        guard count > 0 else { return nil }
+        if rest.isEmpty { return }
+        guard rest.first == UInt8(ascii: "e") || rest.first == UInt8(ascii: "E"),
+            let written = Int(String(decoding: rest.dropFirst(), as: UTF8.self)), abs(written) < 1_000_000
+        else { return nil }
+        exponent += written
+    }
+
+    /// The nearest decimal128; nil when the number is too large.
+    func encoded() -> (value: Decimal128, isExact: Bool)? {
+        var (digits, exponent, isExact) = (self.digits, self.exponent, true)
+        if digits.isEmpty {
+            exponent = min(max(exponent, Decimal128.minimumExponent), Decimal128.maximumExponent)
+            return (Decimal128(isNegative: isNegative, coefficient: 0, exponent: exponent), true)
+        }
+        let excess = max(digits.count - 34, Decimal128.minimumExponent - exponent)
+        if excess > 0 {
+            isExact = Digits.round(&digits, dropping: excess)
+            exponent += excess
+            // 99…9 rounded up to a digit more.
+            if digits.count > 34 { (digits, exponent) = (digits.dropLast(), exponent + 1) }
+        }
+        while exponent > Decimal128.maximumExponent, digits.count < 34 {
+            digits.append(0)
+            exponent -= 1
+        }
+        guard exponent <= Decimal128.maximumExponent else { return nil }
+        let coefficient = digits.reduce(UInt128(0)) { $0 * 10 + UInt128($1) }
+        return (Decimal128(isNegative: isNegative, coefficient: coefficient, exponent: exponent), isExact)
+    }
+
+    /// Drops digits at the end, halves to even.
+    /// - Returns: whether only zeros were dropped.
+    private static func round(_ digits: inout [UInt8], dropping count: Int) -> Bool {
+        let kept = max(digits.count - count, 0)
+        // Digits above the first one count as zeros when more is dropped than there is.
+        let dropped = Array(repeating: 0, count: max(count - digits.count, 0)) + digits[kept...]
+        digits = Array(digits[..<kept])
+        if dropped.allSatisfy({ $0 == 0 }) { return true }
+        let isAboveHalf = dropped[0] > 5 || (dropped[0] == 5 && dropped.dropFirst().contains { $0 != 0 })
+        let isHalf = dropped[0] == 5 && !isAboveHalf
+        guard isAboveHalf || (isHalf && !(digits.last ?? 0).isMultiple(of: 2)) else { return false }
+        var index = digits.count - 1
+        while index >= 0, digits[index] == 9 {
+            digits[index] = 0
+            index -= 1
+        }
+        if index >= 0 { digits[index] += 1 } else { digits.insert(1, at: 0) }
+        return false
+    }
+}

@@ -1,0 +1,145 @@
+/// Values as MongoDB Extended JSON (v2, relaxed): what App Services' endpoints, exports and rules speak.
+package enum ExtendedJSON {
+    /// The relaxed form: integers and finite doubles are numbers, dates of the years 0 to 9999 are text, everything that
+    /// JSON lacks is an object with one `$` key. A link in a mixed value is `{"$ref": type, "$id": key}`.
+    ///
+    /// Reading it back gives the same value, with these exceptions: a float comes back as one only with its property's
+    /// type, and dates beyond the year 9999 or before the year 0 are cut to milliseconds.
+    package static func json(_ value: Value) -> JSON {
+        switch value {
+        case .null: .null
+        case .bool(let value): .bool(value)
+        case .int(let value): .int(value)
+        case .float(let value): number(shortest(value))
+        case .double(let value): number(value)
+        case .decimal(let value): ["$numberDecimal": .string(value.description)]
+        case .string(let value): .string(value)
+        case .binary(let value): ["$binary": ["base64": .string(Base64.encode(value)), "subType": "00"]]
+        case .timestamp(let value): ["$date": date(value)]
+        case .objectId(let value): ["$oid": .string(value.description)]
+        case .uuid(let value): ["$uuid": .string(value.description)]
+        case .list(let elements): .array(elements.map(json))
+        case .dictionary(let pairs): json(pairs)
+        case .link(let type, let key): ["$ref": .string(type), "$id": json(key)]
+        }
+    }
+
+    /// The members ordered by key, so that equal values have equal texts.
+    package static func json(_ values: [String: Value]) -> JSON {
+        .object(
+            values.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+                .map { JSON.Member($0.key, json($0.value)) })
+    }
+
+    private static func number(_ value: Double) -> JSON {
+        if value.isFinite { return .double(value) }
+        return ["$numberDouble": .string(value.isNaN ? "NaN" : value < 0 ? "-Infinity" : "Infinity")]
+    }
+
+    /// The double whose text is the float's own: 0.1, not 0.10000000149011612.
+    private static func shortest(_ value: Float) -> Double {
+        guard let short = Double("\(value)"), Float(short) == value else { return Double(value) }
+        return short
+    }
+
+    private static func date(_ value: Timestamp) -> JSON {
+        if (0...9_999).contains(value.year) { return .string(value.iso8601) }
+        return ["$numberLong": .string(String(value.milliseconds))]
+    }
+}
+
+extension ExtendedJSON {
+    /// Reads a value of a property's type. Besides the extended forms it takes the plain ones: an integer for a double, text
+    /// for a string, uuid, ObjectId or decimal, ISO 8601 text or milliseconds for a date, base64 for binary.
+    ///
+    /// - Parameter schema: gives the types of link keys and embedded objects; without it those are read like mixed values.
+    /// - Throws: `wrongValueType` naming the property, the expected type and the value.
+    package static func value(_ json: JSON, property: Property, schema: Schema? = nil) throws(SluiceError) -> Value {
+        try PropertyReader(property: property, schema: schema).value(json)
+    }
+
+    /// Reads an object's values by property name. Properties that the object leaves out are left out of the result.
+    /// - Throws: `wrongValueType` also when the text is no object or a required property is missing, `unknownProperty`.
+    package static func values(_ json: JSON, type: ObjectType, schema: Schema? = nil) throws(SluiceError) -> [String: Value] {
+        guard case .object(let members) = json else {
+            throw SluiceError(.wrongValueType, "\(type.name): expected an object, found \(excerpt(json)).")
+        }
+        var values: [String: Value] = [:]
+        for member in members {
+            guard let property = type[member.key] else {
+                let hint = Suggestion.question(for: member.key, in: type.properties.map(\.name))
+                throw SluiceError(.unknownProperty, "\(type.name) has no property '\(member.key)'.\(hint)")
+            }
+            values[property.name] = try PropertyReader(owner: type.name, property: property, schema: schema).value(member.value)
+        }
+        for property in type.properties where property.isRequired && values[property.name] == nil {
+            throw SluiceError(.wrongValueType, "\(type.name).\(property.name) is required and missing; expected \(property.typeText).")
+        }
+        return values
+    }
+
+    /// Reads an object as a row in index order; nil where the object leaves a property out.
+    /// - Throws: like `values(_:type:schema:)`.
+    package static func row(_ json: JSON, type: ObjectType, schema: Schema? = nil) throws(SluiceError) -> Row {
+        let values = try values(json, type: type, schema: schema)
+        return Row(type.properties.map { values[$0.name] })
+    }
+
+    /// Reads a value by its own form, as a mixed property does. An object with unknown `$` keys is a dictionary.
+    package static func value(_ json: JSON) -> Value {
+        switch json {
+        case .null: .null
+        case .bool(let value): .bool(value)
+        case .int(let value): .int(value)
+        case .double(let value): .double(value)
+        case .string(let value): .string(value)
+        case .array(let elements): .list(elements.map { value($0) })
+        case .object(let members):
+            ExtendedForm.value(json)
+                ?? .dictionary(Dictionary(members.map { ($0.key, value($0.value)) }, uniquingKeysWith: { _, last in last }))
+        }
+    }
+
+    /// The JSON as an error shows it: cut after 60 characters.
+    static func excerpt(_ json: JSON) -> String {
+        let text = json.text
+        return text.count > 60 ? text.prefix(57) + "…" : text
+    }
+}
+
+extension Property {
+    /// Whether every object has a value: not optional, no collection, not of a type that can be null by itself.
+    package var isRequired: Bool {
+        guard !isOptional, collection == .none else { return false }
+        switch type {
+        case .mixed, .link, .embedded: return false
+        default: return true
+        }
+    }
+
+    /// The type as errors print it: `list of string`, `int or null`, `link to Store`.
+    package var typeText: String {
+        let base =
+            switch type {
+            case .bool: "bool"
+            case .int: "int"
+            case .float: "float"
+            case .double: "double"
+            case .decimal: "decimal"
+            case .string: "string"
+            case .binary: "binary"
+            case .timestamp: "date"
+            case .objectId: "objectId"
+            case .uuid: "uuid"
+            case .mixed: "mixed"
+            case .link(let target): "link to \(target)"
+            case .embedded(let name): "embedded \(name)"
+            }
+        switch collection {
+        case .none: return isOptional ? "\(base) or null" : base
+        case .list: return "list of \(base)"
+        case .set: return "set of \(base)"
+        case .dictionary: return "dictionary of \(base)"
+        }
+    }
+}
