@@ -39,7 +39,7 @@ extension Decimal128 {
     }
 
     /// The decimal that a double prints as: 0.1 becomes 0.1, not the binary fraction's 55 digits.
-    package init(_ value: Double) {
+    package init(double value: Double) {
         if value.isNaN {
             self = .nan
         } else if value.isInfinite {

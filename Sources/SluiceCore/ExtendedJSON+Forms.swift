@@ -158,7 +158,7 @@ struct PropertyReader {
     private static func decimal(_ value: Value) -> Decimal128? {
         switch value {
         case .int(let value): Decimal128(value)
-        case .double(let value): Decimal128(value)
+        case .double(let value): Decimal128(double: value)
         case .decimal(let value): value
         case .string(let text): Decimal128(text)
         default: nil

@@ -1,0 +1,44 @@
+import SluiceCore
+import Testing
+
+@Suite struct TimestampTextTests {
+    @Test(
+        arguments: [
+            ("1970-01-01T00:00:00Z", 0, 0), ("2000-02-29T23:59:59.5Z", 951_868_799, 500_000_000),
+            ("2026-03-01 12:30:00+02", 1_772_361_000, 0), ("2026-03-01T12:30:00.123456789-0130", 1_772_373_600, 123_456_789),
+            ("1969-12-31T23:59:59.75Z", 0, -250_000_000), ("2026-03-01", 1_772_323_200, 0), ("2016-12-31T23:59:60Z", 1_483_228_800, 0),
+            ("0000-01-01T00:00:00Z", -62_167_219_200, 0), ("2026-01-01T24:00:00Z", 1_767_312_000, 0),
+        ] as [(String, Int64, Int32)])
+    func `reads ISO 8601`(text: String, seconds: Int64, nanoseconds: Int32) {
+        #expect(Timestamp(iso8601: text) == Timestamp(seconds: seconds, nanoseconds: nanoseconds))
+    }
+
+    @Test(arguments: [
+        "", "2026", "2026-13-01", "2026-02-30", "2026-01-01T", "2026-01-01T25:00:00Z", "2026-01-01T10:00:61Z", "2026-01-01T10:00:00.Z",
+        "2026-01-01T10:00:00.1234567890Z", "2026-01-01T10:00:00Zx", "2026-1-1", "yesterday",
+    ])
+    func `refuses anything else`(text: String) { #expect(Timestamp(iso8601: text) == nil) }
+
+    @Test func `prints as many digits as the value has`() {
+        #expect(Timestamp(seconds: 1).iso8601 == "1970-01-01T00:00:01Z")
+        #expect(Timestamp(seconds: 1, nanoseconds: 20_000_000).iso8601 == "1970-01-01T00:00:01.020Z")
+        #expect(Timestamp(seconds: -1, nanoseconds: -1_000).iso8601 == "1969-12-31T23:59:58.999999Z")
+        #expect(Timestamp(seconds: 0, nanoseconds: 1).iso8601 == "1970-01-01T00:00:00.000000001Z")
+        #expect(Timestamp(seconds: 253_402_300_800).iso8601 == "+010000-01-01T00:00:00Z")
+    }
+
+    @Test(arguments: seeds(10)) func `its text reads back`(seed: UInt64) {
+        var generator = SplitMix64(seed: seed)
+        for _ in 0..<500 {
+            let time = Timestamp.random(using: &generator)
+            #expect(Timestamp(iso8601: time.iso8601) == time, "seed \(seed): \(time)")
+            #expect(Timestamp(milliseconds: time.milliseconds).milliseconds == time.milliseconds, "seed \(seed)")
+        }
+    }
+
+    @Test func `extremes do not trap`() {
+        #expect(Timestamp(seconds: .max).milliseconds == .max)
+        #expect(Timestamp(seconds: .min).milliseconds == .min)
+        #expect(Timestamp(microseconds: .min).microseconds == .min)
+    }
+}
