@@ -1,0 +1,201 @@
+package import SluiceCore
+import Dispatch
+import GRDB
+import Synchronization
+
+/// The local database of one user of one app: one SQLite file with what the server said, what the app wrote and the
+/// server does not have yet, and the subscription sets (DESIGN section 6).
+///
+/// ```
+/// <Class>                     what apps see: a table per class, a column per property
+/// _sluice_server              server rows of objects that have pending writes; NULL: not in the view
+/// _sluice_pending             changesets until the file has applied the commit that holds them
+/// _sluice_pending_change      their changes, one row each
+/// _sluice_subscription_set, _sluice_subscription
+/// _sluice_staging_<Class>     rows of a bootstrap under way
+/// _sluice_ingest              asymmetric objects until they are acknowledged
+/// _sluice_error               refusals that the app has not been told about
+/// _sluice_meta                format version, identity, position, counters, clock
+/// ```
+/// What apps see of an object = server row ⊕ its pending changes. All writing happens on one queue; reading goes through
+/// `ReplicaReader`s, which never wait for it.
+package final class Replica: Sendable {
+    /// The file's path.
+    package let path: String
+    /// The classes in the order in which they were given; type indices of this replica refer to it.
+    package let schema: Schema
+    /// False for a file that no server knows: nothing is kept for upload, and no subscription is needed to write.
+    package let isSynced: Bool
+    let layouts: [TableLayout]
+    private let pool: DatabasePool
+    private let writer: Writer
+    private let observers = Mutex(Observers())
+
+    private struct Observers {
+        var next: UInt64 = 1
+        var changes: [UInt64: @Sendable (ReplicaChange) -> Void] = [:]
+        var local: [UInt64: @Sendable () -> Void] = [:]
+        var subscriptions: [UInt64: @Sendable () -> Void] = [:]
+    }
+
+    /// The number of the last commit of this process that changed what apps see.
+    package var version: UInt64 { shownVersion.load(ordering: .acquiring) }
+    private let shownVersion = Atomic<UInt64>(1)
+
+    /// Opens the file, making it when it is missing, and fits its tables to the schema.
+    /// - Throws: `replicaVersion` when a newer release wrote the file, `replicaCorrupt` when it is no local file or
+    ///   damaged, `invalidSchemaChange` when the schema cannot be stored.
+    package init(
+        path: String, schema: Schema, isSynced: Bool = true, environment: any Environment = SystemEnvironment()
+    ) throws(SluiceError) {
+        self.path = path
+        self.schema = schema
+        self.isSynced = isSynced
+        layouts = try TableLayout.all(of: schema)
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(10)
+        configuration.label = "sluice.replica"
+        do {
+            pool = try DatabasePool(path: path, configuration: configuration)
+        } catch {
+            throw SluiceError(.replicaCorrupt, "The local file \(path) cannot be opened: \(error).")
+        }
+        let handle = pool.writeWithoutTransaction { Handle(pointer: $0.sqliteConnection) }
+        guard let pointer = handle.pointer else { throw SluiceError(.replicaCorrupt, "The local file \(path) has no handle.") }
+        writer = Writer(
+            connection: Connection(handle: pointer, ownsHandle: false), layouts: layouts, isSynced: isSynced,
+            environment: environment)
+        let opened = pool.writeWithoutTransaction { [writer] _ in Result { () throws(SluiceError) in try writer.open() } }
+        try opened.get()
+    }
+
+    /// A way for the handle out of GRDB's closure.
+    private struct Handle {
+        let pointer: OpaquePointer?
+    }
+
+    /// A connection of its own for reading, at the newest state.
+    package func makeReader() throws(SluiceError) -> ReplicaReader { try ReplicaReader(of: self) }
+
+    // MARK: Writer queue
+
+    /// Runs the body on the writer queue, outside of a transaction.
+    func onWriter<R: Sendable>(
+        _ body: @escaping @Sendable (Writer) throws(SluiceError) -> R
+    ) async throws(SluiceError) -> R {
+        let result = await withCheckedContinuation { (continuation: CheckedContinuation<Result<R, SluiceError>, Never>) in
+            pool.asyncWriteWithoutTransaction { [writer] _ in
+                continuation.resume(returning: Result { () throws(SluiceError) in try body(writer) })
+            }
+        }
+        return try result.get()
+    }
+
+    /// Runs the body as one transaction on the writer queue and publishes what it did.
+    func commit<R: Sendable>(
+        _ body: @escaping @Sendable (Writer) throws(SluiceError) -> R
+    ) async throws(SluiceError) -> R {
+        try await onWriter { writer throws(SluiceError) in
+            let result = try writer.transaction { () throws(SluiceError) in try body(writer) }
+            self.publish(writer.takeNews())
+            return result
+        }
+    }
+
+    /// The same for callers that wait: it blocks until earlier transactions are done.
+    func commitNow<R>(_ body: (Writer) throws(SluiceError) -> R) throws(SluiceError) -> R {
+        let result = pool.writeWithoutTransaction { [writer] _ in
+            Result { () throws(SluiceError) in
+                let result = try writer.transaction { () throws(SluiceError) in try body(writer) }
+                publish(writer.takeNews())
+                return result
+            }
+        }
+        return try result.get()
+    }
+
+    func readNow<R>(_ body: (Writer) throws(SluiceError) -> R) throws(SluiceError) -> R {
+        let result = pool.writeWithoutTransaction { [writer] _ in Result { () throws(SluiceError) in try body(writer) } }
+        return try result.get()
+    }
+
+    /// Begins a local write: blocks until the writer is free, and keeps it until `commit` or `cancel`.
+    package func beginWrite() throws(SluiceError) -> WriteTransaction {
+        let lease = WriterLease()
+        pool.asyncWriteWithoutTransaction { _ in lease.hold() }
+        lease.waitUntilHeld()
+        do throws(SluiceError) {
+            return try WriteTransaction(writer: writer, lease: lease) { [weak self] news in self?.publish(news) }
+        } catch {
+            lease.release()
+            throw error
+        }
+    }
+
+    // MARK: Observation
+
+    private func publish(_ news: WriterNews) {
+        if news.isEmpty { return }
+        var change: ReplicaChange?
+        if !news.types.isEmpty {
+            let version = shownVersion.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+            change = ReplicaChange(version: version, types: news.types)
+        }
+        let listeners = observers.withLock { $0 }
+        if let change { for listener in listeners.changes.values { listener(change) } }
+        if news.local { for listener in listeners.local.values { listener() } }
+        if news.subscriptions { for listener in listeners.subscriptions.values { listener() } }
+    }
+
+    /// Calls the handler after each commit that changed what apps see, on the thread that committed: it must only pass
+    /// the news on. - Returns: the number for `removeObserver`.
+    package func observeChanges(_ handler: @escaping @Sendable (ReplicaChange) -> Void) -> UInt64 {
+        observers.withLock { observers in
+            defer { observers.next += 1 }
+            observers.changes[observers.next] = handler
+            return observers.next
+        }
+    }
+
+    /// Calls the handler after each commit that gives the sync engine something to send: a changeset, asymmetric
+    /// objects, a subscription set. The same conditions hold as for `observeChanges`.
+    package func onLocalChange(_ handler: @escaping @Sendable () -> Void) -> UInt64 {
+        observers.withLock { observers in
+            defer { observers.next += 1 }
+            observers.local[observers.next] = handler
+            return observers.next
+        }
+    }
+
+    /// Calls the handler after each change of a subscription set's state. The same conditions hold.
+    package func observeSubscriptions(_ handler: @escaping @Sendable () -> Void) -> UInt64 {
+        observers.withLock { observers in
+            defer { observers.next += 1 }
+            observers.subscriptions[observers.next] = handler
+            return observers.next
+        }
+    }
+
+    package func removeObserver(_ number: UInt64) {
+        observers.withLock { observers in
+            observers.changes[number] = nil
+            observers.local[number] = nil
+            observers.subscriptions[number] = nil
+        }
+    }
+}
+
+/// Keeps GRDB's writer queue occupied while somebody else uses its connection.
+final class WriterLease: Sendable {
+    private let held = DispatchSemaphore(value: 0)
+    private let released = DispatchSemaphore(value: 0)
+
+    /// On the writer queue: blocks its thread, which belongs to Dispatch and not to the cooperative pool.
+    func hold() {
+        held.signal()
+        released.wait()
+    }
+
+    func waitUntilHeld() { held.wait() }
+    func release() { released.signal() }
+}

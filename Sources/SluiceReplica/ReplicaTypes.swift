@@ -1,0 +1,201 @@
+package import SluiceCore
+
+/// What the gateway allotted to this file at its first session.
+package struct ReplicaIdentity: Hashable, Sendable {
+    package var client: ClientID
+    package var secret: [UInt8]
+
+    package init(client: ClientID, secret: [UInt8]) {
+        self.client = client
+        self.secret = secret
+    }
+}
+
+/// What the file holds: everything up to `lsn`, for the subscription set `version` (0: nothing yet).
+package struct AppliedPosition: Hashable, Sendable {
+    package var lsn: LSN
+    package var version: UInt64
+
+    package init(lsn: LSN, version: UInt64) {
+        self.lsn = lsn
+        self.version = version
+    }
+}
+
+/// A change of the view, its row in the `rows` of the batch.
+package struct ReplicaRowChange: Sendable {
+    package enum Event: UInt8, Sendable { case entered, updated, deleted, leftQuery, lostPermission }
+
+    /// Index into `Replica.schema.types`.
+    package var type: Int
+    package var event: Event
+    /// The whole row for entered and updated, cells in the order of the replica's own `ObjectType`.
+    package var row: RowRef?
+    /// The primary key for the others.
+    package var key: Value?
+
+    package init(type: Int, event: Event, row: RowRef? = nil, key: Value? = nil) {
+        self.type = type
+        self.event = event
+        self.row = row
+        self.key = key
+    }
+}
+
+/// Transactions of the server as they are applied: whole, in commit order. Reusable; `removeAll` keeps the capacity.
+package struct ReplicaBatch: Sendable {
+    package var rows = RowBuffer()
+    package var changes: [ReplicaRowChange] = []
+    /// Each transaction's position and the indices of its changes.
+    package var commits: [ReplicaCommit] = []
+    /// Everything up to here has been said.
+    package var lsn: LSN = .zero
+
+    package init() {}
+
+    package mutating func removeAll() {
+        rows.removeAll()
+        changes.removeAll(keepingCapacity: true)
+        commits.removeAll(keepingCapacity: true)
+    }
+}
+
+package struct ReplicaCommit: Sendable {
+    package var lsn: LSN
+    package var changes: Range<Int>
+
+    package init(lsn: LSN, changes: Range<Int>) {
+        self.lsn = lsn
+        self.changes = changes
+    }
+}
+
+/// A write that the gateway refused or undid.
+package struct RefusedWrite: Hashable, Sendable {
+    package var object: ObjectKey
+    /// Of `ErrorCode`'s table, as the gateway sent it.
+    package var code: UInt16
+    package var reason: String
+
+    package init(object: ObjectKey, code: UInt16, reason: String) {
+        self.object = object
+        self.code = code
+        self.reason = reason
+    }
+}
+
+/// Refused writes that the app has not been told about yet. It survives a restart until `Replica.reported(_:)`.
+package struct WriteRefusal: Hashable, Sendable {
+    /// Number in this file, 1 and up.
+    package var id: UInt64
+    package var writes: [RefusedWrite]
+
+    package init(id: UInt64, writes: [RefusedWrite]) {
+        self.id = id
+        self.writes = writes
+    }
+}
+
+/// Asymmetric objects that travel as one and are acknowledged as one.
+package struct IngestBatch: Hashable, Sendable {
+    /// 1 and up; a batch keeps its number and its objects until it is acknowledged.
+    package var number: UInt64
+    package var objects: [ObjectChange]
+
+    package init(number: UInt64, objects: [ObjectChange]) {
+        self.number = number
+        self.objects = objects
+    }
+}
+
+package enum SubscriptionState: Hashable, Sendable {
+    /// Not yet sent, or not yet answered.
+    case pending
+    case bootstrapping
+    case complete
+    case error(code: UInt16, message: String)
+    /// A newer set is complete, or this one's version is no longer kept.
+    case superseded
+}
+
+/// One subscription of a set.
+package struct StoredSubscription: Hashable, Sendable {
+    /// Stays the same while a subscription's query is replaced.
+    package var id: UInt64
+    package var name: String?
+    package var type: String
+    /// Canonical query text.
+    package var query: String
+    package var created: Timestamp
+    package var updated: Timestamp
+
+    package init(id: UInt64, name: String?, type: String, query: String, created: Timestamp, updated: Timestamp) {
+        self.id = id
+        self.name = name
+        self.type = type
+        self.query = query
+        self.created = created
+        self.updated = updated
+    }
+}
+
+/// A version of the subscription set as the store keeps it. Version 0 is the empty set that every file begins with.
+package struct StoredSubscriptionSet: Hashable, Sendable {
+    package var version: UInt64
+    package var state: SubscriptionState
+    package var subscriptions: [StoredSubscription]
+
+    package init(version: UInt64, state: SubscriptionState, subscriptions: [StoredSubscription]) {
+        self.version = version
+        self.state = state
+        self.subscriptions = subscriptions
+    }
+}
+
+/// What one commit did to what apps see.
+package struct ReplicaChange: Sendable {
+    /// Grows by one with each commit of this process.
+    package var version: UInt64
+    /// By type index.
+    package var types: [Int: TypeChange]
+
+    package init(version: UInt64, types: [Int: TypeChange]) {
+        self.version = version
+        self.types = types
+    }
+
+    /// Joins a later change to this one.
+    package mutating func merge(_ later: ReplicaChange) {
+        version = later.version
+        types.merge(later.types) { $0.merging($1) }
+    }
+}
+
+/// Which objects of a class a commit touched.
+package struct TypeChange: Sendable, Hashable {
+    /// Beyond this many keys only the fact is kept.
+    package static let keyLimit = 20_000
+
+    /// Keys of rows inserted, updated or deleted; empty when `isWhole`.
+    package var keys: Set<Value>
+    /// So much changed that any row of the class may have.
+    package var isWhole: Bool
+
+    package init(keys: Set<Value> = [], isWhole: Bool = false) {
+        self.keys = keys
+        self.isWhole = isWhole
+    }
+
+    package mutating func insert(_ key: Value) {
+        guard !isWhole else { return }
+        keys.insert(key)
+        if keys.count > TypeChange.keyLimit { self = TypeChange(isWhole: true) }
+    }
+
+    package func merging(_ other: TypeChange) -> TypeChange {
+        if isWhole || other.isWhole || keys.count + other.keys.count > TypeChange.keyLimit { return TypeChange(isWhole: true) }
+        return TypeChange(keys: keys.union(other.keys))
+    }
+
+    package func contains(_ key: Value) -> Bool { isWhole || keys.contains(key) }
+}

@@ -1,0 +1,121 @@
+package import SluiceCore
+
+/// What the sync engine asks of the replica. Each call is one transaction on the writer queue, so calls take effect in
+/// the order in which they are made; a call that throws has changed nothing.
+extension Replica {
+    /// What the gateway allotted to this file; nil before the first session.
+    package func identity() async throws(SluiceError) -> ReplicaIdentity? {
+        try await onWriter { writer throws(SluiceError) in writer.meta.identity }
+    }
+
+    /// Keeps the identity of the first Welcome.
+    package func setIdentity(_ identity: ReplicaIdentity) async throws(SluiceError) {
+        try await commit { writer throws(SluiceError) in writer.meta.identity = identity }
+    }
+
+    package func appliedPosition() async throws(SluiceError) -> AppliedPosition {
+        try await onWriter { writer throws(SluiceError) in writer.meta.applied }
+    }
+
+    /// Changesets that are not acknowledged yet and numbered above `number`, ascending.
+    /// - Parameter maximumBytes: a bound on their stored size; the first is returned even when it alone is larger.
+    package func pendingChangesets(after number: UInt64, maximumBytes: Int) async throws(SluiceError) -> [Changeset] {
+        try await onWriter { writer throws(SluiceError) in
+            try writer.unacknowledgedChangesets(after: number, maximumBytes: maximumBytes)
+        }
+    }
+
+    /// The changesets up to `number` are committed on the server at `lsn`. They stop counting as pending when the file
+    /// has applied `lsn`, which may be now.
+    package func acknowledgeUpload(upTo number: UInt64, lsn: LSN) async throws(SluiceError) {
+        try await commit { writer throws(SluiceError) in try writer.acknowledge(upTo: number, lsn: lsn) }
+    }
+
+    /// The newest subscription set, whatever its state. Its subscriptions' `type` and `query` are what Subscribe sends.
+    package func latestSubscriptionSet() async throws(SluiceError) -> StoredSubscriptionSet {
+        try await onWriter { writer throws(SluiceError) in try writer.latestSubscriptionSet() }
+    }
+
+    /// Records the server's answer. A complete set supersedes all older ones; an error leaves older ones as they are.
+    package func setSubscriptionState(version: UInt64, _ state: SubscriptionState) async throws(SluiceError) {
+        try await commit { writer throws(SluiceError) in try writer.setSubscriptionState(version: version, state) }
+    }
+
+    /// Forgets what was staged and begins anew; the set `version` becomes bootstrapping unless it is complete.
+    package func beginBootstrap(version: UInt64) async throws(SluiceError) {
+        try await commit { writer throws(SluiceError) in try writer.beginBootstrap(version: version) }
+    }
+
+    /// Puts rows of one type aside until the end of the bootstrap; a row with a key that is staged already replaces it.
+    /// Costs about 2 µs a row.
+    /// - Parameters:
+    ///   - type: index into `schema.types`.
+    ///   - rows: rows of `buffer`, cells in the order of that type's properties, absent cells read as the default.
+    package func stage(type: Int, rows: [RowRef], of buffer: RowBuffer) async throws(SluiceError) {
+        try await commit { writer throws(SluiceError) in try writer.stage(type: type, rows: rows, of: buffer) }
+    }
+
+    /// Shows what was staged, at once: objects of `types` that were not staged leave the view, the file is at `lsn` for
+    /// the set `version`, which becomes complete unless `completes` is false (the caller then sets the state itself,
+    /// after its mark).
+    package func endBootstrap(
+        version: UInt64, lsn: LSN, types: [Int], completes: Bool = true
+    ) async throws(SluiceError) {
+        try await commit { writer throws(SluiceError) in
+            try writer.endBootstrap(version: version, lsn: lsn, types: types, completes: completes)
+        }
+    }
+
+    /// Applies transactions of the server, all or none. Commits at or before the applied position are skipped.
+    package func apply(_ batch: ReplicaBatch) async throws(SluiceError) {
+        try await commit { writer throws(SluiceError) in try writer.apply(batch) }
+    }
+
+    /// The highest compensation applied; it goes into Upload.
+    package func lastCompensation() async throws(SluiceError) -> UInt64 {
+        try await onWriter { writer throws(SluiceError) in writer.meta.compensation }
+    }
+
+    /// Takes back the pending writes to the objects named: they show the server's state again.
+    /// - Returns: what to tell the app; nil when compensation `id` has been applied before.
+    @discardableResult
+    package func applyCompensation(id: UInt64, writes: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal? {
+        try await commit { writer throws(SluiceError) in try writer.applyCompensation(id: id, writes: writes) }
+    }
+
+    /// The next asymmetric objects to send, numbered above `number`; nil when there are none.
+    /// - Parameters maximumObjects, maximumBytes: bounds on a batch; they count when it is formed.
+    package func pendingIngest(
+        after number: UInt64, maximumObjects: Int = Limits.ingestBatchObjects, maximumBytes: Int = Limits.ingestBatchBytes
+    ) async throws(SluiceError) -> IngestBatch? {
+        try await commit { writer throws(SluiceError) in
+            try writer.nextIngestBatch(after: number, maximumObjects: maximumObjects, maximumBytes: maximumBytes)
+        }
+    }
+
+    /// The batches up to `number` are in the log; they are forgotten here.
+    /// - Returns: what to tell the app; nil when nothing was refused.
+    @discardableResult
+    package func acknowledgeIngest(
+        upTo number: UInt64, refused: [RefusedWrite] = []
+    ) async throws(SluiceError) -> WriteRefusal? {
+        try await commit { writer throws(SluiceError) in try writer.acknowledgeIngest(upTo: number, refused: refused) }
+    }
+
+    /// Refusals that the app has not been told about, oldest first.
+    package func unreportedRefusals() async throws(SluiceError) -> [WriteRefusal] {
+        try await onWriter { writer throws(SluiceError) in try writer.refusals() }
+    }
+
+    /// The app has been told.
+    package func reported(_ id: UInt64) async throws(SluiceError) {
+        try await commit { writer throws(SluiceError) in try writer.forgetRefusal(id) }
+    }
+
+    /// Begins the server's side anew, for a gateway that does not know this file: identity and position are forgotten,
+    /// pending writes stay and are numbered from 1 again, the newest subscription set is pending. Rows stay visible until
+    /// the bootstrap that follows replaces them.
+    package func forgetServer() async throws(SluiceError) {
+        try await commit { writer throws(SluiceError) in try writer.forgetServer() }
+    }
+}
