@@ -1,0 +1,44 @@
+package import HTTPTypes
+package import SluiceCore
+
+extension ErrorCode {
+    /// The HTTP status of an answer with this error.
+    package var httpStatus: HTTPResponse.Status {
+        switch self {
+        case .badRequest, .badSyntax, .badJSON, .badMessageOrder, .unknownMessage, .wrongProtocolVersion, .badQuery, .badChangeset,
+            .ingestMalformed, .wrongValueType, .unknownProperty, .configInvalid, .configUnknownKey, .configMissing:
+            .badRequest
+        case .invalidPassword, .tokenExpired, .badAuthentication, .invalidSession, .userDisabled: .unauthorized
+        case .permissionDenied, .writeNotAllowed, .ingestRejected, .pluginRefused: .forbidden
+        case .userNotFound, .unknownType, .ingestUnknownType, .providerDisabled: .notFound
+        case .nameInUse, .userMismatch: .conflict
+        case .bodyTooLarge, .limitsExceeded: .contentTooLarge
+        case .tooManyRequests: .tooManyRequests
+        case .shuttingDown, .initialSyncNotCompleted, .postgresUnreachable, .logUnreachable, .pluginUnavailable, .logDelivery:
+            .serviceUnavailable
+        case .timeout, .pluginTimeout: .gatewayTimeout
+        default: .internalServerError
+        }
+    }
+
+    /// The name in `error_code`: App Services' own where it has one, which its client libraries know.
+    package var appServicesName: String {
+        switch self {
+        case .invalidPassword: "InvalidPassword"
+        case .badAuthentication, .tokenExpired: "AuthError"
+        case .invalidSession: "InvalidSession"
+        case .userNotFound: "UserNotFound"
+        case .userDisabled: "UserDisabled"
+        case .nameInUse: "AccountNameInUse"
+        case .providerDisabled: "AuthProviderNotFound"
+        case .badRequest: "BadRequest"
+        case .badJSON: "MalformedJSON"
+        case .bodyTooLarge: "RequestTooLarge"
+        case .tooManyRequests: "TooManyRequests"
+        case .permissionDenied: "Restricted"
+        case .internalError: "InternalServerError"
+        case .timeout: "ExecutionTimeLimitExceeded"
+        default: name
+        }
+    }
+}

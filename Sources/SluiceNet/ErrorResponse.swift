@@ -1,0 +1,115 @@
+package import HTTPTypes
+package import Hummingbird
+import Logging
+import NIOCore
+package import SluiceCore
+
+/// An error as the HTTP interface shows it: App Services' shape (`error`, `error_code`, `link`) and, beside it, ours
+/// (`code`, `fix`).
+package struct ErrorResponse: Error, HTTPResponseError, Sendable {
+    package var error: SluiceError
+    package var status: HTTPResponse.Status
+    /// Seconds until it makes sense to try again.
+    package var retryAfter: Int?
+
+    package init(_ error: SluiceError, status: HTTPResponse.Status? = nil, retryAfter: Int? = nil) {
+        self.error = error
+        self.status = status ?? error.code.httpStatus
+        self.retryAfter = retryAfter
+    }
+
+    package var json: JSON {
+        .object([
+            .init("error", .string(error.message)),
+            .init("error_code", .string(error.code.appServicesName)),
+            .init("link", .string("docs/errors.md#\(error.code.name)")),
+            .init("code", .int(Int64(error.code.rawValue))),
+            .init("fix", .string(error.fix ?? error.code.fix)),
+        ])
+    }
+
+    package var response: Response {
+        var response = JSONResponse(json, status: status).response
+        if let retryAfter { response.headers[.retryAfter] = String(retryAfter) }
+        if status == .unauthorized { response.headers[.wwwAuthenticate] = "Bearer" }
+        return response
+    }
+
+    package func response(from request: Request, context: some RequestContext) throws -> Response { response }
+}
+
+/// A JSON answer.
+package struct JSONResponse: ResponseGenerator, Sendable {
+    package var json: JSON
+    package var status: HTTPResponse.Status
+
+    package init(_ json: JSON, status: HTTPResponse.Status = .ok) {
+        self.json = json
+        self.status = status
+    }
+
+    package var response: Response {
+        Response(
+            status: status, headers: [.contentType: "application/json; charset=utf-8", .cacheControl: "no-store"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: json.utf8)))
+    }
+
+    package func response(from request: Request, context: some RequestContext) throws -> Response { response }
+}
+
+/// Makes JSON of every error that a route throws, in the shape of `ErrorResponse`. First in the router's chain.
+package struct ErrorMiddleware<Context: RequestContext>: RouterMiddleware {
+    package init() {}
+
+    package func handle(
+        _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
+    ) async throws -> Response {
+        do {
+            return try await next(request, context)
+        } catch let error as ErrorResponse {
+            return error.response
+        } catch let error as SluiceError {
+            return ErrorResponse(error).response
+        } catch let error as HTTPError {
+            return Self.named(error, request).response
+        } catch is NIOTooManyBytesError {
+            return Self.named(HTTPError(.contentTooLarge), request).response
+        } catch let error as any HTTPResponseError {
+            return try error.response(from: request, context: context)
+        } catch is CancellationError {
+            return ErrorResponse(SluiceError(.shuttingDown, "The gateway is stopping.")).response
+        } catch {
+            // Not shown to the client: it may hold what only the operator should see.
+            context.logger.error("request failed", metadata: ["path": "\(request.uri.path)", "error": "\(error)"])
+            return ErrorResponse(SluiceError(.internalError, "The gateway could not answer \(request.method) \(request.uri.path)."))
+                .response
+        }
+    }
+
+    private static func named(_ error: HTTPError, _ request: Request) -> ErrorResponse {
+        switch error.status {
+        case .notFound:
+            ErrorResponse(
+                SluiceError(.badRequest, "There is nothing at \(request.method) \(request.uri.path).", fix: "Check path and method."),
+                status: .notFound)
+        case .contentTooLarge:
+            ErrorResponse(SluiceError(.bodyTooLarge, "The body of \(request.method) \(request.uri.path) is too large."))
+        default:
+            ErrorResponse(SluiceError(.badRequest, error.body ?? error.status.reasonPhrase), status: error.status)
+        }
+    }
+}
+
+extension Request {
+    /// The whole body as JSON.
+    /// - Parameter limit: bytes.
+    /// - Throws: `ErrorResponse` with `bodyTooLarge` beyond the limit; `badJSON` with line and column.
+    package func json(upTo limit: Int) async throws -> JSON {
+        var request = self
+        let buffer: ByteBuffer
+        do { buffer = try await request.collectBody(upTo: limit) } catch is NIOTooManyBytesError {
+            throw SluiceError(.bodyTooLarge, "The body is over \(limit) bytes.")
+        }
+        return try JSON.parse(Array(buffer.readableBytesView))
+    }
+}

@@ -1,0 +1,73 @@
+import Hummingbird
+import HummingbirdCore
+package import NIOCore
+import NIOSSL
+import SluiceCore
+
+extension NetServer {
+    package struct Configuration: Sendable {
+        package var host: String
+        /// 0 takes any free one.
+        package var port: Int
+        /// Nil serves plain HTTP.
+        package var tls: TLSFiles?
+        /// Connections of both kinds. Beyond: they wait in the kernel's backlog until others end.
+        package var maxConnections: Int
+        /// How long a new connection may take to send its first request. Beyond: closed.
+        package var firstRequestPatience: TimeAmount
+        /// How long an HTTP connection may be idle between requests. Beyond: closed.
+        package var idleTimeout: Duration
+        /// How long connections may take to end once the server stops. Beyond: closed.
+        package var shutdownDeadline: TimeAmount
+
+        package init(
+            host: String = "127.0.0.1", port: Int = 0, tls: TLSFiles? = nil, maxConnections: Int = 12_000,
+            firstRequestPatience: TimeAmount = .seconds(15), idleTimeout: Duration = .seconds(75),
+            shutdownDeadline: TimeAmount = .seconds(10)
+        ) {
+            self.host = host
+            self.port = port
+            self.tls = tls
+            self.maxConnections = maxConnections
+            self.firstRequestPatience = firstRequestPatience
+            self.idleTimeout = idleTimeout
+            self.shutdownDeadline = shutdownDeadline
+        }
+
+        var application: ApplicationConfiguration {
+            ApplicationConfiguration(
+                address: .hostname(host, port: port), serverName: nil, backlog: 1_024,
+                availableConnectionsDelegate: MaximumAvailableConnections(maxConnections))
+        }
+    }
+
+    /// PEM files of a TLS server.
+    package struct TLSFiles: Hashable, Sendable {
+        package var certificateChain: String
+        package var privateKey: String
+
+        package init(certificateChain: String, privateKey: String) {
+            self.certificateChain = certificateChain
+            self.privateKey = privateKey
+        }
+
+        /// - Throws: `configInvalid` naming the file at fault.
+        func context() throws(SluiceError) -> NIOSSLContext {
+            let chain: [NIOSSLCertificate]
+            do { chain = try NIOSSLCertificate.fromPEMFile(certificateChain) } catch {
+                throw SluiceError(.configInvalid, "The certificate chain \(certificateChain) cannot be read: \(error).")
+            }
+            let key: NIOSSLPrivateKey
+            do { key = try NIOSSLPrivateKey(file: privateKey, format: .pem) } catch {
+                throw SluiceError(.configInvalid, "The private key \(privateKey) cannot be read: \(error).")
+            }
+            do {
+                return try NIOSSLContext(
+                    configuration: .makeServerConfiguration(
+                        certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key)))
+            } catch {
+                throw SluiceError(.configInvalid, "\(certificateChain) and \(privateKey) do not go together: \(error).")
+            }
+        }
+    }
+}

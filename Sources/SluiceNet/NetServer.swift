@@ -1,0 +1,113 @@
+package import Hummingbird
+import HummingbirdCore
+package import Logging
+package import NIOCore
+import NIOPosix
+import NIOSSL
+import ServiceLifecycle
+import SluiceCore
+
+/// HTTP routes and one WebSocket endpoint on one port.
+///
+/// `run()` serves until graceful shutdown or cancellation. A shutdown takes no new connections, lets requests finish,
+/// tells WebSocket owners (`SocketOwner.shuttingDown`), and ends what is still open after `Configuration.shutdownDeadline`.
+package final class NetServer: Service {
+    private let configuration: Configuration
+    private let eventLoopGroup: any EventLoopGroup
+    private let logger: Logger
+    private let connections = OpenConnections()
+    private let bound: EventLoopPromise<Int>
+    private let onListening: @Sendable (Int) async -> Void
+    /// The Hummingbird application, its responder's type forgotten.
+    private let makeApplication: @Sendable (NIOSSLContext?, @escaping @Sendable (any Channel) async -> Void) -> any Service
+
+    /// - Parameters:
+    ///   - router: the HTTP routes. Add `ErrorMiddleware` to it first of all, so that every error is JSON.
+    ///   - webSocket: nil serves HTTP alone.
+    ///   - onListening: called with the port once it is bound, before any connection is served.
+    package init<Context: RequestContext>(
+        configuration: Configuration, router: Router<Context>, webSocket: WebSocketEndpoint? = nil,
+        eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, logger: Logger,
+        onListening: @escaping @Sendable (Int) async -> Void = { _ in }
+    ) where Context: InitializableFromSource<ApplicationRequestContextSource> {
+        self.configuration = configuration
+        self.eventLoopGroup = eventLoopGroup
+        self.logger = logger
+        self.onListening = onListening
+        bound = eventLoopGroup.any().makePromise(of: Int.self)
+        let connections = connections
+        let responder = router.buildResponder()
+        makeApplication = { tls, onRunning in
+            Application(
+                responder: responder,
+                server: HTTPServerBuilder { responder in
+                    HTTPAndWebSocketChannel(
+                        responder: responder, configuration: configuration, endpoint: webSocket, tls: tls, connections: connections)
+                },
+                configuration: configuration.application,
+                onServerRunning: onRunning,
+                eventLoopGroupProvider: .shared(eventLoopGroup),
+                logger: logger)
+        }
+    }
+
+    deinit { bound.fail(SluiceError(.shuttingDown, "The server has not been run.")) }
+
+    /// The port that is bound; waits for `run()` to bind it.
+    /// - Throws: what `run()` throws when it cannot listen; `shuttingDown` when the server is gone.
+    package var port: Int {
+        get async throws { try await bound.futureResult.get() }
+    }
+
+    /// Connections that are open now, of both kinds.
+    package var connectionCount: Int { connections.count }
+
+    /// - Throws: `portInUse`, `configInvalid` (address, TLS files).
+    package func run() async throws {
+        do {
+            try await serve(tls: configuration.tls?.context())
+            bound.fail(SluiceError(.shuttingDown, "The server has stopped."))
+        } catch {
+            let named = listenError(error)
+            bound.fail(named)
+            throw named
+        }
+    }
+
+    private func serve(tls: NIOSSLContext?) async throws {
+        let application = makeApplication(tls) { [self] channel in
+            let port = channel.localAddress?.port ?? configuration.port
+            await onListening(port)
+            bound.succeed(port)
+        }
+        defer { connections.closeAll() }
+        try await withGracefulShutdownHandler {
+            try await application.run()
+        } onGracefulShutdown: { [connections, configuration, eventLoopGroup] in
+            eventLoopGroup.any().scheduleTask(in: configuration.shutdownDeadline) { connections.closeAll() }
+        }
+    }
+
+    /// Names the errors of binding, which come as errno.
+    private func listenError(_ error: any Error) -> any Error {
+        let place = "\(configuration.host):\(configuration.port)"
+        switch error {
+        case let error as IOError where error.errnoCode == EADDRINUSE:
+            return SluiceError(.portInUse, "Port \(configuration.port) of \(configuration.host) is taken by another program.")
+        case let error as IOError where [EACCES, EADDRNOTAVAIL].contains(error.errnoCode):
+            return SluiceError(.configInvalid, "The server may not listen on \(place): \(error).", fix: "Choose another host or port.")
+        case is SocketAddressError, is NIOConnectionError:
+            return SluiceError(.configInvalid, "The host of \(place) is not known.", fix: "Give an address of this machine.")
+        default:
+            return error
+        }
+    }
+}
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif

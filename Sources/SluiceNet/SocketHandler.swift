@@ -1,0 +1,204 @@
+import NIOCore
+import NIOWebSocket
+
+/// The last handler of an upgraded connection: WebSocket frames in, shared frames out. Lives on the event loop.
+final class SocketHandler: ChannelInboundHandler {
+    typealias InboundIn = WebSocketFrame
+    typealias OutboundOut = ByteBuffer
+
+    private enum State {
+        case open
+        /// The close frame is on its way; what ends it is the peer, or the grace period.
+        case closing(SocketCloseReason)
+        case closed
+    }
+
+    private let limits: WebSocketLimits
+    private var state = State.open
+    private var owner: (any SocketOwner)?
+    private var socket: ServerSocket?
+    private var context: ChannelHandlerContext?
+    private var assembler: MessageAssembler
+    private var lastRead = NIODeadline.now()
+    private var isPaused = false
+    /// Set when the decoder has lost its place in the stream: nothing more can be understood.
+    private var decoderIsBroken = false
+    /// The newest ping that waits for the peer to read; older ones need no answer (RFC 6455, 5.5.3).
+    private var owedPong: ByteBuffer?
+    private var pulse: Scheduled<Void>?
+    private var hardClose: Scheduled<Void>?
+
+    init(owner: any SocketOwner, limits: WebSocketLimits) {
+        self.owner = owner
+        self.limits = limits
+        assembler = MessageAssembler(limit: limits.messageBytes)
+    }
+
+    // MARK: Called by the socket
+
+    func write(_ frame: SharedFrame) {
+        guard case .open = state, let context else {
+            socket?.release(frame)
+            return
+        }
+        flush(frame, context)
+    }
+
+    func setReading(_ reads: Bool) {
+        guard case .open = state, let context, isPaused == reads else { return }
+        isPaused = !reads
+        lastRead = .now()
+        // Setting the option on a channel that is just closing fails, which is of no consequence.
+        _ = context.channel.setOption(.autoRead, value: reads)
+    }
+
+    func close(_ code: SocketCloseCode, reason: String, because cause: SocketCloseReason, last: [UInt8]? = nil) {
+        guard case .open = state, let context else { return }
+        setReading(true)
+        state = .closing(cause)
+        pulse?.cancel()
+        if let last { flush(reserved(.encode(binary: last)), context) }
+        flush(reserved(.close(code.rawValue, reason: reason)), context)
+        if decoderIsBroken {
+            // The peer's goodbye could not be understood any more. Closing now would reset the connection and might cost the
+            // peer our last words, so only our half is closed.
+            context.close(mode: .output, promise: nil)
+        }
+        hardClose = context.eventLoop.assumeIsolated().scheduleTask(in: limits.closeGrace) { context.close(promise: nil) }
+    }
+
+    private func reserved(_ frame: SharedFrame) -> SharedFrame {
+        socket?.reserveControl(frame)
+        return frame
+    }
+
+    private func flush(_ frame: SharedFrame, _ context: ChannelHandlerContext) {
+        let promise = context.eventLoop.makePromise(of: Void.self)
+        promise.futureResult.whenComplete { [socket] _ in socket?.release(frame) }
+        context.writeAndFlush(wrapOutboundOut(frame.bytes), promise: promise)
+    }
+
+    // MARK: Called by the pipeline
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        let socket = ServerSocket(channel: context.channel, handler: self)
+        self.socket = socket
+        scheduleBeat(context)
+        owner?.opened(socket)
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { finish(.lost("the connection's handler was removed")) }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        finish(.lost("the connection ended"))
+        context.fireChannelInactive()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        lastRead = .now()
+        let frame = unwrapInboundIn(data)
+        guard case .open = state else {
+            if case .closing = state, frame.opcode == .connectionClose { context.close(promise: nil) }
+            return
+        }
+        switch assembler.take(frame) {
+        case .wait, .pong: break
+        case .message(let bytes): owner?.message(bytes)
+        case .ping(let payload): answer(payload, context)
+        case .close(let code): goodbye(code, context)
+        case .oversize: refuseOversize()
+        case .malformed(let how): refuse(how)
+        case .unacceptable: close(.unacceptableData, reason: "binary messages only", because: .malformed("a text message"))
+        }
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if case .open = state {
+            if context.channel.isWritable, let payload = owedPong.take() { flush(reserved(.pong(payload)), context) }
+            owner?.writabilityChanged(context.channel.isWritable)
+        }
+        context.fireChannelWritabilityChanged()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        switch event {
+        case ChannelEvent.inputClosed:
+            if case .open = state { state = .closing(.lost("the peer ended the connection")) }
+            context.close(promise: nil)
+        case is ChannelShouldQuiesceEvent:
+            close(.goingAway, reason: "the server is stopping", because: .shutdown, last: owner?.shuttingDown())
+        default:
+            context.fireUserInboundEventTriggered(event)
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard case .open = state else { return }
+        switch error {
+        case NIOWebSocketError.invalidFrameLength:
+            decoderIsBroken = true
+            refuseOversize()
+        case is NIOWebSocketError:
+            decoderIsBroken = true
+            refuse("a control frame is fragmented or too long")
+        default:
+            state = .closing(.lost("\(error)"))
+            context.close(promise: nil)
+        }
+    }
+
+    // MARK: Steps
+
+    private func answer(_ payload: ByteBuffer, _ context: ChannelHandlerContext) {
+        // A peer that pings and does not read must not fill the outbox with answers.
+        if context.channel.isWritable { flush(reserved(.pong(payload)), context) } else { owedPong = payload }
+    }
+
+    private func goodbye(_ code: UInt16?, _ context: ChannelHandlerContext) {
+        state = .closing(.peer(code: code))
+        pulse?.cancel()
+        flush(reserved(.close(code ?? SocketCloseCode.normal.rawValue, reason: "")), context)
+        context.close(promise: nil)
+    }
+
+    private func refuseOversize() {
+        close(.messageTooBig, reason: "a message is over \(limits.messageBytes) bytes", because: .oversize, last: owner?.oversize())
+    }
+
+    private func refuse(_ how: String) { close(.protocolError, reason: how, because: .malformed(how)) }
+
+    private func scheduleBeat(_ context: ChannelHandlerContext) {
+        pulse = context.eventLoop.assumeIsolated().scheduleTask(in: limits.pingInterval) { [weak self] in self?.beat() }
+    }
+
+    private func beat() {
+        guard case .open = state, let context else { return }
+        scheduleBeat(context)
+        if isPaused { return }
+        if NIODeadline.now() - lastRead >= limits.silence {
+            pulse?.cancel()
+            state = .closing(.silent)
+            context.close(promise: nil)
+        } else if context.channel.isWritable {
+            flush(reserved(.ping), context)
+        }
+    }
+
+    private func finish(_ otherwise: SocketCloseReason) {
+        let reason: SocketCloseReason
+        switch state {
+        case .open: reason = otherwise
+        case .closing(let cause): reason = cause
+        case .closed: return
+        }
+        state = .closed
+        pulse?.cancel()
+        hardClose?.cancel()
+        context = nil
+        owedPong = nil
+        // The socket, which the owner may keep, refers to this handler: break the circle.
+        socket = nil
+        owner.take()?.closed(reason)
+    }
+}

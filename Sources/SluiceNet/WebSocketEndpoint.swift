@@ -1,0 +1,100 @@
+package import NIOCore
+package import SluiceCore
+
+/// Bounds of one WebSocket connection.
+package struct WebSocketLimits: Sendable {
+    /// One message, bytes. Beyond: `SocketOwner.oversize`, close 1009.
+    package var messageBytes: Int
+    /// How often the server pings.
+    package var pingInterval: TimeAmount
+    /// How long nothing at all may come from a peer whose connection is read. Beyond: dropped.
+    package var silence: TimeAmount
+    /// How long a peer may take to answer a close frame. Beyond: dropped.
+    package var closeGrace: TimeAmount
+    /// Bytes waiting to be written at which `isWritable` becomes true again, and false.
+    package var outboxWatermark: ClosedRange<Int>
+
+    package init(
+        messageBytes: Int = Limits.messageBytes, pingInterval: TimeAmount = .seconds(30), silence: TimeAmount = .seconds(90),
+        closeGrace: TimeAmount = .seconds(2), outboxWatermark: ClosedRange<Int> = (256 << 10)...(1 << 20)
+    ) {
+        self.messageBytes = messageBytes
+        self.pingInterval = pingInterval
+        self.silence = silence
+        self.closeGrace = closeGrace
+        self.outboxWatermark = outboxWatermark
+    }
+}
+
+/// What a peer that asks for a WebSocket connection said.
+package struct UpgradeRequest: Sendable {
+    /// Still percent-encoded, without the query.
+    package var path: String
+    /// What follows the question mark, still percent-encoded; empty when there is none.
+    package var query: String
+    /// `address:port`, nil when it is not known.
+    package var remoteAddress: String?
+    /// In the order they came; names as they were written.
+    package var headers: [(name: String, value: String)]
+
+    package init(target: String, headers: [(name: String, value: String)] = [], remoteAddress: String? = nil) {
+        let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        path = String(parts[0])
+        query = parts.count > 1 ? String(parts[1]) : ""
+        self.headers = headers
+        self.remoteAddress = remoteAddress
+    }
+
+    /// The first value of a header, whatever the case of its name.
+    package func header(_ name: String) -> String? {
+        let wanted = name.lowercased()
+        return headers.first { $0.name.lowercased() == wanted }?.value
+    }
+
+    /// The members of a header that is a comma-separated list, over all its lines.
+    package func list(_ name: String) -> [String] {
+        let wanted = name.lowercased()
+        return headers.lazy.filter { $0.name.lowercased() == wanted }
+            .flatMap { $0.value.split(separator: ",") }
+            .map { String($0.drop { $0 == " " }.prefix { $0 != " " }) }
+    }
+}
+
+package enum UpgradeDecision: Sendable {
+    case accept(any SocketOwner)
+    /// Answered with the error as JSON, under the HTTP status of its code (`ErrorCode.httpStatus`).
+    case refuse(SluiceError)
+}
+
+/// Where WebSocket connections are taken.
+package struct WebSocketEndpoint: Sendable {
+    package static let subprotocol = "sluice.v1"
+
+    /// Whether a path (without query) is this endpoint's.
+    package var matches: @Sendable (String) -> Bool
+    /// Decides on a request that is a proper upgrade to `sluice.v1`. Called on an event loop: it must not block.
+    package var accept: @Sendable (UpgradeRequest) -> UpgradeDecision
+    package var limits: WebSocketLimits
+
+    package init(
+        limits: WebSocketLimits = WebSocketLimits(), matches: @escaping @Sendable (String) -> Bool,
+        accept: @escaping @Sendable (UpgradeRequest) -> UpgradeDecision
+    ) {
+        self.limits = limits
+        self.matches = matches
+        self.accept = accept
+    }
+
+    /// Decides on any upgrade request for one of this endpoint's paths.
+    func decide(_ request: UpgradeRequest) -> UpgradeDecision {
+        guard request.list("Sec-WebSocket-Protocol").contains(Self.subprotocol) else {
+            let offered = request.list("Sec-WebSocket-Protocol").joined(separator: ", ")
+            return .refuse(
+                SluiceError(
+                    .wrongProtocolVersion,
+                    "The subprotocols offered (\(offered.isEmpty ? "none" : offered)) do not include \(Self.subprotocol).",
+                    fix: "Send the header Sec-WebSocket-Protocol: \(Self.subprotocol)."))
+        }
+        return accept(request)
+    }
+}
