@@ -1,0 +1,110 @@
+// Between the typed arguments and the JSON of sluice_plugin.h.
+
+/// The gateway sent something that the interface does not allow.
+struct MalformedInput: Error, CustomStringConvertible {
+    var member: String
+    var description: String { "the gateway's input lacks a usable \"\(member)\"" }
+}
+
+extension PluginValue {
+    func text(_ key: String) throws(MalformedInput) -> String {
+        guard let text = self[key]?.string else { throw MalformedInput(member: key) }
+        return text
+    }
+
+    func list(_ key: String) throws(MalformedInput) -> [PluginValue] {
+        guard let list = self[key]?.array else { throw MalformedInput(member: key) }
+        return list
+    }
+
+    func names(_ key: String) throws(MalformedInput) -> [String] {
+        let names = try list(key).compactMap(\.string)
+        guard names.count == self[key]?.array?.count else { throw MalformedInput(member: key) }
+        return names
+    }
+}
+
+extension PluginUser {
+    init(_ value: PluginValue?) throws(MalformedInput) {
+        guard let value, value.members != nil else { throw MalformedInput(member: "user") }
+        self.init(
+            id: try value.text("id"), type: try value.text("type"), data: value["data"] ?? [:],
+            customData: value["custom_data"] ?? [:], identities: value["identities"] ?? [])
+    }
+}
+
+extension AppConfiguration {
+    init(_ value: PluginValue) throws(MalformedInput) {
+        self.init(appID: try value.text("app_id"))
+        for file in value["directory"]?.members ?? [] { directory[file.key] = file.value.string }
+        config = value["config"] ?? .null
+        for type in value["schema"]?.members ?? [] { schema[type.key] = try PluginObjectType(type.value) }
+        guard let fields = value["queryable_fields"], !fields.isNull else { return }
+        queryableFields = Set(try fields.names("global"))
+        for type in fields["types"]?.members ?? [] {
+            queryableFieldsByType[type.key] = Set((type.value.array ?? []).compactMap(\.string))
+        }
+        indexedField = fields["indexed"]?.string
+    }
+}
+
+extension PluginObjectType {
+    fileprivate init(_ value: PluginValue) throws(MalformedInput) {
+        self.init(kind: try value.text("kind"), primaryKey: value["primary_key"]?.string, properties: [:])
+        for property in value["properties"]?.members ?? [] {
+            properties[property.key] = PluginProperty(
+                type: try property.value.text("type"), isOptional: property.value["optional"]?.bool ?? false,
+                collection: property.value["collection"]?.string ?? "none")
+        }
+    }
+}
+
+extension PluginQuery {
+    init(_ value: PluginValue) throws(MalformedInput) {
+        self.init(type: try value.text("type"), query: try value.text("query"))
+    }
+
+    var value: PluginValue { ["type": .string(type), "query": .string(query)] }
+}
+
+extension PluginWrite {
+    init(_ value: PluginValue) throws(MalformedInput) {
+        func object(_ key: String) -> PluginValue? { value[key].flatMap { $0.isNull ? nil : $0 } }
+        self.init(
+            type: try value.text("type"), operation: try value.text("operation"), before: object("before"),
+            after: object("after"))
+    }
+}
+
+extension TypeRules {
+    var value: PluginValue {
+        func fields(_ names: Set<String>?) -> PluginValue { names.map { .array($0.sorted().map { .string($0) }) } ?? .null }
+        return [
+            "read": .string(read), "write": .string(write), "insert": .bool(insert), "delete": .bool(delete),
+            "readable_fields": fields(readableFields), "writable_fields": fields(writableFields),
+            "role": .string(role), "check_write": .bool(checkWrite),
+        ]
+    }
+}
+
+extension WriteVerdict {
+    var value: PluginValue {
+        switch self {
+        case .allow: ["verdict": "allow"]
+        case .deny(let reason): ["verdict": "deny", "reason": .string(reason)]
+        case .amend(let values): ["verdict": "amend", "set": values]
+        }
+    }
+}
+
+extension IngestVerdict {
+    var value: PluginValue {
+        switch self {
+        case .accept: ["verdict": "accept"]
+        case .transform(let object): ["verdict": "accept", "object": object]
+        case .route(let type, let object): ["verdict": "route", "type": .string(type), "object": object]
+        case .drop: ["verdict": "drop"]
+        case .reject(let reason): ["verdict": "reject", "reason": .string(reason)]
+        }
+    }
+}

@@ -1,0 +1,83 @@
+import CSluicePlugin
+
+// The functions of the table. They are called from C, so they are functions of file scope; each turns the input into
+// typed arguments, asks the plugin, and puts the answer or the reason into the sink.
+
+private typealias State = UnsafeMutableRawPointer?
+private typealias Sink = UnsafePointer<sluice_sink>
+
+/// Runs one hook. `SLUICE_DENY` when the plugin denies, `SLUICE_FAILED` for every other error.
+private func run(
+    _ state: State, _ input: sluice_text, _ answer: Sink, _ body: (any RulePlugin, PluginValue) throws -> PluginValue?
+) -> sluice_status {
+    guard let state = unsafe state else { return SLUICE_FAILED }
+    let plugin = unsafe Unmanaged<Instance>.fromOpaque(state).takeUnretainedValue().plugin
+    do {
+        let output = try body(plugin, try PluginValue(parsing: unsafe input.bytes))
+        if let output { unsafe answer.pointee.append(output.json) }
+        return SLUICE_OK
+    } catch let denial as PluginDenial {
+        unsafe answer.pointee.append(denial.reason)
+        return SLUICE_DENY
+    } catch {
+        unsafe answer.pointee.append("\(error)")
+        return SLUICE_FAILED
+    }
+}
+
+/// The plugin as one with a certain hook; the table only holds hooks that it has.
+private func hook<Hook>(_ plugin: any RulePlugin, _: Hook.Type) throws -> Hook {
+    guard let hook = plugin as? Hook else { throw PluginDenial("the plugin lacks this hook") }
+    return hook
+}
+
+func configureHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {
+    unsafe run(state, input, answer) { plugin, input in
+        let warnings = try plugin.configure(try AppConfiguration(input))
+        return warnings.isEmpty ? nil : ["warnings": .array(warnings.map { .string($0) })]
+    }
+}
+
+func openSessionHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {
+    unsafe run(state, input, answer) { plugin, input in
+        let plan = try hook(plugin, (any SessionRules).self)
+            .openSession(user: try PluginUser(input["user"]), types: try input.names("types"))
+        let types = plan.sorted { $0.key < $1.key }.map { PluginValue.Member($0.key, $0.value.value) }
+        return ["types": .object(types)]
+    }
+}
+
+func checkSubscriptionHook(
+    state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>
+) -> sluice_status {
+    unsafe run(state, input, answer) { plugin, input in
+        let queries = try input.list("queries").map { try PluginQuery($0) }
+        let narrowed = try hook(plugin, (any SubscriptionRules).self)
+            .checkSubscription(user: try PluginUser(input["user"]), queries: queries)
+        return narrowed.isEmpty ? nil : ["queries": .array(narrowed.map(\.value))]
+    }
+}
+
+func checkWriteHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {
+    unsafe run(state, input, answer) { plugin, input in
+        let writes = try input.list("writes").map { try PluginWrite($0) }
+        let verdicts = try hook(plugin, (any WriteRules).self)
+            .checkWrites(user: try PluginUser(input["user"]), writes: writes)
+        return ["writes": .array(verdicts.map(\.value))]
+    }
+}
+
+func ingestHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {
+    unsafe run(state, input, answer) { plugin, input in
+        let verdicts = try hook(plugin, (any IngestRules).self)
+            .ingest(type: try input.text("type"), objects: try input.list("objects"))
+        return ["objects": .array(verdicts.map(\.value))]
+    }
+}
+
+func userChangedHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {
+    unsafe run(state, input, answer) { plugin, input in
+        try hook(plugin, (any UserChangeRules).self).userChanged(try PluginUser(input["user"]))
+        return nil
+    }
+}

@@ -1,0 +1,86 @@
+/// JSON as plugins see it: what hooks get and answer, and what the files of the app directory hold.
+///
+/// Objects keep the order of their members and, when parsed, the line of each key, so that a plugin can point at the
+/// place of a mistake. Integers that fit 64 bits stay integers.
+public enum PluginValue: Sendable {
+    case null
+    case bool(Bool)
+    case int(Int64)
+    case double(Double)
+    case string(String)
+    case array([PluginValue])
+    case object([Member])
+
+    /// One member of an object.
+    public struct Member: Sendable, Hashable {
+        public var key: String
+        public var value: PluginValue
+        /// The line of the key in the text it was parsed from, from 1; 0 for a value made in code. Not part of equality.
+        public var line: Int
+
+        public init(_ key: String, _ value: PluginValue, line: Int = 0) {
+            self.key = key
+            self.value = value
+            self.line = line
+        }
+
+        public static func == (lhs: Member, rhs: Member) -> Bool { lhs.key == rhs.key && lhs.value == rhs.value }
+        public func hash(into hasher: inout Hasher) {
+            hasher.combine(key)
+            hasher.combine(value)
+        }
+    }
+}
+
+extension PluginValue: Hashable {}
+
+extension PluginValue {
+    /// The member of an object; nil for another kind of value or a missing key. The last of equal keys counts.
+    public subscript(_ key: String) -> PluginValue? {
+        guard case .object(let members) = self else { return nil }
+        return members.last { $0.key == key }?.value
+    }
+
+    public var isNull: Bool { self == .null }
+    public var bool: Bool? { if case .bool(let v) = self { v } else { nil } }
+    public var int: Int64? { if case .int(let v) = self { v } else { nil } }
+    public var string: String? { if case .string(let v) = self { v } else { nil } }
+    public var array: [PluginValue]? { if case .array(let v) = self { v } else { nil } }
+    public var members: [Member]? { if case .object(let v) = self { v } else { nil } }
+
+    /// Any number, in plain JSON or in one of extended JSON's forms (`$numberInt`, `$numberLong`, `$numberDouble`).
+    public var number: Double? {
+        switch self {
+        case .int(let v): return Double(v)
+        case .double(let v): return v
+        case .object(let members) where members.count == 1:
+            guard ["$numberInt", "$numberLong", "$numberDouble"].contains(members[0].key) else { return nil }
+            guard let text = members[0].value.string else { return members[0].value.number }
+            return Double(text)
+        default: return nil
+        }
+    }
+
+    /// Sets a member of an object, in its place or at the end. No effect on other kinds of value.
+    public mutating func set(_ key: String, to value: PluginValue) {
+        guard case .object(var members) = self else { return }
+        if let index = members.lastIndex(where: { $0.key == key }) {
+            members[index].value = value
+        } else {
+            members.append(Member(key, value))
+        }
+        self = .object(members)
+    }
+}
+
+extension PluginValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
+    ExpressibleByFloatLiteral, ExpressibleByNilLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
+    public init(stringLiteral value: String) { self = .string(value) }
+    public init(booleanLiteral value: Bool) { self = .bool(value) }
+    public init(integerLiteral value: Int64) { self = .int(value) }
+    public init(floatLiteral value: Double) { self = .double(value) }
+    public init(nilLiteral: ()) { self = .null }
+    public init(arrayLiteral elements: PluginValue...) { self = .array(elements) }
+    public init(dictionaryLiteral elements: (String, PluginValue)...) { self = .object(elements.map { Member($0.0, $0.1) }) }
+}
