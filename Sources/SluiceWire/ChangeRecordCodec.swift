@@ -1,0 +1,182 @@
+package import SluiceCore
+
+/// Why a record is in its partition. A row whose partition key changed is published twice with one position.
+package enum Passage: UInt8, Sendable {
+    case stay = 0
+    /// In the partition of the old key.
+    case leave = 1
+    /// In the partition of the new key.
+    case enter = 2
+}
+
+/// A `ChangeRecord` read just far enough to route it: the images stay encoded, so that the very bytes can be sent on.
+///
+/// The ranges are offsets into the record's bytes and hold the *content* of the nested messages: `Value` for the key, `Row`
+/// for the images.
+package struct ChangeRecordView: Hashable, Sendable {
+    package var position: Position
+    /// The position of the record before this one in its partition; nil in the first of a slot's life.
+    package var previous: Position?
+    package var xid: UInt32
+    /// Microseconds since 1970, UTC.
+    package var commitTime: Int64
+    package var origin: Origin?
+    /// Index in the reader's schema; nil when it does not have the type.
+    package var type: Int?
+    package var typeName: Range<Int>
+    package var primaryKey: Range<Int>
+    package var operation: Operation
+    package var passage: Passage
+    package var before: Range<Int>?
+    package var after: Range<Int>?
+}
+
+/// The `ChangeRecord` message: what the gateway publishes for each change.
+package struct ChangeRecordCodec: Sendable {
+    package let types: SchemaCodec
+
+    package init(_ types: SchemaCodec) { self.types = types }
+    package init(_ schema: Schema) { types = SchemaCodec(schema) }
+
+    /// Appends one record.
+    /// - Parameters:
+    ///   - rows: the buffer that the change's rows lie in.
+    ///   - previous: the position of the last record written to the same partition.
+    /// - Precondition: the change's type is of the codec's schema and its images, where present, are whole rows of it.
+    package func encode(
+        _ change: CapturedChange, of transaction: CapturedTransaction, rows: RowBuffer, previous: Position?,
+        passage: Passage, into writer: inout ByteWriter
+    ) {
+        let codec = types[Int(change.type)]
+        ChangeRecordCodec.position(1, change.position, into: &writer)
+        if let previous { ChangeRecordCodec.position(2, previous, into: &writer) }
+        writer.ifNotZero(3, varint: UInt64(transaction.xid))
+        writer.ifNotZero(4, zigzag: transaction.commitTime)
+        if let origin = transaction.origin {
+            let content = writer.open(5)
+            writer.ifNotZero(1, varint: origin.client.rawValue)
+            writer.ifNotZero(2, varint: origin.changeset)
+            writer.close(content)
+        }
+        writer.ifNotEmpty(6, string: codec.type.name)
+        if let key = codec.type.primaryKey, let image = change.after ?? change.before {
+            rows.withView(image) { view in
+                let content = writer.open(7)
+                ValueCodec.encode(view[key], of: view, into: &writer)
+                writer.close(content)
+            }
+        }
+        writer.field(8, varint: UInt64(change.operation.rawValue))
+        writer.ifNotZero(9, varint: UInt64(passage.rawValue))
+        if let before = change.before { image(10, before, of: codec, rows, into: &writer) }
+        if let after = change.after { image(11, after, of: codec, rows, into: &writer) }
+    }
+
+    private func image(_ field: UInt32, _ row: RowRef, of codec: RowCodec, _ rows: RowBuffer, into writer: inout ByteWriter) {
+        let content = writer.open(field)
+        rows.withView(row) { codec.encode($0, into: &writer) }
+        writer.close(content)
+    }
+
+    private static func position(_ field: UInt32, _ position: Position, into writer: inout ByteWriter) {
+        let content = writer.open(field)
+        writer.ifNotZero(1, fixed64: position.lsn.rawValue)
+        writer.ifNotZero(2, varint: UInt64(position.ordinal))
+        writer.close(content)
+    }
+
+    /// Reads a record's head; the images are found and not looked into.
+    /// - Throws: `badSyntax` when the bytes are malformed, or lack the position, the key or the operation.
+    package func decode(_ bytes: UnsafeRawBufferPointer) throws(SluiceError) -> ChangeRecordView {
+        var head = Head()
+        var reader = WireReader(bytes)
+        while !reader.isAtEnd { try head.read(&reader) }
+        guard let position = head.position, let operation = head.operation, let key = head.primaryKey else {
+            throw .malformed("a change record lacks its position, its operation or its primary key")
+        }
+        return ChangeRecordView(
+            position: position, previous: head.previous, xid: head.xid, commitTime: head.commitTime, origin: head.origin,
+            type: types.index(ofName: reader.slice(head.type)), typeName: head.type, primaryKey: key, operation: operation,
+            passage: head.passage, before: head.before, after: head.after)
+    }
+
+    /// Decodes an image of a record into the reused flat form.
+    package func row(
+        _ range: Range<Int>, of type: Int, in bytes: UnsafeRawBufferPointer, into rows: inout RowBuffer
+    ) throws(SluiceError) -> RowRef {
+        try types[type].decode(UnsafeRawBufferPointer(rebasing: bytes[range]), into: &rows)
+    }
+
+    /// The primary key of a record in owning form.
+    package func primaryKey(_ view: ChangeRecordView, in bytes: UnsafeRawBufferPointer) throws(SluiceError) -> Value {
+        try ValueCodec.decode(UnsafeRawBufferPointer(rebasing: bytes[view.primaryKey]))
+    }
+}
+
+private struct Head {
+    var position: Position?
+    var previous: Position?
+    var xid: UInt32 = 0
+    var commitTime: Int64 = 0
+    var origin: Origin?
+    var type = 0..<0
+    var primaryKey: Range<Int>?
+    var operation: Operation?
+    var passage = Passage.stay
+    var before: Range<Int>?
+    var after: Range<Int>?
+
+    mutating func read(_ reader: inout WireReader) throws(SluiceError) {
+        let tag = try reader.tag()
+        switch (tag.field, tag.type) {
+        case (1, .lengthDelimited): position = try Head.position(reader.nested(try reader.content()))
+        case (2, .lengthDelimited): previous = try Head.position(reader.nested(try reader.content()))
+        case (3, .varint): xid = UInt32(truncatingIfNeeded: try reader.varint())
+        case (4, .varint): commitTime = try reader.zigzag()
+        case (5, .lengthDelimited): origin = try Head.origin(reader.nested(try reader.content()))
+        case (6, .lengthDelimited): type = try reader.text()
+        case (7, .lengthDelimited): primaryKey = try reader.content()
+        case (8, .varint):
+            let raw = try reader.varint()
+            guard let known = Operation(rawValue: UInt8(truncatingIfNeeded: raw)) else { throw .malformed("\(raw) is no operation") }
+            operation = known
+        case (9, .varint):
+            let raw = try reader.varint()
+            guard let known = Passage(rawValue: UInt8(truncatingIfNeeded: raw)) else { throw .malformed("\(raw) is no passage") }
+            passage = known
+        case (10, .lengthDelimited): before = try reader.content()
+        case (11, .lengthDelimited): after = try reader.content()
+        default:
+            guard !(1...11).contains(tag.field) else { throw .malformed("field \(tag.field) is a \(tag.type)") }
+            try reader.skip(tag.type)
+        }
+    }
+
+    static func position(_ reader: WireReader) throws(SluiceError) -> Position {
+        var reader = reader
+        var position = Position.zero
+        while !reader.isAtEnd {
+            let tag = try reader.tag()
+            switch (tag.field, tag.type) {
+            case (1, .fixed64): position.lsn = LSN(rawValue: try reader.fixed64())
+            case (2, .varint): position.ordinal = UInt32(truncatingIfNeeded: try reader.varint())
+            default: try reader.skip(tag.type)
+            }
+        }
+        return position
+    }
+
+    static func origin(_ reader: WireReader) throws(SluiceError) -> Origin {
+        var reader = reader
+        var origin = Origin(client: .server, changeset: 0)
+        while !reader.isAtEnd {
+            let tag = try reader.tag()
+            switch (tag.field, tag.type) {
+            case (1, .varint): origin.client = ClientID(rawValue: try reader.varint())
+            case (2, .varint): origin.changeset = try reader.varint()
+            default: try reader.skip(tag.type)
+            }
+        }
+        return origin
+    }
+}

@@ -1,0 +1,176 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+package import SluiceCore
+import SwiftProtobuf
+
+extension PBValue {
+    package init(_ value: Value) {
+        self.init()
+        kind =
+            switch value {
+            case .null: .null(true)
+            case .bool(let v): .bool(v)
+            case .int(let v): .int(v)
+            case .float(let v): .float(v)
+            case .double(let v): .double(v)
+            case .decimal(let v): .decimal(Data(v.bytes))
+            case .string(let v): .string(v)
+            case .binary(let v): .binary(Data(v))
+            case .timestamp(let v): .timestamp(PBTimestamp(v))
+            case .objectId(let v): .objectID(Data(v.bytes))
+            case .uuid(let v): .uuid(Data(v.bytes))
+            case .list(let v): .list(PBListValue.with { $0.elements = v.map { PBValue($0) } })
+            case .dictionary(let v): .dictionary(PBDictionaryValue.with { $0.entries = v.mapValues { PBValue($0) } })
+            case .link(let type, let key):
+                .link(
+                    PBLinkValue.with {
+                        $0.type = type
+                        $0.key = PBValue(key)
+                    })
+            }
+    }
+}
+
+extension PBTimestamp {
+    package init(_ value: Timestamp) {
+        self.init()
+        seconds = value.seconds
+        nanoseconds = value.nanoseconds
+    }
+}
+
+extension Value {
+    /// - Throws: `badSyntax` for a value without a kind, an identifier of the wrong length, or nesting beyond
+    ///   `Limits.nestingDepth`.
+    package init(_ message: PBValue) throws(SluiceError) { try self.init(message, depth: 0) }
+
+    private init(_ message: PBValue, depth: Int) throws(SluiceError) {
+        guard depth <= Limits.nestingDepth else { throw .malformed("a value is nested deeper than \(Limits.nestingDepth) levels") }
+        switch message.kind {
+        case nil: throw .malformed("a value says nothing")
+        case .null: self = .null
+        case .bool(let v): self = .bool(v)
+        case .int(let v): self = .int(v)
+        case .float(let v): self = .float(v)
+        case .double(let v): self = .double(v)
+        case .decimal(let v): self = .decimal(Decimal128(bytes: try Value.exactly(16, v)))
+        case .string(let v): self = .string(v)
+        case .binary(let v): self = .binary(Array(v))
+        case .timestamp(let v): self = .timestamp(Timestamp(seconds: v.seconds, nanoseconds: v.nanoseconds))
+        case .objectID(let v): self = .objectId(ObjectIdentifierBytes(bytes: try Value.exactly(12, v)))
+        case .uuid(let v): self = .uuid(UUIDBytes(bytes: try Value.exactly(16, v)))
+        case .list(let v):
+            self = .list(try v.elements.map { element throws(SluiceError) in try Value(element, depth: depth + 1) })
+        case .dictionary(let v):
+            var entries: [String: Value] = [:]
+            for (key, entry) in v.entries { entries[key] = try Value(entry, depth: depth + 1) }
+            self = .dictionary(entries)
+        case .link(let v): self = .link(type: v.type, key: try Value(v.key, depth: depth + 1))
+        }
+    }
+
+    private static func exactly(_ count: Int, _ bytes: Data) throws(SluiceError) -> Data {
+        guard bytes.count == count else { throw .malformed("an identifier has \(bytes.count) bytes instead of \(count)") }
+        return bytes
+    }
+}
+
+extension PBRow {
+    /// The properties that the row has, ascending by number.
+    package init(_ row: Row, type: ObjectType) {
+        self.init()
+        for (index, property) in type.properties.enumerated() {
+            guard let value = row[index] else { continue }
+            fields.append(PBField(property: property.id, value))
+        }
+        fields.sort { $0.property < $1.property }
+    }
+
+    /// - Throws: `unknownProperty` for a name that the type does not have.
+    package init(_ values: [String: Value], type: ObjectType) throws(SluiceError) {
+        self.init()
+        for (name, value) in values { fields.append(PBField(property: try type.number(of: name), value)) }
+        fields.sort { $0.property < $1.property }
+    }
+}
+
+extension PBField {
+    package init(property: UInt32, _ value: Value) {
+        self.init()
+        self.property = property
+        self.value = PBValue(value)
+    }
+}
+
+extension Row {
+    /// Properties with numbers that the type does not have are skipped; those that are missing are absent.
+    /// - Throws: `badSyntax`, or `wrongValueType` for a value that its property does not take.
+    package init(_ message: PBRow, type: ObjectType) throws(SluiceError) {
+        self.init([Value?](repeating: nil, count: type.properties.count))
+        for field in message.fields {
+            guard let index = type.index(ofID: field.property) else { continue }
+            self[index] = try type.properties[index].checked(try Value(field.value), type: type)
+        }
+    }
+}
+
+extension ObjectType {
+    /// The wire's number of a property.
+    package func number(of name: String) throws(SluiceError) -> UInt32 {
+        guard let property = self[name] else {
+            throw SluiceError(.unknownProperty, "\(self.name) has no property \(name).")
+        }
+        return property.id
+    }
+
+    /// The property with a number of the wire.
+    package func property(number: UInt32) throws(SluiceError) -> Property {
+        guard let index = index(ofID: number) else {
+            throw SluiceError(.unknownProperty, "\(name) has no property with the number \(number).")
+        }
+        return properties[index]
+    }
+}
+
+extension Property {
+    /// The value itself, when the property takes it. Null is always taken (see `ValueKinds`).
+    package func checked(_ value: Value, type: ObjectType) throws(SluiceError) -> Value {
+        let shape = ValueShape(of: self)
+        var fits = shape.value.contains(value.kind)
+        if collection != .none {
+            switch value {
+            case .list(let elements): fits = fits && elements.allSatisfy { shape.elements.contains($0.kind) }
+            case .dictionary(let entries): fits = fits && entries.values.allSatisfy { shape.elements.contains($0.kind) }
+            default: break
+            }
+        }
+        guard fits else {
+            throw SluiceError(.wrongValueType, "\(type.name).\(name) does not take this \(value.typeName).")
+        }
+        return value
+    }
+}
+
+extension Value {
+    package var kind: ValueKind {
+        switch self {
+        case .null: .null
+        case .bool: .bool
+        case .int: .int
+        case .float: .float
+        case .double: .double
+        case .decimal: .decimal
+        case .string: .string
+        case .binary: .binary
+        case .timestamp: .timestamp
+        case .objectId: .objectId
+        case .uuid: .uuid
+        case .list: .list
+        case .dictionary: .dictionary
+        case .link: .link
+        }
+    }
+}

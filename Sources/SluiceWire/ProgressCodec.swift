@@ -1,0 +1,80 @@
+package import SluiceCore
+
+/// The end of a partition after a batch.
+package struct PartitionEnd: Hashable, Sendable {
+    package var topic: String
+    package var partition: Int32
+    /// The offset after the last record that belongs to the batch.
+    package var end: Int64
+
+    package init(topic: String, partition: Int32, end: Int64) {
+        self.topic = topic
+        self.partition = partition
+        self.end = end
+    }
+}
+
+/// Everything of the transactions up to and with `lsn` is in the log below these offsets.
+package struct LogProgress: Hashable, Sendable {
+    package var lsn: LSN
+    /// Microseconds since 1970, UTC, of the last commit; the measure of the log's lag.
+    package var commitTime: Int64
+    package var grown: [PartitionEnd]
+
+    package init(lsn: LSN, commitTime: Int64, grown: [PartitionEnd]) {
+        self.lsn = lsn
+        self.commitTime = commitTime
+        self.grown = grown
+    }
+}
+
+/// The `Progress` message.
+package enum ProgressCodec {
+    package static func encode(_ progress: LogProgress, into writer: inout ByteWriter) {
+        writer.ifNotZero(1, fixed64: progress.lsn.rawValue)
+        writer.ifNotZero(2, zigzag: progress.commitTime)
+        for grown in progress.grown {
+            let content = writer.open(3)
+            writer.ifNotEmpty(1, string: grown.topic)
+            writer.ifNotZero(2, varint: UInt64(bitPattern: Int64(grown.partition)))
+            writer.ifNotZero(3, varint: UInt64(bitPattern: grown.end))
+            writer.close(content)
+        }
+    }
+
+    package static func encode(_ progress: LogProgress) -> [UInt8] {
+        var writer = ByteWriter()
+        encode(progress, into: &writer)
+        return writer.take()
+    }
+
+    package static func decode(_ bytes: UnsafeRawBufferPointer) throws(SluiceError) -> LogProgress {
+        var reader = WireReader(bytes)
+        var progress = LogProgress(lsn: .zero, commitTime: 0, grown: [])
+        while !reader.isAtEnd {
+            let tag = try reader.tag()
+            switch (tag.field, tag.type) {
+            case (1, .fixed64): progress.lsn = LSN(rawValue: try reader.fixed64())
+            case (2, .varint): progress.commitTime = try reader.zigzag()
+            case (3, .lengthDelimited): progress.grown.append(try partition(reader.nested(try reader.content())))
+            default: try reader.skip(tag.type)
+            }
+        }
+        return progress
+    }
+
+    private static func partition(_ reader: WireReader) throws(SluiceError) -> PartitionEnd {
+        var reader = reader
+        var grown = PartitionEnd(topic: "", partition: 0, end: 0)
+        while !reader.isAtEnd {
+            let tag = try reader.tag()
+            switch (tag.field, tag.type) {
+            case (1, .lengthDelimited): grown.topic = try reader.string()
+            case (2, .varint): grown.partition = Int32(truncatingIfNeeded: try reader.varint())
+            case (3, .varint): grown.end = Int64(bitPattern: try reader.varint())
+            default: try reader.skip(tag.type)
+            }
+        }
+        return grown
+    }
+}
