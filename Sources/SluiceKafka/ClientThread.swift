@@ -1,0 +1,41 @@
+import SluiceCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// A thread of its own for calls that block, so that they never hold one of the cooperative pool's.
+enum ClientThread {
+    /// Runs `body` on a new thread, which ends with it.
+    /// - Parameter name: for the error.
+    /// - Throws: `internalError` when the system has no thread to give.
+    static func start(name: String, _ body: @escaping @Sendable () -> Void) throws {
+        let work = ThreadBody(body)
+        let context = unsafe Unmanaged.passRetained(work)
+        var thread = pthread_t()
+        let result = unsafe pthread_create(&thread, nil, runThreadBody, context.toOpaque())
+        guard result == 0 else {
+            unsafe context.release()
+            throw SluiceError(
+                .internalError, "The system gave no thread for \(name) (error \(result)).", fix: "Raise the limit of threads.")
+        }
+        pthread_detach(thread)
+    }
+}
+
+private final class ThreadBody: Sendable {
+    let body: @Sendable () -> Void
+
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+}
+
+private func runThreadBody(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let context = unsafe context else { return nil }
+    let work = unsafe Unmanaged<ThreadBody>.fromOpaque(context).takeRetainedValue()
+    work.body()
+    return nil
+}

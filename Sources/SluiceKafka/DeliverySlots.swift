@@ -1,0 +1,72 @@
+/// Who waits for which answer: a slot for each record or batch that has been handed over.
+///
+/// librdkafka carries one machine word with each record. It holds the slot's number and generation, so that an answer
+/// that comes after its slot was given up finds nobody rather than somebody else.
+struct DeliverySlots {
+    enum Owner {
+        case record(CheckedContinuation<Int64, any Error>)
+        case batch(KafkaDelivery)
+    }
+
+    /// The word: 24 bits of generation, 24 bits of slot, 16 bits of topic index.
+    struct Token: Equatable {
+        var word: UInt64
+
+        init(word: UInt64) { self.word = word }
+        init(slot: Int, generation: UInt32, topic: Int = 0) {
+            word = UInt64(generation & 0xFF_FFFF) << 40 | UInt64(slot) << 16 | UInt64(topic)
+        }
+
+        var slot: Int { Int(word >> 16 & 0xFF_FFFF) }
+        var generation: UInt32 { UInt32(word >> 40) }
+        var topic: Int { Int(word & 0xFFFF) }
+
+        func with(topic: Int) -> Token { Token(word: word & ~0xFFFF | UInt64(topic)) }
+    }
+
+    private struct Slot {
+        var generation: UInt32
+        var owner: Owner?
+    }
+
+    private var slots: [Slot] = []
+    private var free: [Int] = []
+
+    var count: Int { slots.count - free.count }
+
+    mutating func insert(_ owner: Owner) -> Token {
+        if let slot = free.popLast() {
+            slots[slot].owner = owner
+            return Token(slot: slot, generation: slots[slot].generation)
+        }
+        slots.append(Slot(generation: 0, owner: owner))
+        return Token(slot: slots.count - 1, generation: 0)
+    }
+
+    /// The owner of a token that is still current.
+    subscript(token: Token) -> Owner? {
+        guard token.slot < slots.count, slots[token.slot].generation == token.generation else { return nil }
+        return slots[token.slot].owner
+    }
+
+    /// Gives a slot up.
+    /// - Returns: whose it was; nil when it had been given up before.
+    @discardableResult
+    mutating func remove(_ token: Token) -> Owner? {
+        guard let owner = self[token] else { return nil }
+        slots[token.slot].owner = nil
+        slots[token.slot].generation = (slots[token.slot].generation + 1) & 0xFF_FFFF
+        free.append(token.slot)
+        return owner
+    }
+
+    /// Gives every slot up.
+    mutating func removeAll() -> [Owner] {
+        var owners: [Owner] = []
+        for slot in slots.indices {
+            guard let owner = remove(Token(slot: slot, generation: slots[slot].generation)) else { continue }
+            owners.append(owner)
+        }
+        return owners
+    }
+}

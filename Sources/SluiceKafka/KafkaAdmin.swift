@@ -1,0 +1,100 @@
+import CRdKafka
+import Logging
+import SluiceCore
+import Synchronization
+
+/// A topic as it should be.
+package struct KafkaTopic: Hashable, Sendable {
+    package var name: String
+    package var partitions: Int32
+    /// Copies of each partition; -1 takes the brokers' default.
+    package var replicas: Int32
+    /// The topic's settings, as Kafka names them: `retention.ms`, `cleanup.policy`, `max.message.bytes`.
+    package var settings: [String: String]
+
+    package init(_ name: String, partitions: Int32, replicas: Int32 = -1, settings: [String: String] = [:]) {
+        self.name = name
+        self.partitions = partitions
+        self.replicas = replicas
+        self.settings = settings
+    }
+}
+
+/// Creates topics and asks about them. Each call blocks a thread of its own, never the caller's, for `requestTimeout` at most.
+package final class KafkaAdmin: Sendable {
+    private let configuration: KafkaConfiguration
+    private let client: Mutex<KafkaPointer?>
+    private let questions = BlockingQueue(label: "sluice.kafka.admin")
+
+    /// Makes the client. Brokers are contacted in the background; none needs to answer yet.
+    /// - Throws: `configInvalid` naming the setting that is refused.
+    package init(_ configuration: KafkaConfiguration) throws {
+        self.configuration = configuration
+        client = Mutex(try configuration.makeClient(.consumer))
+    }
+
+    /// Creates the topics that do not exist yet and waits until every one of them can be used.
+    /// - Throws: `logTopic` when a topic exists with another number of partitions or cannot be created,
+    ///   `logUnreachable` when no broker answers in time.
+    package func create(_ topics: [KafkaTopic]) async throws {
+        try await ask { client, configuration in
+            let wanted = topics.sorted { $0.name < $1.name }
+            try TopicRequests.create(wanted, client: client, configuration: configuration)
+            for topic in wanted {
+                let partitions = try TopicRequests.awaitReady(topic.name, client: client, configuration: configuration)
+                guard partitions != topic.partitions else { continue }
+                throw SluiceError(
+                    .logTopic, "The topic \(topic.name) has \(partitions) partitions; \(topic.partitions) are configured.",
+                    fix: "Set the number of partitions to \(partitions), or delete the topic: rows are spread by that number."
+                )
+            }
+        }
+    }
+
+    /// Deletes topics; those that do not exist count as deleted.
+    /// - Throws: `logTopic`, `logUnreachable`.
+    package func delete(_ topics: [String]) async throws {
+        try await ask { try TopicRequests.delete(topics, client: $0, configuration: $1) }
+    }
+
+    /// The number of partitions of a topic.
+    /// - Throws: `logTopic` when it does not exist, `logUnreachable` when no broker answers in time.
+    package func partitionCount(of topic: String) async throws -> Int32 {
+        try await ask { try TopicRequests.partitions(of: topic, client: $0, configuration: $1) }
+    }
+
+    /// The offsets that a partition has. Costs two requests to its leader.
+    /// - Throws: `logTopic` when it does not exist, `logUnreachable` when its leader does not answer in time.
+    package func watermarks(of partition: KafkaPartition) async throws -> KafkaWatermarks {
+        try await ask { try TopicRequests.watermarks(of: partition, client: $0, configuration: $1) }
+    }
+
+    /// The offsets that each partition of a topic has.
+    package func watermarks(ofTopic topic: String) async throws -> [KafkaWatermarks] {
+        try await ask { client, configuration in
+            let count = try TopicRequests.partitions(of: topic, client: client, configuration: configuration)
+            return try (0..<count).map {
+                try TopicRequests.watermarks(of: KafkaPartition(topic, $0), client: client, configuration: configuration)
+            }
+        }
+    }
+
+    /// Frees the client after the questions under way. Required. Closing twice is harmless.
+    package func close() async {
+        try? await questions.run { [self] in
+            guard let client = client.withLock({ $0.take() }) else { return }
+            unsafe rd_kafka_destroy(client.raw)
+        }
+    }
+
+    private func ask<Answer: Sendable>(
+        _ question: @escaping @Sendable (KafkaPointer, KafkaConfiguration) throws -> Answer
+    ) async throws -> Answer {
+        try await questions.run { [self] in
+            guard let client = client.withLock({ $0 }) else {
+                throw SluiceError(.logUnreachable, "The Kafka admin client is closed.", fix: "Ask before closing it.")
+            }
+            return try question(client, configuration)
+        }
+    }
+}

@@ -1,0 +1,152 @@
+import CRdKafka
+import SluiceCore
+
+/// How to reach the brokers, and the bounds of what is held in memory for them.
+package struct KafkaConfiguration: Hashable, Sendable {
+    /// `host:port`, several separated by commas.
+    package var bootstrapServers: String
+    /// The name that brokers show in their logs and quotas.
+    package var clientID: String
+    /// librdkafka's own settings, passed on as they are: `security.protocol`, `sasl.*`, `ssl.*` and whatever else a
+    /// deployment needs. Those that the guarantees hang on (acks, idempotence, offsets) are refused.
+    package var settings: [String: String] = [:]
+    /// The most that one question to the brokers may take, and after which a silent connection counts as broken.
+    package var requestTimeout: Duration = .seconds(10)
+    /// The most that a record may wait for its acknowledgement, and a sender for room in the queue.
+    package var deliveryTimeout: Duration = .seconds(30)
+    /// Milliseconds that a record waits for others to share its request.
+    package var lingerMilliseconds = 1
+    /// `none`, `lz4`, `zstd`, `snappy` or `gzip`.
+    package var compression = "lz4"
+    /// Bytes of the largest record. The topic's `max.message.bytes` must allow it too.
+    package var recordBytes = 20 << 20
+    /// Records, and bytes, handed over and not yet acknowledged. Beyond: senders wait, for `deliveryTimeout` at most.
+    package var producerRecords = 100_000
+    package var producerBytes = 64 << 20
+    /// Bytes read and not yet taken by the consumer of a reader. Beyond: the reader stops polling until they are taken.
+    /// librdkafka holds as much again.
+    package var readerBytes = 16 << 20
+    /// Milliseconds that a broker may hold a fetch when there is nothing new. New records are sent at once; the figure
+    /// is the time until an added partition is asked for.
+    package var fetchWaitMilliseconds = 100
+
+    package init(bootstrapServers: String, clientID: String = "sluice", settings: [String: String] = [:]) {
+        self.bootstrapServers = bootstrapServers
+        self.clientID = clientID
+        self.settings = settings
+    }
+}
+
+enum ClientKind {
+    case producer
+    /// Reads partitions, or only asks questions.
+    case consumer
+}
+
+extension KafkaConfiguration {
+    /// Settings that callers may not pass through: the guarantees (G1, G2) or this module's inner workings hang on them.
+    private static let reserved: Set<String> = [
+        "bootstrap.servers", "metadata.broker.list", "enable.idempotence", "acks", "request.required.acks", "group.id",
+        "enable.auto.commit", "auto.commit.enable", "enable.auto.offset.store", "auto.offset.reset", "partitioner",
+        "enabled_events", "log.queue", "enable.partition.eof", "transactional.id", "allow.auto.create.topics",
+    ]
+
+    /// Every setting of a client of this kind.
+    /// - Throws: `configInvalid` for a reserved one.
+    func allSettings(for kind: ClientKind) throws -> [(name: String, value: String)] {
+        for name in settings.keys.sorted() where Self.reserved.contains(name) {
+            throw SluiceError(.configInvalid, "The Kafka setting \(name) cannot be changed.", fix: "Remove it: durability depends on it.")
+        }
+        let own = commonSettings + (kind == .producer ? producerSettings : consumerSettings)
+        return own + settings.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+
+    private var commonSettings: [(name: String, value: String)] {
+        [
+            ("bootstrap.servers", bootstrapServers),
+            ("client.id", clientID),
+            ("log.queue", "true"),
+            ("socket.keepalive.enable", "true"),
+            ("socket.nagle.disable", "true"),
+            ("socket.timeout.ms", "\(max(requestTimeout.milliseconds, 2_000))"),
+            ("reconnect.backoff.ms", "50"),
+            ("reconnect.backoff.max.ms", "1000"),
+            ("topic.metadata.refresh.fast.interval.ms", "100"),
+        ]
+    }
+
+    private var producerSettings: [(name: String, value: String)] {
+        [
+            ("enable.idempotence", "true"),
+            ("acks", "all"),
+            ("partitioner", "murmur2"),
+            ("linger.ms", "\(lingerMilliseconds)"),
+            ("compression.codec", compression),
+            ("message.max.bytes", "\(recordBytes)"),
+            ("message.timeout.ms", "\(deliveryTimeout.milliseconds)"),
+            ("retry.backoff.ms", "50"),
+            // Room is claimed before a record is handed over (ProducerRoom), so that the library's own limits are never met.
+            ("queue.buffering.max.messages", "10000000"),
+            ("queue.buffering.max.kbytes", "2097151"),
+        ]
+    }
+
+    private var consumerSettings: [(name: String, value: String)] {
+        [
+            ("enable.auto.commit", "false"),
+            ("enable.auto.offset.store", "false"),
+            ("auto.offset.reset", "error"),
+            ("allow.auto.create.topics", "false"),
+            ("check.crcs", "true"),
+            ("fetch.wait.max.ms", "\(fetchWaitMilliseconds)"),
+            ("fetch.min.bytes", "1"),
+            // Also the pause after the local queue was full.
+            ("fetch.error.backoff.ms", "20"),
+            ("fetch.message.max.bytes", "1048576"),
+            ("fetch.max.bytes", "\(max(recordBytes, 8 << 20))"),
+            ("receive.message.max.bytes", "\(512 << 20)"),
+            ("queued.min.messages", "10000"),
+            ("queued.max.messages.kbytes", "\(max(readerBytes >> 10, 1))"),
+        ]
+    }
+
+    /// A connected client; the caller destroys it with `rd_kafka_destroy`.
+    /// - Throws: `configInvalid` naming the setting.
+    func makeClient(_ kind: ClientKind, events: Int32 = 0) throws -> KafkaPointer {
+        let conf = unsafe rd_kafka_conf_new()
+        do {
+            for (name, value) in try allSettings(for: kind) {
+                let refusal = unsafe withErrorText { unsafe rd_kafka_conf_set(conf, name, value, $0, $1) == RD_KAFKA_CONF_OK }
+                if let refusal {
+                    throw SluiceError(
+                        .configInvalid, "The Kafka setting \(name)=\(value) is refused: \(refusal).", fix: "Correct or remove it.")
+                }
+            }
+        } catch {
+            unsafe rd_kafka_conf_destroy(conf)
+            throw error
+        }
+        unsafe rd_kafka_conf_set_events(conf, events | RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_ERROR)
+        var client: OpaquePointer?
+        let refusal = unsafe withErrorText {
+            unsafe client = rd_kafka_new(kind == .producer ? RD_KAFKA_PRODUCER : RD_KAFKA_CONSUMER, conf, $0, $1)
+            return unsafe client != nil
+        }
+        guard let client = unsafe client else {
+            unsafe rd_kafka_conf_destroy(conf)
+            throw SluiceError(.configInvalid, "A Kafka client cannot be made: \(refusal ?? "no reason given").")
+        }
+        unsafe rd_kafka_set_log_queue(client, nil)
+        return unsafe KafkaPointer(client)
+    }
+}
+
+extension Duration {
+    /// Whole milliseconds, at least 0 and within 32 bits, as librdkafka takes them.
+    var milliseconds: Int {
+        let (seconds, attoseconds) = components
+        return Int(min(max(seconds, 0), 2_000_000) * 1_000 + max(attoseconds, 0) / 1_000_000_000_000_000)
+    }
+
+    var nanoseconds: UInt64 { UInt64(milliseconds) * 1_000_000 }
+}

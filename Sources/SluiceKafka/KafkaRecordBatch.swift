@@ -1,0 +1,52 @@
+/// Records on their way to the log: one arena of bytes and a flat list of entries, reused from batch to batch.
+package struct KafkaRecordBatch: Sendable {
+    /// One record; its key and value are ranges of the arena.
+    package struct Entry: Sendable {
+        /// Index into `topics`.
+        package var topic: Int32
+        package var partition: Int32
+        package var key: Range<Int>
+        package var value: Range<Int>
+    }
+
+    /// The topics that entries name by index; kept by `removeAll`.
+    package private(set) var topics: [String] = []
+    package private(set) var entries: [Entry] = []
+    package private(set) var bytes: [UInt8] = []
+
+    package init() {}
+
+    package var isEmpty: Bool { entries.isEmpty }
+    package var count: Int { entries.count }
+    package var byteCount: Int { bytes.count }
+
+    /// The index of a topic, for `append`; up to 65,535 of them.
+    package mutating func index(ofTopic topic: String) -> Int32 {
+        if let known = topics.firstIndex(of: topic) { return Int32(known) }
+        topics.append(topic)
+        return Int32(topics.count - 1)
+    }
+
+    /// Adds one record, copying its bytes.
+    package mutating func append(topic: Int32, partition: Int32, key: some Sequence<UInt8>, value: some Sequence<UInt8>) {
+        let start = bytes.count
+        bytes.append(contentsOf: key)
+        let middle = bytes.count
+        bytes.append(contentsOf: value)
+        entries.append(Entry(topic: topic, partition: partition, key: start..<middle, value: middle..<bytes.count))
+    }
+
+    /// Adds one record whose key and value `write` appends to the arena, in this order.
+    /// - Parameter write: returns the number of key bytes that it appended first.
+    package mutating func append(topic: Int32, partition: Int32, writing write: (inout [UInt8]) -> Int) {
+        let start = bytes.count
+        let middle = min(start + max(write(&bytes), 0), bytes.count)
+        entries.append(Entry(topic: topic, partition: partition, key: start..<middle, value: middle..<bytes.count))
+    }
+
+    /// Empties the batch and keeps its memory and topics.
+    package mutating func removeAll() {
+        entries.removeAll(keepingCapacity: true)
+        bytes.removeAll(keepingCapacity: true)
+    }
+}

@@ -1,0 +1,46 @@
+package import SluiceCore
+
+/// One partition of one topic.
+package struct KafkaPartition: Hashable, Sendable, Comparable, CustomStringConvertible {
+    package var topic: String
+    package var partition: Int32
+
+    package init(_ topic: String, _ partition: Int32) {
+        self.topic = topic
+        self.partition = partition
+    }
+
+    package static func < (lhs: KafkaPartition, rhs: KafkaPartition) -> Bool {
+        (lhs.topic, lhs.partition) < (rhs.topic, rhs.partition)
+    }
+
+    package var description: String { "\(topic)[\(partition)]" }
+}
+
+/// Where reading a partition begins.
+package enum KafkaStart: Hashable, Sendable {
+    /// At the record with this offset, or the first one after it; an offset that the log no longer has is a gap.
+    case at(Int64)
+    /// At the oldest record that the log has.
+    case beginning
+    /// After the newest record.
+    case end
+}
+
+/// The offsets that a partition has: `low` is the oldest record's, `high` the one that the next record will get.
+package struct KafkaWatermarks: Hashable, Sendable {
+    package var low: Int64
+    package var high: Int64
+
+    package init(low: Int64, high: Int64) {
+        self.low = low
+        self.high = high
+    }
+}
+
+/// Whether a reader can reach its brokers.
+package enum KafkaConnection: Hashable, Sendable {
+    case up
+    /// None of the brokers answers; the reader keeps trying.
+    case down(SluiceError)
+}

@@ -1,0 +1,94 @@
+import CRdKafka
+import SluiceCore
+import Synchronization
+
+/// The broker's answer to one record, or the library's when there will be none.
+struct Answer {
+    var token: DeliverySlots.Token
+    var partition: Int32
+    var offset: Int64
+    var bytes: Int
+    var failure: SluiceError?
+
+    init(_ message: rd_kafka_message_t, message pointer: UnsafePointer<rd_kafka_message_t>) {
+        token = unsafe DeliverySlots.Token(word: UInt64(UInt(bitPattern: message._private)))
+        partition = unsafe message.partition
+        offset = unsafe message.offset
+        bytes = unsafe message.len + message.key_len
+        guard unsafe message.err != RD_KAFKA_RESP_ERR_NO_ERROR else { return }
+        let topic = unsafe message.rkt.flatMap { unsafe rd_kafka_topic_name($0) }.map { unsafe String(cString: $0) } ?? "?"
+        let mayBeStored = unsafe rd_kafka_message_status(pointer) != RD_KAFKA_MSG_STATUS_NOT_PERSISTED
+        failure = unsafe Self.error(message.err, partition: KafkaPartition(topic, message.partition), mayBeStored: mayBeStored)
+    }
+
+    init(_ refusal: Refusal) {
+        token = refusal.token
+        partition = refusal.partition
+        offset = -1
+        bytes = refusal.bytes
+        failure = Self.error(refusal.error, partition: KafkaPartition(refusal.topic, refusal.partition), mayBeStored: false)
+    }
+
+    static func error(_ error: rd_kafka_resp_err_t, partition: KafkaPartition, mayBeStored: Bool) -> SluiceError {
+        let place = partition.partition < 0 ? partition.topic : "\(partition)"
+        if isMissingTopic(error) { return SluiceError(.logTopic, "A record for \(place) was not taken: \(text(of: error)).") }
+        if error == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE {
+            let fix = "Raise the topic's max.message.bytes, or write smaller objects."
+            return SluiceError(.logDelivery, "A record for \(place) is too large: \(text(of: error)).", fix: fix)
+        }
+        let state = mayBeStored ? "; it may have been stored all the same" : ""
+        return SluiceError(.logDelivery, "A record for \(place) was not acknowledged: \(text(of: error))\(state).")
+    }
+}
+
+extension ProducerCore {
+    private enum Settled {
+        case stored(CheckedContinuation<Int64, any Error>, Int64)
+        case failed(CheckedContinuation<Int64, any Error>, SluiceError)
+    }
+
+    func settle(_ refusals: [Refusal]) {
+        guard !refusals.isEmpty else { return }
+        settle(refusals.map(Answer.init(_:)))
+    }
+
+    /// Gives every answer to its owner, and the room back.
+    func settle(_ answers: [Answer]) {
+        var batches: [(Answer, KafkaDelivery)] = []
+        let (settled, admitted) = shared.withLock { state -> ([Settled], [ProducerRoom.Waiter]) in
+            var settled: [Settled] = []
+            var bytes = 0
+            var records = 0
+            for answer in answers {
+                guard let owner = state.slots[answer.token] else { continue }
+                records += 1
+                bytes += answer.bytes
+                switch owner {
+                case .batch(let delivery): batches.append((answer, delivery))
+                case .record(let continuation):
+                    state.slots.remove(answer.token)
+                    settled.append(answer.failure.map { .failed(continuation, $0) } ?? .stored(continuation, answer.offset))
+                }
+            }
+            return (settled, state.room.release(records: records, bytes: bytes))
+        }
+        for (answer, delivery) in batches { pass(answer, to: delivery) }
+        for one in settled {
+            switch one {
+            case .stored(let continuation, let offset): continuation.resume(returning: offset)
+            case .failed(let continuation, let error): continuation.resume(throwing: error)
+            }
+        }
+        for waiter in admitted { waiter.continuation.resume() }
+    }
+
+    private func pass(_ answer: Answer, to delivery: KafkaDelivery) {
+        let isLast: Bool
+        if let failure = answer.failure {
+            isLast = delivery.fail(failure)
+        } else {
+            isLast = delivery.note(topic: answer.token.topic, partition: answer.partition, offset: answer.offset)
+        }
+        if isLast { shared.withLock { _ = $0.slots.remove(answer.token) } }
+    }
+}

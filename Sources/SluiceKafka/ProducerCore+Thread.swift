@@ -1,0 +1,153 @@
+import CRdKafka
+import Logging
+import SluiceCore
+import Synchronization
+
+/// The polling thread's side of a producer: answers, time-outs, replacement and the end.
+extension ProducerCore {
+    /// Milliseconds between looks at the waiters' deadlines when no event comes.
+    private static let pollMilliseconds: Int32 = 100
+    /// Milliseconds that the records under way of a broken client are waited for before they are given up.
+    private static let drainMilliseconds: UInt64 = 2_000
+
+    /// Starts the thread; it holds this object until `close`.
+    func start() throws {
+        try ClientThread.start(name: "kafka-producer") { self.run() }
+    }
+
+    private func run() {
+        while let client = nextClient() {
+            let isBroken = serve(client, milliseconds: Self.pollMilliseconds)
+            expireWaiters()
+            if isBroken { replace(client) }
+        }
+    }
+
+    /// The client to poll; nil, after everything has been freed, when the producer is closed.
+    private func nextClient() -> ProducerClient? {
+        let (client, isOver) = shared.withLock { state -> (ProducerClient?, Bool) in
+            switch state.phase {
+            case .running(let client): return (client, false)
+            case .closing(let client, let deadline):
+                return (client, state.slots.count == 0 || clock.monotonicNanoseconds() >= deadline)
+            case .closed: return (nil, true)
+            }
+        }
+        guard isOver else { return client }
+        if let client {
+            drain(client, milliseconds: 0)
+            end(Self.closedError)
+        }
+        return nil
+    }
+
+    /// Waits for one event and handles it.
+    /// - Returns: whether the client is broken for good.
+    private func serve(_ client: ProducerClient, milliseconds: Int32) -> Bool {
+        guard let event = unsafe rd_kafka_queue_poll(client.queue.raw, milliseconds) else { return false }
+        defer { unsafe rd_kafka_event_destroy(event) }
+        switch unsafe rd_kafka_event_type(event) {
+        case RD_KAFKA_EVENT_DR: unsafe takeAnswers(event)
+        case RD_KAFKA_EVENT_LOG: unsafe forward(logEvent: event, to: logger)
+        case RD_KAFKA_EVENT_ERROR:
+            let error = unsafe rd_kafka_event_error(event)
+            let words = unsafe rd_kafka_event_error_string(event).map { unsafe String(cString: $0) } ?? text(of: error)
+            logger.debug("kafka producer error", metadata: ["error": "\(words)"])
+            return unsafe rd_kafka_event_error_is_fatal(event) != 0 || error == RD_KAFKA_RESP_ERR__FATAL
+        default: break
+        }
+        return false
+    }
+
+    /// Handles the answers to a number of records: one lock for all of them, waiters resumed after it.
+    private func takeAnswers(_ event: OpaquePointer) {
+        let count = unsafe rd_kafka_event_message_count(event)
+        var answers: [Answer] = []
+        answers.reserveCapacity(count)
+        while let message = unsafe rd_kafka_event_message_next(event) {
+            answers.append(unsafe Answer(message.pointee, message: message))
+        }
+        settle(answers)
+    }
+
+    /// Serves what is under way, then gives up what is left.
+    private func drain(_ client: ProducerClient, milliseconds: UInt64) {
+        let deadline = clock.monotonicNanoseconds() + milliseconds * 1_000_000
+        while unsafe rd_kafka_outq_len(client.handle.raw) > 0, clock.monotonicNanoseconds() < deadline {
+            _ = serve(client, milliseconds: 20)
+        }
+        guard unsafe rd_kafka_outq_len(client.handle.raw) > 0 else { return }
+        unsafe rd_kafka_purge(client.handle.raw, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT)
+        let end = clock.monotonicNanoseconds() + Self.drainMilliseconds * 1_000_000
+        while unsafe rd_kafka_outq_len(client.handle.raw) > 0, clock.monotonicNanoseconds() < end {
+            _ = serve(client, milliseconds: 20)
+        }
+    }
+
+    /// Puts a new client in the place of one that has met a fatal error.
+    private func replace(_ broken: ProducerClient) {
+        var reason = "no reason given"
+        if let words = unsafe withErrorText({ unsafe rd_kafka_fatal_error(broken.handle.raw, $0, $1) == RD_KAFKA_RESP_ERR_NO_ERROR }) {
+            reason = words
+        }
+        logger.warning("kafka producer replaced after a fatal error", metadata: ["error": "\(reason)"])
+        let isClosing = shared.withLock { state in
+            if case .closing = state.phase { return true }
+            state.phase = .running(nil)
+            state.room.isClosed = true
+            return false
+        }
+        drain(broken, milliseconds: Self.drainMilliseconds)
+        let lost = SluiceError(
+            .logDelivery, "The Kafka producer broke (\(reason)) while records were under way; they may have been stored.")
+        let owners = shared.withLock { $0.slots.removeAll() }
+        for owner in owners { owner.fail(lost) }
+        guard !isClosing else { return }
+        do {
+            let client = try ProducerClient(configuration)
+            let waiters = shared.withLock { state in
+                state.replacements += 1
+                state.room = state.room.emptied()
+                state.phase = state.closers.isEmpty ? .running(client) : .closing(client, deadline: 0)
+                return state.room.admit()
+            }
+            for waiter in waiters { waiter.continuation.resume() }
+        } catch {
+            end(error as? SluiceError ?? SluiceError(.logDelivery, "\(error)"))
+        }
+    }
+
+    private func expireWaiters() {
+        let now = clock.monotonicNanoseconds()
+        let expired = shared.withLock { $0.room.expire(now: now) }
+        guard !expired.isEmpty else { return }
+        let limit = "\(configuration.producerRecords) records, \(configuration.producerBytes) bytes"
+        let error = SluiceError(
+            .logDelivery,
+            "The queue to \(configuration.bootstrapServers) stayed full (\(limit)) for \(configuration.deliveryTimeout).",
+            fix: "Check that the brokers are up and keep pace."
+        )
+        for waiter in expired { waiter.continuation.resume(throwing: error) }
+    }
+
+    /// Closes for good: nobody is left waiting.
+    private func end(_ error: SluiceError) {
+        let (owners, waiters, closers) = shared.withLock { state in
+            state.phase = .closed(error)
+            defer { state.closers = [] }
+            return (state.slots.removeAll(), state.room.expire(now: .max), state.closers)
+        }
+        for owner in owners { owner.fail(error) }
+        for waiter in waiters { waiter.continuation.resume(throwing: error) }
+        for closer in closers { closer.resume() }
+    }
+}
+
+extension DeliverySlots.Owner {
+    func fail(_ error: SluiceError) {
+        switch self {
+        case .record(let continuation): continuation.resume(throwing: error)
+        case .batch(let delivery): delivery.failRest(error)
+        }
+    }
+}

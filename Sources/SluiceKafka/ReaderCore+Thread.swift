@@ -1,0 +1,290 @@
+import CRdKafka
+import Dispatch
+import Logging
+import SluiceCore
+import Synchronization
+
+/// The client and what hangs on it. Only the polling thread touches it; freed by `free` in the reverse order.
+struct ReaderClient {
+    let handle: KafkaPointer
+    /// All partitions' records come here.
+    let queue: KafkaPointer
+    /// Errors and log lines of the client come here.
+    let events: KafkaPointer
+    /// By index; the same indices as in the batches.
+    var topics: [KafkaPointer] = []
+    var indices: [String: Int32] = [:]
+    var started: Set<KafkaPartition> = []
+    var nextProbe: UInt64 = 0
+
+    init(_ configuration: KafkaConfiguration) throws {
+        handle = try configuration.makeClient(.consumer)
+        queue = unsafe KafkaPointer(rd_kafka_queue_new(handle.raw))
+        events = unsafe KafkaPointer(rd_kafka_queue_get_main(handle.raw))
+    }
+
+    mutating func index(of topic: String) -> Int32? {
+        if let known = indices[topic] { return known }
+        guard let pointer = unsafe rd_kafka_topic_new(handle.raw, topic, nil) else { return nil }
+        unsafe topics.append(KafkaPointer(pointer))
+        let index = Int32(topics.count - 1)
+        indices[topic] = index
+        return index
+    }
+
+    mutating func stop(_ partition: KafkaPartition) {
+        guard started.remove(partition) != nil, let index = indices[partition.topic] else { return }
+        unsafe rd_kafka_consume_stop(topics[Int(index)].raw, partition.partition)
+    }
+
+    mutating func free() {
+        for partition in started { stop(partition) }
+        for topic in topics { unsafe rd_kafka_topic_destroy(topic.raw) }
+        unsafe rd_kafka_queue_destroy(events.raw)
+        unsafe rd_kafka_queue_destroy(queue.raw)
+        unsafe rd_kafka_destroy(handle.raw)
+    }
+}
+
+extension ReaderCore {
+    /// Milliseconds that the thread sleeps at most when nothing happens.
+    private static let idleMilliseconds: UInt64 = 100
+    /// Records taken from the library at a time.
+    private static let chunk = 1_024
+
+    /// Makes the client and starts the thread, which owns the client until `close`.
+    func start() throws {
+        let client = Mutex(try ReaderClient(configuration))
+        let box = ReaderClientBox(client)
+        shared.withLock { $0.queue = box.client.withLock { $0.queue } }
+        try ClientThread.start(name: "kafka-reader") { box.client.withLock { self.run(&$0) } }
+    }
+
+    private func run(_ client: inout ReaderClient) {
+        while true {
+            let (commands, isClosing, isFull) = shared.withLock { state in
+                defer { state.commands = [] }
+                return (state.commands, state.isClosing, state.ready.bytes.count >= configuration.readerBytes)
+            }
+            for command in commands { apply(command, to: &client) }
+            if isClosing { return end(&client) }
+            serveEvents(client)
+            let until = sleepDeadline()
+            if isFull {
+                _ = room.wait(timeout: .now() + .nanoseconds(nanosecondsLeft(until)))
+            } else {
+                poll(&client, milliseconds: Int32((nanosecondsLeft(until) + 999_999) / 1_000_000))
+            }
+            probe(&client)
+            resumeWaiter()
+        }
+    }
+
+    /// Until when the thread may sleep: the waiter's deadline if that is soon.
+    private func sleepDeadline() -> UInt64 {
+        let idle = clock.monotonicNanoseconds() + Self.idleMilliseconds * 1_000_000
+        return shared.withLock { state in
+            let deadline = min(idle, state.waiter?.deadline ?? .max)
+            // A command that came since the loop looked must not wait for the sleep to end.
+            state.sleepsUntil = state.commands.isEmpty && !state.isClosing ? deadline : 0
+            return state.sleepsUntil
+        }
+    }
+
+    private func nanosecondsLeft(_ deadline: UInt64) -> Int {
+        let now = clock.monotonicNanoseconds()
+        return deadline > now ? Int(deadline - now) : 0
+    }
+
+    // MARK: Records
+
+    /// Waits for one record, then takes those that are there as well.
+    ///
+    /// The library's batch call alone would wait until the whole chunk is full.
+    private func poll(_ client: inout ReaderClient, milliseconds: Int32) {
+        guard let first = unsafe rd_kafka_consume_queue(client.queue.raw, milliseconds) else { return }
+        unsafe withUnsafeTemporaryAllocation(of: UnsafeMutablePointer<rd_kafka_message_t>?.self, capacity: Self.chunk) { messages in
+            unsafe messages.initialize(repeating: nil)
+            unsafe messages[0] = first
+            var count = 1
+            if let rest = messages.baseAddress {
+                count += unsafe max(0, rd_kafka_consume_batch_queue(client.queue.raw, 0, rest + 1, Self.chunk - 1))
+            }
+            let errors = unsafe store(UnsafeMutableBufferPointer(rebasing: messages[..<count]), indices: client.indices)
+            for error in errors { note(error, client: &client) }
+            for index in 0..<count { unsafe rd_kafka_message_destroy(messages[index]) }
+        }
+    }
+
+    struct PartitionError {
+        var partition: KafkaPartition
+        var error: rd_kafka_resp_err_t
+        var words: String
+        var offset: Int64
+    }
+
+    private func store(
+        _ messages: UnsafeMutableBufferPointer<UnsafeMutablePointer<rd_kafka_message_t>?>, indices: [String: Int32]
+    ) -> [PartitionError] {
+        shared.withLock { state in
+            var errors: [PartitionError] = []
+            var lastTopic: (pointer: OpaquePointer?, name: String, index: Int32) = (nil, "", 0)
+            for unsafepointer in unsafe messages {
+                guard let message = unsafe pointer?.pointee else { continue }
+                if unsafe message.rkt != lastTopic.pointer {
+                    let name = unsafe message.rkt.flatMap { unsafe rd_kafka_topic_name($0) }.map { unsafe String(cString: $0) } ?? ""
+                    unsafe lastTopic = (message.rkt, name, indices[name] ?? -1)
+                }
+                if unsafe message.err != RD_KAFKA_RESP_ERR_NO_ERROR {
+                    let words = unsafe rd_kafka_message_errstr(pointer).map { unsafe String(cString: $0) } ?? ""
+                    unsafe errors.append(
+                        PartitionError(
+                            partition: KafkaPartition(lastTopic.name, message.partition), error: message.err, words: words,
+                            offset: message.offset))
+                    continue
+                }
+                guard unsafe lastTopic.index >= 0 else { continue }
+                unsafe state.ready.append(
+                    topic: lastTopic.index, partition: message.partition, offset: message.offset,
+                    timestamp: rd_kafka_message_timestamp(pointer, nil),
+                    key: UnsafeRawBufferPointer(start: message.key, count: message.key_len),
+                    value: message.payload.map { unsafe UnsafeRawBufferPointer(start: $0, count: message.len) })
+            }
+            if !state.ready.entries.isEmpty, case .down = state.connection {
+                state.connection = .up
+            }
+            return errors
+        }
+    }
+
+    /// Sorts an error of a partition: gone records, a missing topic, or something that passes by itself.
+    private func note(_ error: PartitionError, client: inout ReaderClient) {
+        let partition = error.partition
+        let isGap = error.error == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET || error.error == RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE
+        logger.debug("kafka partition error", metadata: ["partition": "\(partition)", "error": "\(error.words)"])
+        if isUnreachable(error.error) { return setConnection(down: error.words) }
+        guard isGap || isMissingTopic(error.error) || error.error == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED else { return }
+        if isGap { client.stop(partition) }
+        let report =
+            isGap
+            ? SluiceError(.logGap, "The log no longer has the records of \(partition) that were asked for: \(error.words).")
+            : SluiceError(.logTopic, "\(partition) cannot be read: \(error.words).")
+        shared.withLock { state in
+            if isGap { state.assignment.remove(partition) }
+            state.ready.problems.append(.init(partition: partition, error: report))
+        }
+    }
+
+    // MARK: Commands
+
+    private func apply(_ command: Command, to client: inout ReaderClient) {
+        var failure: SluiceError?
+        for partition in command.removing { stop(partition, in: &client) }
+        for (partition, start) in command.starts {
+            stop(partition, in: &client)
+            if let error = begin(partition, at: start, in: &client) { failure = failure ?? error }
+        }
+        if let failure { command.continuation.resume(throwing: failure) } else { command.continuation.resume() }
+    }
+
+    private func stop(_ partition: KafkaPartition, in client: inout ReaderClient) {
+        client.stop(partition)
+        let index = client.indices[partition.topic]
+        shared.withLock { state in
+            state.assignment.remove(partition)
+            if let index { state.ready.drop(topic: index, partition: partition) }
+        }
+    }
+
+    private func begin(_ partition: KafkaPartition, at start: KafkaStart, in client: inout ReaderClient) -> SluiceError? {
+        guard let index = client.index(of: partition.topic) else { return TopicMetadata.badName(partition.topic) }
+        let offset: Int64 =
+            switch start {
+            case .at(let offset): offset
+            case .beginning: -2
+            case .end: -1
+            }
+        shared.withLock { state in
+            if state.ready.topics.count < client.topics.count { state.ready.topics.append(partition.topic) }
+        }
+        let result = unsafe rd_kafka_consume_start_queue(client.topics[Int(index)].raw, partition.partition, offset, client.queue.raw)
+        guard result == 0 else {
+            return SluiceError(.logTopic, "\(partition) cannot be read from \(start): \(text(of: rd_kafka_last_error())).")
+        }
+        client.started.insert(partition)
+        shared.withLock { state in _ = state.assignment.insert(partition) }
+        return nil
+    }
+
+    // MARK: State
+
+    private func serveEvents(_ client: borrowing ReaderClient) {
+        while let event = unsafe rd_kafka_queue_poll(client.events.raw, 0) {
+            defer { unsafe rd_kafka_event_destroy(event) }
+            switch unsafe rd_kafka_event_type(event) {
+            case RD_KAFKA_EVENT_LOG: unsafe forward(logEvent: event, to: logger)
+            case RD_KAFKA_EVENT_ERROR:
+                let error = unsafe rd_kafka_event_error(event)
+                let words = unsafe rd_kafka_event_error_string(event).map { unsafe String(cString: $0) } ?? text(of: error)
+                logger.debug("kafka reader error", metadata: ["error": "\(words)"])
+                if error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN { setConnection(down: words) }
+            default: break
+            }
+        }
+    }
+
+    private func setConnection(down words: String) {
+        let place = configuration.bootstrapServers
+        shared.withLock { state in
+            guard state.connection == .up else { return }
+            state.connection = .down(SluiceError(.logUnreachable, "None of the Kafka brokers at \(place) answers: \(words)."))
+            state.hasNewConnection = true
+        }
+    }
+
+    /// While the brokers are down, asks once a second whether one is back: the library has no event for it.
+    private func probe(_ client: inout ReaderClient) {
+        guard case .down = connection else { return }
+        let now = clock.monotonicNanoseconds()
+        guard now >= client.nextProbe else { return }
+        client.nextProbe = now + 1_000_000_000
+        var metadata: UnsafePointer<rd_kafka_metadata>?
+        let error = unsafe rd_kafka_metadata(client.handle.raw, 0, nil, &metadata, 200)
+        if let metadata = unsafe metadata { unsafe rd_kafka_metadata_destroy(metadata) }
+        guard error == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
+        shared.withLock { state in
+            state.connection = .up
+            state.hasNewConnection = true
+        }
+    }
+
+    private func resumeWaiter() {
+        let now = clock.monotonicNanoseconds()
+        let waiter = shared.withLock { state -> Waiter? in
+            guard let waiter = state.waiter, state.hasNews || waiter.deadline <= now else { return nil }
+            return state.waiter.take()
+        }
+        waiter?.continuation.resume()
+    }
+
+    private func end(_ client: inout ReaderClient) {
+        shared.withLock { $0.queue = nil }
+        client.free()
+        let (waiter, commands, closers) = shared.withLock { state in
+            state.isClosed = true
+            state.assignment = []
+            defer { (state.closers, state.commands) = ([], []) }
+            return (state.waiter.take(), state.commands, state.closers)
+        }
+        waiter?.continuation.resume(throwing: Self.closedError)
+        for command in commands { command.continuation.resume(throwing: Self.closedError) }
+        for closer in closers { closer.resume() }
+    }
+}
+
+/// Carries the client to its thread.
+private final class ReaderClientBox: Sendable {
+    let client: Mutex<ReaderClient>
+
+    init(_ client: consuming Mutex<ReaderClient>) { self.client = client }
+}

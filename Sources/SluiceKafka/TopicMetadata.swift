@@ -1,0 +1,39 @@
+import CRdKafka
+import SluiceCore
+
+/// Questions about topics that block until a broker answers; to be asked on a thread of one's own.
+enum TopicMetadata {
+    static func badName(_ topic: String) -> SluiceError {
+        let fix = "Use letters, digits, '.', '_' and '-', up to 249 of them."
+        return SluiceError(.logTopic, "\"\(topic)\" cannot be the name of a topic.", fix: fix)
+    }
+
+    /// The number of partitions, all of which have a leader.
+    /// - Throws: `logTopic` when the topic does not exist or a partition has no leader, `logUnreachable` when no broker answers in time.
+    static func partitions(of name: String, topic: KafkaPointer, client: KafkaPointer, configuration: KafkaConfiguration) throws -> Int32 {
+        var metadata: UnsafePointer<rd_kafka_metadata>?
+        let error = unsafe rd_kafka_metadata(client.raw, 0, topic.raw, &metadata, Int32(configuration.requestTimeout.milliseconds))
+        guard error == RD_KAFKA_RESP_ERR_NO_ERROR, let answer = unsafe metadata else {
+            throw unreachable(error, asking: "about the topic \(name)", configuration: configuration)
+        }
+        defer { unsafe rd_kafka_metadata_destroy(answer) }
+        guard unsafe answer.pointee.topic_cnt > 0 else { throw SluiceError(.logTopic, "The topic \(name) does not exist.") }
+        let found = unsafe answer.pointee.topics[0]
+        guard unsafe found.err == RD_KAFKA_RESP_ERR_NO_ERROR, unsafe found.partition_cnt > 0 else {
+            if unsafe isMissingTopic(found.err) { throw SluiceError(.logTopic, "The topic \(name) does not exist.") }
+            throw unsafe SluiceError(.logTopic, "The topic \(name) cannot be used: \(text(of: found.err)).")
+        }
+        for index in 0..<Int(unsafe found.partition_cnt) where unsafe found.partitions[index].leader < 0 {
+            throw unsafe SluiceError(.logTopic, "Partition \(found.partitions[index].id) of the topic \(name) has no leader just now.")
+        }
+        return unsafe found.partition_cnt
+    }
+
+    static func unreachable(_ error: rd_kafka_resp_err_t, asking what: String, configuration: KafkaConfiguration) -> SluiceError {
+        let place = configuration.bootstrapServers
+        return SluiceError(
+            .logUnreachable,
+            "The Kafka brokers at \(place) gave no answer \(what) within \(configuration.requestTimeout): \(text(of: error))."
+        )
+    }
+}
