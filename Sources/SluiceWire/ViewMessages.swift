@@ -96,7 +96,7 @@ package struct CommitsWriter: Sendable {
     }
 }
 
-/// Writes one `ServerMessage` with `BootstrapRows` of one type; rows first, then keys of objects that are gone.
+/// Writes one `ServerMessage` with `BootstrapRows` of one type; rows first, then keys of objects that left the view.
 package struct BootstrapRowsWriter: Sendable {
     private var writer = ByteWriter()
     private let message: Int
@@ -126,8 +126,8 @@ package struct BootstrapRowsWriter: Sendable {
         rowCount += 1
     }
 
-    /// Adds the key of an object that is no longer in the view.
-    package mutating func addGone(_ key: Value) {
+    /// Adds the key of an object that is no longer in the view; removals count after all rows of the message.
+    package mutating func addRemoved(_ key: Value) {
         ValueCodec.nested(3, key, into: &writer)
         rowCount += 1
     }

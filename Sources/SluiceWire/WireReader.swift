@@ -34,6 +34,11 @@ extension WireReader {
     package struct Tag: Hashable {
         package var field: UInt32
         package var type: WireType
+
+        package init(field: UInt32, type: WireType) {
+            self.field = field
+            self.type = type
+        }
     }
 
     package mutating func varint() throws(SluiceError) -> UInt64 {

@@ -120,7 +120,7 @@ extension ObjectType {
 
 extension Schema {
     /// - Throws: `invalidSchemaChange`.
-    package init(_ messages: [PBObjectSchema]) throws(SluiceError) {
+    package init(messages: [PBObjectSchema]) throws(SluiceError) {
         let types = try messages.map { message throws(SluiceError) in try ObjectType(message) }
         guard Set(types.map(\.name)).count == types.count else {
             throw SluiceError(.invalidSchemaChange, "The schema names a type twice.")

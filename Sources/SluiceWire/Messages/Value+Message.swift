@@ -118,9 +118,10 @@ extension Row {
 }
 
 extension ObjectType {
-    /// The wire's number of a property.
+    /// The wire's number of a property. A property with the number 0 is one that the other side does not have.
+    /// - Throws: `unknownProperty`.
     package func number(of name: String) throws(SluiceError) -> UInt32 {
-        guard let property = self[name] else {
+        guard let property = self[name], property.id > 0 else {
             throw SluiceError(.unknownProperty, "\(self.name) has no property \(name).")
         }
         return property.id
