@@ -1,5 +1,5 @@
-package import SluiceCore
-import GRDB
+import SluiceCore
+import GRDBSQLite
 
 /// One SQLite handle with its prepared statements, used through the C interface: what the hot paths need (a row costs
 /// 0.6 µs this way and 1.2 µs and more through row objects).

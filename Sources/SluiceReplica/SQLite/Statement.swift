@@ -1,5 +1,5 @@
-import GRDB
-package import SluiceCore
+import GRDBSQLite
+import SluiceCore
 
 /// A prepared statement. Parameters and columns count from 0 here (SQLite counts parameters from 1).
 final class Statement {

@@ -1,0 +1,41 @@
+package import SluiceCore
+
+/// A connection of its own that sees the file as it was at the last `refresh`, until the next.
+///
+/// Confined to one Realm. While it lives it keeps the log of the file from shrinking, so it should be refreshed or let go.
+package final class ReplicaReader {
+    package let replica: Replica
+    package let store: RowStore
+    private let connection: Connection
+    /// The replica's `version` that is at least contained in what is seen.
+    package private(set) var version: UInt64 = 0
+
+    init(of replica: Replica) throws(SluiceError) {
+        self.replica = replica
+        connection = try Connection.reader(path: replica.path)
+        store = RowStore(connection: connection, layouts: replica.layouts)
+        try begin()
+    }
+
+    /// Whether there is something newer to see.
+    package var isStale: Bool { version != replica.version }
+
+    /// Moves to the newest state. - Returns: whether there was something newer.
+    @discardableResult
+    package func refresh() throws(SluiceError) -> Bool {
+        guard isStale else { return false }
+        try connection.execute("ROLLBACK")
+        try begin()
+        return true
+    }
+
+    private func begin() throws(SluiceError) {
+        let reached = replica.version
+        try connection.execute("BEGIN")
+        // A transaction's view is fixed by its first read, not by BEGIN.
+        let statement = try connection.statement("SELECT 1 FROM _sluice_meta LIMIT 1")
+        _ = try statement.step()
+        statement.reset()
+        version = reached
+    }
+}

@@ -1,0 +1,173 @@
+package import SluiceCore
+
+/// A local transaction: what it writes is seen through its `store` at once, by others after `commit`, and becomes one
+/// changeset. It holds the replica's only writer; it must end with `commit` or `cancel`, and `deinit` cancels.
+///
+/// Confined to the Realm that began it.
+package final class WriteTransaction {
+    private let writer: Writer
+    private let lease: WriterLease
+    private let publish: (WriterNews) -> Void
+    private var isOpen = true
+    /// Nil: taken back within the transaction.
+    private var changes: [ObjectChange?] = []
+    private var lastChange: [ObjectKey: Int] = [:]
+    /// Objects that this transaction made and that were not there before.
+    private var fresh: Set<ObjectKey> = []
+    private var ingested: Set<ObjectKey> = []
+    private var writable: Set<Int> = []
+
+    /// What apps see, with this transaction's writes.
+    package var store: RowStore { writer.store }
+
+    init(writer: Writer, lease: WriterLease, publish: @escaping (WriterNews) -> Void) throws(SluiceError) {
+        self.writer = writer
+        self.lease = lease
+        self.publish = publish
+        do throws(SluiceError) {
+            try writer.begin()
+        } catch {
+            isOpen = false
+            throw error
+        }
+    }
+
+    deinit { cancel() }
+
+    // MARK: Ending
+
+    /// Stores the transaction and its changeset in one commit. When it throws, nothing has happened and the transaction is over.
+    package func commit() throws(SluiceError) {
+        guard isOpen else { return }
+        do throws(SluiceError) {
+            if writer.isSynced { try writer.record(changes.compactMap(\.self)) }
+            try writer.commit()
+        } catch {
+            cancel()
+            throw error
+        }
+        isOpen = false
+        let news = writer.takeNews()
+        lease.release()
+        publish(news)
+    }
+
+    /// Undoes everything; harmless after the end.
+    package func cancel() {
+        guard isOpen else { return }
+        isOpen = false
+        writer.rollback()
+        lease.release()
+    }
+
+    // MARK: Writing
+
+    /// Makes an object, or merges the values into one that is there. An asymmetric object goes to the ingest queue and
+    /// is never seen again.
+    /// - Parameters:
+    ///   - values: by property name, the primary key left out.
+    ///   - defaults: those of `values` that the app did not give; they do not overwrite anything.
+    /// - Throws: `noSubscriptionForWrite`, or `badChangeset` for the second asymmetric object with one key.
+    package func create(
+        type: Int, key: Value, values: [String: Value], defaults: Set<String> = []
+    ) throws(SluiceError) {
+        let layout = writer.layouts[type]
+        let object = ObjectKey(type: layout.type.name, key: key)
+        let change = ObjectChange(object: object, kind: .create, values: values, defaults: defaults)
+        if layout.type.kind == .asymmetric {
+            guard ingested.insert(object).inserted else {
+                throw SluiceError(
+                    .badChangeset, "Two objects of the asymmetric class \(object.type) have the key \(key) in one transaction.",
+                    fix: "Give every object a key of its own.")
+            }
+            try writer.addIngest(change)
+            return
+        }
+        try prepare(layout, key: key)
+        let before = try store.row(type: type, key: key)
+        let server = before.map { writer.named($0, layout) }
+        guard
+            var after = PendingView.row(
+                server: server, changes: [PendingChange(time: .zero, change: change)], type: layout.type)
+        else { return }
+        after[layout.type.properties[layout.key].name] = key
+        if try store.put(type: type, writer.row(after, layout)) { writer.note(type, key) }
+        if before == nil && lastChange[object] == nil { fresh.insert(object) }
+        append(change)
+    }
+
+    /// Sets one property of an object that is there; does nothing when it is not.
+    package func set(type: Int, key: Value, property: Int, _ value: Value) throws(SluiceError) {
+        let layout = writer.layouts[type]
+        try prepare(layout, key: key)
+        guard try store.update(type: type, key: key, property: property, value) else { return }
+        writer.note(type, key)
+        append(
+            ObjectChange(
+                object: ObjectKey(type: layout.type.name, key: key), kind: .set,
+                values: [layout.type.properties[property].name: value]))
+    }
+
+    /// Adds to an integer property; concurrent additions on several devices all count (CR-8).
+    package func add(type: Int, key: Value, property: Int, amount: Int64) throws(SluiceError) {
+        let layout = writer.layouts[type]
+        try prepare(layout, key: key)
+        guard case .int(let value)?? = try store.row(type: type, key: key).map({ $0[property] }) else { return }
+        guard try store.update(type: type, key: key, property: property, .int(value &+ amount)) else { return }
+        writer.note(type, key)
+        append(
+            ObjectChange(
+                object: ObjectKey(type: layout.type.name, key: key), kind: .set,
+                counters: [layout.type.properties[property].name: amount]))
+    }
+
+    /// Deletes an object; does nothing when it is not there.
+    package func delete(type: Int, key: Value) throws(SluiceError) {
+        let layout = writer.layouts[type]
+        try prepare(layout, key: key)
+        guard try store.delete(type: type, key: key) else { return }
+        writer.note(type, key)
+        let object = ObjectKey(type: layout.type.name, key: key)
+        if fresh.remove(object) != nil, let index = lastChange.removeValue(forKey: object) {
+            changes[index] = nil
+            return
+        }
+        append(ObjectChange(object: object, kind: .delete))
+    }
+
+    private func prepare(_ layout: TableLayout, key: Value) throws(SluiceError) {
+        guard writer.isSynced else { return }
+        if !writable.contains(layout.index) {
+            guard try writer.isSubscribed(layout.type.name) else {
+                throw SluiceError(
+                    .noSubscriptionForWrite,
+                    "Cannot write to class \(layout.type.name) when no flexible sync subscription has been created.")
+            }
+            writable.insert(layout.index)
+        }
+        try writer.keepServerRow(layout, key: key)
+    }
+
+    /// Adds a change, joined with the one before of the same object where both say the same together.
+    private func append(_ change: ObjectChange) {
+        guard let index = lastChange[change.object], var last = changes[index], last.kind != .delete else {
+            lastChange[change.object] = changes.count
+            changes.append(change)
+            return
+        }
+        if change.kind == .delete {
+            last = change
+        } else {
+            if change.counters.keys.contains(where: { last.values[$0] != nil }) || !last.counters.isEmpty && !change.values.isEmpty {
+                lastChange[change.object] = changes.count
+                changes.append(change)
+                return
+            }
+            let given = change.values.filter { !change.defaults.contains($0.key) || last.values[$0.key] == nil }
+            last.values.merge(given) { $1 }
+            last.defaults.subtract(Set(given.keys).subtracting(change.defaults))
+            last.counters.merge(change.counters) { $0 &+ $1 }
+        }
+        changes[index] = last
+    }
+}

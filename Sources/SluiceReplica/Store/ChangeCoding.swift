@@ -1,0 +1,61 @@
+import SluiceCore
+
+/// The form of one object's change, and of rows by name, in the blobs of a local file: a version byte (1) first.
+enum ChangeCoding {
+    private static let version: UInt8 = 1
+
+    static func encode(_ change: ObjectChange) -> [UInt8] {
+        var writer = StoredValue.Writer()
+        writer.byte(version)
+        writer.byte(change.kind.rawValue)
+        writer.string(change.object.type)
+        writer.value(change.object.key)
+        writer.pairs(change.values)
+        writer.value(.list(change.defaults.sorted().map { .string($0) }))
+        writer.pairs(change.counters.mapValues { .int($0) })
+        return writer.bytes
+    }
+
+    static func decode(_ bytes: UnsafeRawBufferPointer) throws(SluiceError) -> ObjectChange {
+        var reader = StoredValue.Reader(bytes: bytes)
+        guard reader.byte() == version, let kind = reader.byte().flatMap(ObjectChange.Kind.init(rawValue:)),
+            let type = reader.string(), let key = reader.value(), let values = reader.pairs(),
+            case .list(let defaults)? = reader.value(), let counters = reader.pairs(), reader.isAtEnd
+        else { throw SluiceError(.replicaCorrupt, "A pending change in the local file cannot be read.") }
+        let names = defaults.compactMap { if case .string(let name) = $0 { name } else { nil } }
+        let amounts = counters.compactMapValues { if case .int(let amount) = $0 { amount } else { nil } }
+        return ObjectChange(
+            object: ObjectKey(type: type, key: key), kind: kind, values: values, defaults: Set(names), counters: amounts)
+    }
+
+    static func encode(row: [String: Value]) -> [UInt8] {
+        var writer = StoredValue.Writer()
+        writer.byte(version)
+        writer.pairs(row)
+        return writer.bytes
+    }
+
+    static func decodeRow(_ bytes: UnsafeRawBufferPointer) throws(SluiceError) -> [String: Value] {
+        var reader = StoredValue.Reader(bytes: bytes)
+        guard reader.byte() == version, let row = reader.pairs(), reader.isAtEnd else {
+            throw SluiceError(.replicaCorrupt, "A kept server row in the local file cannot be read.")
+        }
+        return row
+    }
+
+    static func encode(_ writes: [RefusedWrite]) -> [UInt8] {
+        StoredValue.encode(
+            .list(writes.map { .list([.string($0.object.type), $0.object.key, .int(Int64($0.code)), .string($0.reason)]) }))
+    }
+
+    static func decodeRefusals(_ bytes: UnsafeRawBufferPointer) -> [RefusedWrite] {
+        guard case .list(let writes)? = StoredValue.decode(bytes) else { return [] }
+        return writes.compactMap { write in
+            guard case .list(let parts) = write, parts.count == 4, case .string(let type) = parts[0],
+                case .int(let code) = parts[2], case .string(let reason) = parts[3]
+            else { return nil }
+            return RefusedWrite(
+                object: ObjectKey(type: type, key: parts[1]), code: UInt16(clamping: code), reason: reason)
+        }
+    }
+}

@@ -1,0 +1,99 @@
+package import SluiceCore
+
+/// The tables of classes as seen by one connection: what apps see.
+package final class RowStore {
+    let connection: Connection
+    package let layouts: [TableLayout]
+    /// Reused for scans.
+    private var scratch = RowBuffer()
+
+    init(connection: Connection, layouts: [TableLayout]) {
+        self.connection = connection
+        self.layouts = layouts
+    }
+
+    /// The row of an object; nil when there is none. About 2 µs.
+    package func row(type: Int, key: Value) throws(SluiceError) -> Row? {
+        let layout = layouts[type]
+        guard layout.hasTable else { return nil }
+        let statement = try connection.statement("SELECT \(layout.columns) FROM \(layout.table) WHERE \(layout.keyColumn) = ?")
+        layout.bindKey(key, at: 0, to: statement)
+        guard try statement.step() else { return nil }
+        scratch.removeAll()
+        let row = layout.read(statement, into: &scratch)
+        statement.reset()
+        return scratch.withView(row) { Row($0) }
+    }
+
+    package func contains(type: Int, key: Value) throws(SluiceError) -> Bool {
+        let layout = layouts[type]
+        guard layout.hasTable else { return false }
+        let statement = try connection.statement("SELECT 1 FROM \(layout.table) WHERE \(layout.keyColumn) = ?")
+        layout.bindKey(key, at: 0, to: statement)
+        defer { statement.reset() }
+        return try statement.step()
+    }
+
+    package func count(type: Int) throws(SluiceError) -> Int {
+        guard layouts[type].hasTable else { return 0 }
+        let statement = try connection.statement("SELECT count(*) FROM \(layouts[type].table)")
+        defer { statement.reset() }
+        return try statement.step() ? Int(statement.int(0)) : 0
+    }
+
+    /// All keys in the table's order, which is the order of insertion.
+    package func keys(type: Int) throws(SluiceError) -> [Value] {
+        let layout = layouts[type]
+        guard layout.hasTable else { return [] }
+        let statement = try connection.statement("SELECT \(layout.keyColumn) FROM \(layout.table) ORDER BY rowid")
+        var keys: [Value] = []
+        while try statement.step() { keys.append(layout.readKey(statement)) }
+        statement.reset()
+        return keys
+    }
+
+    /// Visits all rows in the table's order; the view is valid during the call only.
+    package func scan(type: Int, _ visit: (RowView) throws(SluiceError) -> Void) throws(SluiceError) {
+        let layout = layouts[type]
+        guard layout.hasTable else { return }
+        let statement = try connection.statement("SELECT \(layout.columns) FROM \(layout.table) ORDER BY rowid")
+        defer { statement.reset() }
+        var buffer = RowBuffer()
+        while try statement.step() {
+            buffer.removeAll()
+            let row = layout.read(statement, into: &buffer)
+            try buffer.withView(row, visit)
+        }
+    }
+
+    // MARK: Changing
+
+    /// - Returns: whether something changed.
+    func put(type: Int, _ row: Row) throws(SluiceError) -> Bool {
+        let statement = try connection.statement(layouts[type].upsert)
+        layouts[type].bind(row, to: statement)
+        try statement.run()
+        return connection.changes > 0
+    }
+
+    func delete(type: Int, key: Value) throws(SluiceError) -> Bool {
+        let layout = layouts[type]
+        let statement = try connection.statement("DELETE FROM \(layout.table) WHERE \(layout.keyColumn) = ?")
+        layout.bindKey(key, at: 0, to: statement)
+        try statement.run()
+        return connection.changes > 0
+    }
+}
+
+extension RowStore {
+    /// - Returns: whether the object is there.
+    func update(type: Int, key: Value, property: Int, _ value: Value) throws(SluiceError) -> Bool {
+        let layout = layouts[type]
+        let column = TableLayout.quoted(layout.type.properties[property].name)
+        let statement = try connection.statement("UPDATE \(layout.table) SET \(column) = ? WHERE \(layout.keyColumn) = ?")
+        layout.bind(value, property: property, at: 0, to: statement)
+        layout.bindKey(key, at: 1, to: statement)
+        try statement.run()
+        return connection.changes > 0
+    }
+}

@@ -1,0 +1,149 @@
+package import SluiceCore
+
+/// How a property's values lie in its column. Part of the file format.
+///
+/// | kind | storage |
+/// |---|---|
+/// | bool, int | INTEGER |
+/// | float, double | REAL; NaN and -0, which SQLite would lose, as the 4 or 8 big-endian bytes of the bit pattern |
+/// | string | TEXT, BINARY collation |
+/// | binary, decimal, objectId, uuid | BLOB |
+/// | timestamp | BLOB of 12 bytes whose byte order is the order in time |
+/// | coded | BLOB in `StoredValue` form: collections, embedded objects, mixed values |
+enum ColumnKind: String {
+    case bool, int, float, double, string, binary, timestamp, decimal, objectId, uuid, coded
+
+    init(_ property: Property, schema: Schema) {
+        guard property.collection == .none else {
+            self = .coded
+            return
+        }
+        switch property.type {
+        case .bool: self = .bool
+        case .int: self = .int
+        case .float: self = .float
+        case .double: self = .double
+        case .decimal: self = .decimal
+        case .string: self = .string
+        case .binary: self = .binary
+        case .timestamp: self = .timestamp
+        case .objectId: self = .objectId
+        case .uuid: self = .uuid
+        case .mixed, .embedded: self = .coded
+        case .link(let target):
+            // A link is the target's key; a chain of keys that are links has no end and is coded.
+            guard let type = schema[target], let key = type.primaryKey, case let property = type.properties[key] else {
+                self = .coded
+                return
+            }
+            if case .link = property.type { self = .coded } else { self = ColumnKind(property, schema: schema) }
+        }
+    }
+
+    var declaration: String {
+        switch self {
+        case .bool, .int: "INTEGER"
+        case .float, .double: "REAL"
+        case .string: "TEXT"
+        case .binary, .timestamp, .decimal, .objectId, .uuid, .coded: "BLOB"
+        }
+    }
+}
+
+/// A class's table and the statements on it.
+package struct TableLayout: Sendable {
+    package let type: ObjectType
+    /// Index of the type in the schema.
+    package let index: Int
+    let kinds: [ColumnKind]
+    /// What an absent value of each property reads as.
+    let defaults: [Value]
+    let table: String
+    let staging: String
+    let columns: String
+    let keyColumn: String
+    /// Index of the primary key in the properties.
+    package let key: Int
+
+    /// One layout per type; nil for those without a table (embedded and asymmetric ones).
+    static func all(of schema: Schema) throws(SluiceError) -> [TableLayout] {
+        var layouts: [TableLayout] = []
+        for (index, type) in schema.types.enumerated() { layouts.append(try TableLayout(type, index: index, schema: schema)) }
+        return layouts
+    }
+
+    private init(_ type: ObjectType, index: Int, schema: Schema) throws(SluiceError) {
+        if type.kind != .embedded && type.primaryKey == nil {
+            throw SluiceError(.invalidSchemaChange, "The class \(type.name) has no primary key.", fix: "Give it a primary key `_id`.")
+        }
+        if type.name.lowercased().hasPrefix("_sluice") || type.name.lowercased().hasPrefix("sqlite") {
+            throw SluiceError(.invalidSchemaChange, "The class name \(type.name) is reserved.", fix: "Rename the class.")
+        }
+        let names = Set(type.properties.map { $0.name.lowercased() })
+        guard names.count == type.properties.count else {
+            throw SluiceError(
+                .invalidSchemaChange, "Two properties of \(type.name) differ in case only.", fix: "Rename one of them.")
+        }
+        self.type = type
+        self.index = index
+        key = type.primaryKey ?? 0
+        kinds = type.properties.map { ColumnKind($0, schema: schema) }
+        defaults = zip(type.properties, kinds).map { TableLayout.absent($0, kind: $1) }
+        table = TableLayout.quoted(type.name)
+        staging = TableLayout.quoted("_sluice_staging_\(type.name)")
+        columns = type.properties.map { TableLayout.quoted($0.name) }.joined(separator: ", ")
+        keyColumn = type.properties.isEmpty ? "" : TableLayout.quoted(type.properties[key].name)
+    }
+
+    var hasTable: Bool { type.kind == .topLevel }
+
+    static func quoted(_ name: String) -> String { "\"\(name.replacing("\"", with: "\"\""))\"" }
+
+    /// The value that stands for "not said".
+    private static func absent(_ property: Property, kind: ColumnKind) -> Value {
+        switch property.collection {
+        case .list, .set: return .list([])
+        case .dictionary: return .dictionary([:])
+        case .none: break
+        }
+        if property.isOptional { return .null }
+        if case .link = property.type { return .null }
+        switch kind {
+        case .bool: return .bool(false)
+        case .int: return .int(0)
+        case .float: return .float(0)
+        case .double: return .double(0)
+        case .string: return .string("")
+        case .binary: return .binary([])
+        case .timestamp: return .timestamp(Timestamp(seconds: 0))
+        // The zero of exponent 0 in the binary integer encoding.
+        case .decimal: return .decimal(Decimal128(high: 0x3040_0000_0000_0000, low: 0))
+        case .objectId: return .objectId(ObjectIdentifierBytes(high: 0, low: 0))
+        case .uuid: return .uuid(UUIDBytes(high: 0, low: 0))
+        case .coded: return .null
+        }
+    }
+
+    func creation(of table: String) -> String {
+        let definitions = type.properties.indices.map { index in
+            let name = TableLayout.quoted(type.properties[index].name)
+            return "\(name) \(kinds[index].declaration)\(index == key ? " PRIMARY KEY NOT NULL" : "")"
+        }
+        return "CREATE TABLE IF NOT EXISTS \(table) (\(definitions.joined(separator: ", ")))"
+    }
+
+    /// Insert or update; rows that are there already and equal are left alone and do not count as changed.
+    var upsert: String { upsert(values: placeholders, table: table) }
+
+    var placeholders: String { "VALUES (\(kinds.map { _ in "?" }.joined(separator: ", ")))" }
+
+    func upsert(values: String, table: String) -> String {
+        let others = type.properties.indices.filter { $0 != key }.map { TableLayout.quoted(type.properties[$0].name) }
+        let head = "INSERT INTO \(table) (\(columns)) \(values) ON CONFLICT (\(keyColumn))"
+        guard !others.isEmpty else { return "\(head) DO NOTHING" }
+        let assignments = others.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
+        let differs = others.map { "\(self.table).\($0) IS NOT excluded.\($0)" }.joined(separator: " OR ")
+        if table != self.table { return "\(head) DO UPDATE SET \(assignments)" }
+        return "\(head) DO UPDATE SET \(assignments) WHERE \(differs)"
+    }
+}

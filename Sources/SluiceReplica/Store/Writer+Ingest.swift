@@ -1,0 +1,60 @@
+import SluiceCore
+
+/// Asymmetric objects: they wait here and are in no table.
+extension Writer {
+    func addIngest(_ change: ObjectChange) throws(SluiceError) {
+        let statement = try connection.statement("INSERT INTO _sluice_ingest (batch, change) VALUES (NULL, ?)")
+        statement.bind(0, ChangeCoding.encode(change))
+        try statement.run()
+        news.local = true
+    }
+
+    func nextIngestBatch(after number: UInt64, maximumObjects: Int, maximumBytes: Int) throws(SluiceError) -> IngestBatch? {
+        let formed = try connection.statement("SELECT min(batch) FROM _sluice_ingest WHERE batch > ?")
+        formed.bind(0, number)
+        let existing = try formed.step() && !formed.isNull(0) ? formed.unsigned(0) : nil
+        formed.reset()
+        if let existing { return IngestBatch(number: existing, objects: try ingestObjects(of: existing)) }
+        return try formBatch(after: number, maximumObjects: maximumObjects, maximumBytes: maximumBytes)
+    }
+
+    private func ingestObjects(of batch: UInt64) throws(SluiceError) -> [ObjectChange] {
+        let statement = try connection.statement("SELECT change FROM _sluice_ingest WHERE batch = ? ORDER BY id")
+        statement.bind(0, batch)
+        defer { statement.reset() }
+        var objects: [ObjectChange] = []
+        while try statement.step() { objects.append(try ChangeCoding.decode(statement.bytes(0))) }
+        return objects
+    }
+
+    private func formBatch(after number: UInt64, maximumObjects: Int, maximumBytes: Int) throws(SluiceError) -> IngestBatch? {
+        let waiting = try connection.statement(
+            "SELECT id, change FROM _sluice_ingest WHERE batch IS NULL ORDER BY id LIMIT ?")
+        waiting.bind(0, Int64(max(maximumObjects, 1)))
+        var objects: [ObjectChange] = []
+        var last: Int64 = 0
+        var bytes = 0
+        while try waiting.step() {
+            bytes += waiting.bytes(1).count
+            if !objects.isEmpty && bytes > maximumBytes { break }
+            objects.append(try ChangeCoding.decode(waiting.bytes(1)))
+            last = waiting.int(0)
+        }
+        waiting.reset()
+        if objects.isEmpty { return nil }
+        meta.ingest = max(meta.ingest, number) + 1
+        let mark = try connection.statement("UPDATE _sluice_ingest SET batch = ? WHERE batch IS NULL AND id <= ?")
+        mark.bind(0, meta.ingest)
+        mark.bind(1, last)
+        try mark.run()
+        return IngestBatch(number: meta.ingest, objects: objects)
+    }
+
+    func acknowledgeIngest(upTo number: UInt64, refused: [RefusedWrite]) throws(SluiceError) -> WriteRefusal? {
+        let statement = try connection.statement("DELETE FROM _sluice_ingest WHERE batch <= ?")
+        statement.bind(0, number)
+        try statement.run()
+        // A resent acknowledgement finds nothing to delete and repeats what the app has been told.
+        return connection.changes > 0 ? try keepRefusal(refused) : nil
+    }
+}

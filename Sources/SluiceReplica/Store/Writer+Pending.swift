@@ -1,0 +1,266 @@
+import SluiceCore
+
+/// Pending changesets, and what they make of the server's rows.
+extension Writer {
+    // MARK: Server rows
+
+    /// The server's row of an object that has pending changes.
+    private enum ServerRow {
+        /// Nothing is pending: the table holds the server's row.
+        case notKept
+        case kept([String: Value]?)
+    }
+
+    private func serverRow(_ layout: TableLayout, key: Value) throws(SluiceError) -> ServerRow {
+        let statement = try connection.statement("SELECT row FROM _sluice_server WHERE type = ? AND key = ?")
+        statement.bind(0, layout.type.name)
+        layout.bindKey(key, at: 1, to: statement)
+        defer { statement.reset() }
+        guard try statement.step() else { return .notKept }
+        return .kept(statement.isNull(0) ? nil : try ChangeCoding.decodeRow(statement.bytes(0)))
+    }
+
+    /// Before the first pending change of an object: keeps its row, which is the server's.
+    func keepServerRow(_ layout: TableLayout, key: Value) throws(SluiceError) {
+        if case .kept = try serverRow(layout, key: key) { return }
+        let row = try store.row(type: layout.index, key: key)
+        try setServerRow(layout, key: key, row.map { named($0, layout) })
+    }
+
+    private func setServerRow(_ layout: TableLayout, key: Value, _ row: [String: Value]?) throws(SluiceError) {
+        let statement = try connection.statement(
+            "INSERT INTO _sluice_server VALUES (?, ?, ?) ON CONFLICT (type, key) DO UPDATE SET row = excluded.row")
+        statement.bind(0, layout.type.name)
+        layout.bindKey(key, at: 1, to: statement)
+        if let row { statement.bind(2, ChangeCoding.encode(row: row)) } else { statement.bindNull(2) }
+        try statement.run()
+    }
+
+    private func forgetServerRow(_ layout: TableLayout, key: Value) throws(SluiceError) {
+        let statement = try connection.statement("DELETE FROM _sluice_server WHERE type = ? AND key = ?")
+        statement.bind(0, layout.type.name)
+        layout.bindKey(key, at: 1, to: statement)
+        try statement.run()
+    }
+
+    func named(_ row: Row, _ layout: TableLayout) -> [String: Value] {
+        var values: [String: Value] = [:]
+        for (index, property) in layout.type.properties.enumerated() { values[property.name] = row[index] }
+        return values
+    }
+
+    func row(_ values: [String: Value], _ layout: TableLayout) -> Row {
+        Row(layout.type.properties.map { values[$0.name] })
+    }
+
+    /// Takes note of the server's row (nil: not in the view) of an object with pending changes and shows the outcome.
+    /// - Returns: false when nothing is pending for the object; the caller then changes the table itself.
+    func takeServerRow(_ layout: TableLayout, key: Value, _ row: [String: Value]?) throws(SluiceError) -> Bool {
+        guard case .kept = try serverRow(layout, key: key) else { return false }
+        try setServerRow(layout, key: key, row)
+        try show(layout, key: key)
+        return true
+    }
+
+    // MARK: Showing
+
+    /// Makes the table show server row ⊕ pending changes; forgets the server row when nothing is pending any more.
+    func show(_ layout: TableLayout, key: Value) throws(SluiceError) {
+        guard case .kept(let server) = try serverRow(layout, key: key) else { return }
+        let changes = try pendingChanges(layout, key: key)
+        if changes.isEmpty { try forgetServerRow(layout, key: key) }
+        if var shown = PendingView.row(server: server, changes: changes, type: layout.type) {
+            shown[layout.type.properties[layout.key].name] = key
+            if try store.put(type: layout.index, row(shown, layout)) { note(layout.index, key) }
+        } else if try store.delete(type: layout.index, key: key) {
+            note(layout.index, key)
+        }
+    }
+
+    private func pendingChanges(_ layout: TableLayout, key: Value) throws(SluiceError) -> [PendingChange] {
+        let statement = try connection.statement(
+            """
+            SELECT p.time, c.change FROM _sluice_pending_change c JOIN _sluice_pending p ON p.number = c.number
+            WHERE c.type = ? AND c.key = ? ORDER BY c.number, c.ordinal
+            """)
+        statement.bind(0, layout.type.name)
+        layout.bindKey(key, at: 1, to: statement)
+        defer { statement.reset() }
+        var changes: [PendingChange] = []
+        while try statement.step() {
+            changes.append(
+                PendingChange(
+                    time: HybridTime(rawValue: statement.unsigned(0)), change: try ChangeCoding.decode(statement.bytes(1))))
+        }
+        return changes
+    }
+
+    // MARK: Changesets
+
+    /// Stores a local transaction; its server rows are kept already.
+    func record(_ changes: [ObjectChange]) throws(SluiceError) {
+        if changes.isEmpty { return }
+        var clock = HybridClock(last: meta.clock)
+        meta.clock = clock.tick(now: environment.wallMilliseconds())
+        meta.changeset += 1
+        let encoded = changes.map { ChangeCoding.encode($0) }
+        let header = try connection.statement("INSERT INTO _sluice_pending VALUES (?, ?, ?, ?, NULL)")
+        header.bind(0, meta.changeset)
+        header.bind(1, meta.clock.rawValue)
+        header.bind(2, meta.applied.lsn.rawValue)
+        header.bind(3, Int64(encoded.reduce(0) { $0 + $1.count }))
+        try header.run()
+        for (ordinal, change) in changes.enumerated() {
+            guard let layout = layout(named: change.object.type) else { continue }
+            let statement = try connection.statement("INSERT INTO _sluice_pending_change VALUES (?, ?, ?, ?, ?)")
+            statement.bind(0, meta.changeset)
+            statement.bind(1, Int64(ordinal))
+            statement.bind(2, change.object.type)
+            layout.bindKey(change.object.key, at: 3, to: statement)
+            statement.bind(4, encoded[ordinal])
+            try statement.run()
+        }
+        news.local = true
+    }
+
+    func unacknowledgedChangesets(after number: UInt64, maximumBytes: Int) throws(SluiceError) -> [Changeset] {
+        let headers = try connection.statement(
+            "SELECT number, time, base, bytes FROM _sluice_pending WHERE number > ? AND acknowledged IS NULL ORDER BY number")
+        headers.bind(0, number)
+        var changesets: [Changeset] = []
+        var bytes: Int64 = 0
+        while try headers.step() {
+            bytes += headers.int(3)
+            if !changesets.isEmpty && bytes > maximumBytes { break }
+            changesets.append(
+                Changeset(
+                    number: headers.unsigned(0), time: HybridTime(rawValue: headers.unsigned(1)),
+                    base: LSN(rawValue: headers.unsigned(2)), changes: []))
+        }
+        headers.reset()
+        for index in changesets.indices { changesets[index].changes = try changes(of: changesets[index].number) }
+        return changesets
+    }
+
+    private func changes(of number: UInt64) throws(SluiceError) -> [ObjectChange] {
+        let statement = try connection.statement("SELECT change FROM _sluice_pending_change WHERE number = ? ORDER BY ordinal")
+        statement.bind(0, number)
+        defer { statement.reset() }
+        var changes: [ObjectChange] = []
+        while try statement.step() { changes.append(try ChangeCoding.decode(statement.bytes(0))) }
+        return changes
+    }
+
+    func acknowledge(upTo number: UInt64, lsn: LSN) throws(SluiceError) {
+        let statement = try connection.statement(
+            "UPDATE _sluice_pending SET acknowledged = ? WHERE number <= ? AND acknowledged IS NULL")
+        statement.bind(0, lsn.rawValue)
+        statement.bind(1, number)
+        try statement.run()
+        try dropApplied()
+    }
+
+    /// Drops the changesets whose commit the file has applied, and shows what is left of their objects.
+    func dropApplied() throws(SluiceError) {
+        try dropPending("p.acknowledged IS NOT NULL AND p.acknowledged <= \(Int64(bitPattern: meta.applied.lsn.rawValue))")
+    }
+
+    /// - Parameter condition: on `p`, a row of `_sluice_pending`.
+    private func dropPending(_ condition: String) throws(SluiceError) {
+        let affected = try connection.statement(
+            """
+            SELECT DISTINCT c.type, c.key FROM _sluice_pending p JOIN _sluice_pending_change c ON c.number = p.number
+            WHERE \(condition)
+            """)
+        var objects: [(TableLayout, Value)] = []
+        while try affected.step() {
+            if let layout = layout(named: affected.string(0)) { objects.append((layout, layout.readKey(affected, 1))) }
+        }
+        affected.reset()
+        try connection.execute(
+            """
+            DELETE FROM _sluice_pending_change WHERE number IN (SELECT number FROM _sluice_pending p WHERE \(condition));
+            DELETE FROM _sluice_pending AS p WHERE \(condition);
+            """)
+        for (layout, key) in objects { try show(layout, key: key) }
+    }
+
+    // MARK: Compensation
+
+    func applyCompensation(id: UInt64, writes: [RefusedWrite]) throws(SluiceError) -> WriteRefusal? {
+        guard id > meta.compensation else { return nil }
+        meta.compensation = id
+        for write in writes {
+            guard let layout = layout(named: write.object.type), layout.hasTable else { continue }
+            let statement = try connection.statement("DELETE FROM _sluice_pending_change WHERE type = ? AND key = ?")
+            statement.bind(0, write.object.type)
+            layout.bindKey(write.object.key, at: 1, to: statement)
+            try statement.run()
+            try show(layout, key: write.object.key)
+        }
+        return try keepRefusal(writes)
+    }
+
+    func keepRefusal(_ writes: [RefusedWrite]) throws(SluiceError) -> WriteRefusal? {
+        if writes.isEmpty { return nil }
+        let statement = try connection.statement("INSERT INTO _sluice_error (writes) VALUES (?) RETURNING id")
+        statement.bind(0, ChangeCoding.encode(writes))
+        defer { statement.reset() }
+        guard try statement.step() else { return nil }
+        return WriteRefusal(id: statement.unsigned(0), writes: writes)
+    }
+
+    func refusals() throws(SluiceError) -> [WriteRefusal] {
+        let statement = try connection.statement("SELECT id, writes FROM _sluice_error ORDER BY id")
+        defer { statement.reset() }
+        var refusals: [WriteRefusal] = []
+        while try statement.step() {
+            refusals.append(WriteRefusal(id: statement.unsigned(0), writes: ChangeCoding.decodeRefusals(statement.bytes(1))))
+        }
+        return refusals
+    }
+
+    func forgetRefusal(_ id: UInt64) throws(SluiceError) {
+        let statement = try connection.statement("DELETE FROM _sluice_error WHERE id = ?")
+        statement.bind(0, id)
+        try statement.run()
+    }
+
+    // MARK: A new server side
+
+    func forgetServer() throws(SluiceError) {
+        try dropPending("p.acknowledged IS NOT NULL")
+        meta.identity = nil
+        meta.applied = AppliedPosition(lsn: .zero, version: 0)
+        meta.compensation = 0
+        try connection.execute(
+            """
+            UPDATE _sluice_pending_change SET number = -(
+                SELECT count(*) FROM _sluice_pending p WHERE p.number <= _sluice_pending_change.number);
+            UPDATE _sluice_pending_change SET number = -number;
+            """)
+        // Ascending, each new number is free: it is at most the old one and larger than those before.
+        let numbers = try self.numbers("SELECT number FROM _sluice_pending ORDER BY number")
+        for (index, number) in numbers.enumerated() {
+            try connection.execute(
+                "UPDATE _sluice_pending SET number = \(index + 1), base = 0 WHERE number = \(number)")
+        }
+        meta.changeset = UInt64(numbers.count)
+        let batches = try self.numbers("SELECT DISTINCT batch FROM _sluice_ingest WHERE batch IS NOT NULL ORDER BY batch")
+        for (index, batch) in batches.enumerated() {
+            try connection.execute("UPDATE _sluice_ingest SET batch = \(index + 1) WHERE batch = \(batch)")
+        }
+        meta.ingest = UInt64(batches.count)
+        let latest = try latestSubscriptionSet()
+        if latest.version > 0 { try setSubscriptionState(version: latest.version, .pending) }
+        news.local = true
+    }
+
+    private func numbers(_ sql: String) throws(SluiceError) -> [Int64] {
+        let statement = try connection.statement(sql)
+        defer { statement.reset() }
+        var numbers: [Int64] = []
+        while try statement.step() { numbers.append(statement.int(0)) }
+        return numbers
+    }
+}

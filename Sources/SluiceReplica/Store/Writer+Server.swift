@@ -1,0 +1,165 @@
+import SluiceCore
+
+/// What the server says.
+extension Writer {
+    // MARK: Live commits
+
+    func apply(_ batch: ReplicaBatch) throws(SluiceError) {
+        let hasPending = try any("SELECT 1 FROM _sluice_server LIMIT 1")
+        for commit in batch.commits where commit.lsn > meta.applied.lsn {
+            for change in batch.changes[commit.changes] { try apply(change, rows: batch.rows, hasPending: hasPending) }
+        }
+        if batch.lsn > meta.applied.lsn { meta.applied.lsn = batch.lsn }
+        try dropApplied()
+    }
+
+    private func any(_ sql: String) throws(SluiceError) -> Bool {
+        let statement = try connection.statement(sql)
+        defer { statement.reset() }
+        return try statement.step()
+    }
+
+    private func apply(_ change: ReplicaRowChange, rows: RowBuffer, hasPending: Bool) throws(SluiceError) {
+        let layout = try table(change.type)
+        switch change.event {
+        case .entered, .updated:
+            guard let row = change.row else {
+                throw SluiceError(.badSyntax, "A change of \(layout.type.name) that enters the view has no row.")
+            }
+            try rows.withView(row) { view throws(SluiceError) in try put(view, layout, hasPending: hasPending) }
+        case .deleted, .leftQuery, .lostPermission:
+            guard let key = change.key else {
+                throw SluiceError(.badSyntax, "A change of \(layout.type.name) that leaves the view has no key.")
+            }
+            if hasPending, try takeServerRow(layout, key: key, nil) { return }
+            if try store.delete(type: layout.index, key: key) { note(layout.index, key) }
+        }
+    }
+
+    private func put(_ view: RowView, _ layout: TableLayout, hasPending: Bool) throws(SluiceError) {
+        let key = try key(of: view, layout)
+        if hasPending, try takeServerRow(layout, key: key, named(Row(view), layout)) { return }
+        let statement = try connection.statement(layout.upsert)
+        layout.bind(view, to: statement)
+        try statement.run()
+        if connection.changes > 0 { note(layout.index, key) }
+    }
+
+    private func key(of view: RowView, _ layout: TableLayout) throws(SluiceError) -> Value {
+        guard let key = view.value(layout.key), !key.isNull else {
+            throw SluiceError(.badSyntax, "A row of \(layout.type.name) has no primary key.")
+        }
+        return key
+    }
+
+    private func table(_ type: Int) throws(SluiceError) -> TableLayout {
+        guard layouts.indices.contains(type), layouts[type].hasTable else {
+            throw SluiceError(.unknownType, "The type with index \(type) has no rows on the device.")
+        }
+        return layouts[type]
+    }
+
+    // MARK: Bootstraps
+
+    func beginBootstrap(version: UInt64) throws(SluiceError) {
+        try dropStaging()
+        meta.bootstrapping = version
+        if try subscriptionState(version: version) == .pending {
+            try setSubscriptionState(version: version, .bootstrapping)
+        }
+    }
+
+    private func dropStaging() throws(SluiceError) {
+        for layout in layouts where layout.hasTable {
+            try connection.execute("DROP TABLE IF EXISTS \(layout.staging)")
+        }
+    }
+
+    private func isStaged(_ layout: TableLayout) throws(SluiceError) -> Bool {
+        let statement = try connection.statement("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?")
+        statement.bind(0, "_sluice_staging_\(layout.type.name)")
+        defer { statement.reset() }
+        return try statement.step()
+    }
+
+    func stage(type: Int, rows: [RowRef], of buffer: RowBuffer) throws(SluiceError) {
+        let layout = try table(type)
+        if try !isStaged(layout) { try connection.execute(layout.creation(of: layout.staging)) }
+        let statement = try connection.statement(layout.upsert(values: layout.placeholders, table: layout.staging))
+        try buffer.withBase { cells, arena throws(SluiceError) in
+            for row in rows {
+                let view = RowView(cells: cells + Int(row.start), count: Int(row.count), arena: arena)
+                guard view[layout.key].tag != .absent, view[layout.key].tag != .null else {
+                    throw SluiceError(.badSyntax, "A row of \(layout.type.name) has no primary key.")
+                }
+                layout.bind(view, to: statement)
+                try statement.run()
+            }
+        }
+    }
+
+    func endBootstrap(version: UInt64, lsn: LSN, types: [Int], completes: Bool) throws(SluiceError) {
+        let replaced = Set(types)
+        for layout in layouts where layout.hasTable {
+            let staged = try isStaged(layout)
+            if !staged && !replaced.contains(layout.index) { continue }
+            if !staged { try connection.execute(layout.creation(of: layout.staging)) }
+            try takePending(layout, replaces: replaced.contains(layout.index))
+            if replaced.contains(layout.index) { try removeUnstaged(layout) }
+            try showStaged(layout)
+        }
+        connection.forgetStatements()
+        try dropStaging()
+        meta.applied = AppliedPosition(lsn: max(lsn, meta.applied.lsn), version: version)
+        meta.bootstrapping = 0
+        if completes { try setSubscriptionState(version: version, .complete) }
+        try dropApplied()
+    }
+
+    /// The staged rows of objects with pending changes become their server rows; they are shown under the changes.
+    private func takePending(_ layout: TableLayout, replaces: Bool) throws(SluiceError) {
+        let kept = try connection.statement("SELECT key FROM _sluice_server WHERE type = ?")
+        kept.bind(0, layout.type.name)
+        var keys: [Value] = []
+        while try kept.step() { keys.append(layout.readKey(kept)) }
+        kept.reset()
+        for key in keys {
+            let statement = try connection.statement(
+                "SELECT \(layout.columns) FROM \(layout.staging) WHERE \(layout.keyColumn) = ?")
+            layout.bindKey(key, at: 0, to: statement)
+            var buffer = RowBuffer()
+            if try statement.step() {
+                let row = layout.read(statement, into: &buffer)
+                statement.reset()
+                _ = try takeServerRow(layout, key: key, named(buffer.withView(row) { Row($0) }, layout))
+            } else {
+                statement.reset()
+                if replaces { _ = try takeServerRow(layout, key: key, nil) }
+            }
+        }
+    }
+
+    private static let keptKeys = "(SELECT key FROM _sluice_server WHERE type = ?)"
+
+    private func removeUnstaged(_ layout: TableLayout) throws(SluiceError) {
+        try noteKeys(
+            """
+            DELETE FROM \(layout.table) WHERE \(layout.keyColumn) NOT IN (SELECT \(layout.keyColumn) FROM \(layout.staging))
+            AND \(layout.keyColumn) NOT IN \(Writer.keptKeys) RETURNING \(layout.keyColumn)
+            """, layout)
+    }
+
+    private func showStaged(_ layout: TableLayout) throws(SluiceError) {
+        let rows = """
+            SELECT \(layout.columns) FROM \(layout.staging) WHERE \(layout.keyColumn) NOT IN \(Writer.keptKeys) ORDER BY rowid
+            """
+        try noteKeys("\(layout.upsert(values: rows, table: layout.table)) RETURNING \(layout.keyColumn)", layout)
+    }
+
+    private func noteKeys(_ sql: String, _ layout: TableLayout) throws(SluiceError) {
+        let statement = try connection.statement(sql)
+        statement.bind(0, layout.type.name)
+        while try statement.step() { note(layout.index, layout.readKey(statement)) }
+        statement.reset()
+    }
+}

@@ -1,0 +1,144 @@
+import SluiceCore
+
+/// What a transaction did that others want to know.
+struct WriterNews {
+    var types: [Int: TypeChange] = [:]
+    /// There is something to send.
+    var local = false
+    /// A subscription set changed its state.
+    var subscriptions = false
+
+    var isEmpty: Bool { types.isEmpty && !local && !subscriptions }
+}
+
+/// The writing side of a replica: everything that changes the file goes through it.
+// Sendable because: it is used on the replica's writer queue only, or by the one holder of a lease on that queue.
+final class Writer: @unchecked Sendable {
+    /// The format that this release writes. It reads all older ones.
+    static let formatVersion: Int64 = 1
+
+    let connection: Connection
+    let store: RowStore
+    let layouts: [TableLayout]
+    let isSynced: Bool
+    let environment: any Environment
+    var meta = ReplicaMeta()
+    var news = WriterNews()
+    private var metaBefore = ReplicaMeta()
+    private let indexByName: [String: Int]
+
+    init(connection: Connection, layouts: [TableLayout], isSynced: Bool, environment: any Environment) {
+        self.connection = connection
+        self.layouts = layouts
+        self.isSynced = isSynced
+        self.environment = environment
+        store = RowStore(connection: connection, layouts: layouts)
+        indexByName = Dictionary(layouts.map { ($0.type.name, $0.index) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    func layout(named name: String) -> TableLayout? { indexByName[name].map { layouts[$0] } }
+
+    // MARK: Transactions
+
+    func begin() throws(SluiceError) {
+        try connection.execute("BEGIN IMMEDIATE")
+        metaBefore = meta
+        news = WriterNews()
+    }
+
+    func commit() throws(SluiceError) {
+        try saveMeta()
+        try connection.execute("COMMIT")
+    }
+
+    func rollback() {
+        // A failed statement may have ended the transaction already; the error is the caller's either way.
+        try? connection.execute("ROLLBACK")
+        meta = metaBefore
+        news = WriterNews()
+    }
+
+    func transaction<R>(_ body: () throws(SluiceError) -> R) throws(SluiceError) -> R {
+        try begin()
+        do throws(SluiceError) {
+            let result = try body()
+            try commit()
+            return result
+        } catch {
+            rollback()
+            throw error
+        }
+    }
+
+    func takeNews() -> WriterNews {
+        defer { news = WriterNews() }
+        return news
+    }
+
+    func note(_ type: Int, _ key: Value) { news.types[type, default: TypeChange()].insert(key) }
+
+    // MARK: Meta
+
+    private func saveMeta() throws(SluiceError) {
+        if meta == metaBefore { return }
+        let before = metaBefore.fields
+        for (name, value) in meta.fields where before[name] != value { try setMeta(name, value) }
+    }
+
+    func setMeta(_ name: String, _ value: Value) throws(SluiceError) {
+        let statement = try connection.statement(
+            "INSERT INTO _sluice_meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value")
+        statement.bind(0, name)
+        statement.bind(1, StoredValue.encode(value))
+        try statement.run()
+    }
+
+    func readMeta() throws(SluiceError) -> [String: Value] {
+        let statement = try connection.statement("SELECT name, value FROM _sluice_meta")
+        var fields: [String: Value] = [:]
+        while try statement.step() { fields[statement.string(0)] = StoredValue.decode(statement.bytes(1)) }
+        statement.reset()
+        return fields
+    }
+}
+
+/// The single values of a file.
+struct ReplicaMeta: Hashable {
+    var identity: ReplicaIdentity?
+    var applied = AppliedPosition(lsn: .zero, version: 0)
+    /// Number of the last changeset written.
+    var changeset: UInt64 = 0
+    /// Number of the last ingest batch formed.
+    var ingest: UInt64 = 0
+    var clock = HybridTime.zero
+    /// The last compensation applied.
+    var compensation: UInt64 = 0
+    /// The position of the bootstrap's view under way; rows staged belong to it.
+    var bootstrapping: UInt64 = 0
+
+    var fields: [String: Value] {
+        func number(_ value: UInt64) -> Value { .int(Int64(bitPattern: value)) }
+        return [
+            "client": identity.map { number($0.client.rawValue) } ?? .null,
+            "secret": identity.map { .binary($0.secret) } ?? .null,
+            "applied_lsn": number(applied.lsn.rawValue), "applied_version": number(applied.version),
+            "changeset": number(changeset), "ingest": number(ingest), "clock": number(clock.rawValue),
+            "compensation": number(compensation), "bootstrapping": number(bootstrapping),
+        ]
+    }
+
+    init() {}
+
+    init(_ fields: [String: Value]) {
+        func number(_ name: String) -> UInt64 { if case .int(let v)? = fields[name] { UInt64(bitPattern: v) } else { 0 } }
+        if case .int(let client)? = fields["client"], case .binary(let secret)? = fields["secret"] {
+            identity = ReplicaIdentity(client: ClientID(rawValue: UInt64(bitPattern: client)), secret: secret)
+        }
+        applied = AppliedPosition(lsn: LSN(rawValue: number("applied_lsn")), version: number("applied_version"))
+        changeset = number("changeset")
+        ingest = number("ingest")
+        clock = HybridTime(rawValue: number("clock"))
+        compensation = number("compensation")
+        bootstrapping = number("bootstrapping")
+    }
+}
