@@ -129,8 +129,8 @@ extension ReaderCore {
         shared.withLock { state in
             var errors: [PartitionError] = []
             var lastTopic: (pointer: OpaquePointer?, name: String, index: Int32) = (nil, "", 0)
-            for unsafepointer in unsafe messages {
-                guard let message = unsafe pointer?.pointee else { continue }
+            for place in messages.indices {
+                guard let pointer = unsafe messages[place], let message = unsafe messages[place]?.pointee else { continue }
                 if unsafe message.rkt != lastTopic.pointer {
                     let name = unsafe message.rkt.flatMap { unsafe rd_kafka_topic_name($0) }.map { unsafe String(cString: $0) } ?? ""
                     unsafe lastTopic = (message.rkt, name, indices[name] ?? -1)

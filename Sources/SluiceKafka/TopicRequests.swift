@@ -47,7 +47,7 @@ enum TopicRequests {
     static func create(_ topics: [KafkaTopic], client: KafkaPointer, configuration: KafkaConfiguration) throws {
         guard !topics.isEmpty else { return }
         var requests: [OpaquePointer?] = unsafe []
-        defer { for unsaferequest in unsafe requests { unsafe rd_kafka_NewTopic_destroy(request) } }
+        defer { unsafe requests.forEach { unsafe rd_kafka_NewTopic_destroy($0) } }
         for topic in topics {
             var refused = "out of memory"
             let request = unsafe newTopic(topic, reason: &refused)
@@ -82,7 +82,7 @@ enum TopicRequests {
     static func delete(_ topics: [String], client: KafkaPointer, configuration: KafkaConfiguration) throws {
         guard !topics.isEmpty else { return }
         var requests: [OpaquePointer?] = unsafe topics.map { unsafe rd_kafka_DeleteTopic_new($0) }
-        defer { for unsaferequest in unsafe requests { unsafe rd_kafka_DeleteTopic_destroy(request) } }
+        defer { unsafe requests.forEach { unsafe rd_kafka_DeleteTopic_destroy($0) } }
         let answers = try unsafe send(client, configuration, asking: "to the deletion of topics") { options, queue in
             unsafe rd_kafka_DeleteTopics(client.raw, &requests, requests.count, options, queue)
         } read: { event in
