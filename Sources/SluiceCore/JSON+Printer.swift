@@ -1,8 +1,9 @@
 extension JSON {
     /// The compact text: no white space, members in order, non-ASCII characters as they are.
     ///
-    /// A double prints as the shortest digits that read back as the same double. NaN and the infinities have no JSON form
-    /// and print as null (`ExtendedJSON` wraps them before they come here).
+    /// A double prints as the shortest digits that read back as the same double, and always so that it still reads as a
+    /// double after PostgreSQL's jsonb has kept it. NaN and the infinities have no JSON form and print as null
+    /// (`ExtendedJSON` wraps them before they come here).
     package var text: String { String(decoding: utf8, as: UTF8.self) }
 
     /// The compact text as UTF-8.
@@ -18,7 +19,7 @@ extension JSON {
         case .null: bytes.append(contentsOf: "null".utf8)
         case .bool(let value): bytes.append(contentsOf: (value ? "true" : "false").utf8)
         case .int(let value): bytes.append(contentsOf: String(value).utf8)
-        case .double(let value): bytes.append(contentsOf: (value.isFinite ? "\(value)" : "null").utf8)
+        case .double(let value): bytes.append(contentsOf: JSON.number(value).utf8)
         case .string(let value): JSON.quote(value, into: &bytes)
         case .array(let elements):
             bytes.append(UInt8(ascii: "["))
@@ -37,6 +38,14 @@ extension JSON {
             }
             bytes.append(UInt8(ascii: "}"))
         }
+    }
+
+    private static func number(_ value: Double) -> String {
+        guard value.isFinite else { return "null" }
+        let text = "\(value)"
+        // jsonb turns 1e+16 into the digits of an integer, which would come back as one while it fits into 64 bits.
+        if text.contains("e+"), let integer = Int64(exactly: value) { return "\(integer).0" }
+        return text
     }
 
     private static func quote(_ text: String, into bytes: inout [UInt8]) {

@@ -1,0 +1,82 @@
+package import SluiceCore
+
+/// Who wrote a property's value, and when.
+package struct PropertyClock: Hashable, Sendable {
+    /// The set that holds; amounts added since have their own stamps.
+    package var stamp: WriteStamp
+    /// Whether the value is one given by default at creation: it loses against every explicit one (CR-6).
+    package var isDefault: Bool
+    /// Of the value in the row, additions included. Another hash in the row means that SQL wrote it.
+    package var valueHash: ValueHash
+    /// What was added and must be added again should an older set arrive (CR-8 to CR-10); ascending by stamp.
+    package var additions: [Addition]
+
+    package struct Addition: Hashable, Sendable {
+        package var stamp: WriteStamp
+        package var amount: Int64
+
+        package init(stamp: WriteStamp, amount: Int64) {
+            self.stamp = stamp
+            self.amount = amount
+        }
+    }
+
+    package init(stamp: WriteStamp, isDefault: Bool = false, valueHash: ValueHash, additions: [Addition] = []) {
+        self.stamp = stamp
+        self.isDefault = isDefault
+        self.valueHash = valueHash
+        self.additions = additions
+    }
+
+    /// Of a property that nobody has written: everything beats it.
+    package static let unwritten = PropertyClock(stamp: .zero, isDefault: true, valueHash: ValueHash(.null))
+
+    /// Of the latest thing that happened to the property.
+    var latest: WriteStamp { max(stamp, additions.last?.stamp ?? stamp) }
+
+    /// The sum of the additions; they wrap like the counters themselves.
+    var added: Int64 { additions.reduce(0) { $0 &+ $1.amount } }
+}
+
+/// A deletion that is remembered.
+package struct Deletion: Hashable, Sendable {
+    package var stamp: WriteStamp
+    /// At or shortly before its commit; zero when SQL deleted the row and nobody saw where.
+    package var lsn: LSN
+
+    package init(stamp: WriteStamp, lsn: LSN) {
+        self.stamp = stamp
+        self.lsn = lsn
+    }
+}
+
+/// The companion of an object: what merging needs to know besides the values.
+package struct ObjectClocks: Hashable, Sendable {
+    /// By `Property.id`; numbers that the schema no longer has are kept.
+    package var properties: [UInt32: PropertyClock]
+    /// Of the first create of this life of the object.
+    package var created: WriteStamp?
+    /// The last deletion, kept after the object has been created again: what was written without knowing of it is void.
+    package var deletion: Deletion?
+    /// Whether the object is gone; then `deletion` says since when.
+    package var isDeleted: Bool
+
+    package init(
+        properties: [UInt32: PropertyClock] = [:], created: WriteStamp? = nil, deletion: Deletion? = nil, isDeleted: Bool = false
+    ) {
+        self.properties = properties
+        self.created = created
+        self.deletion = deletion
+        self.isDeleted = isDeleted
+    }
+}
+
+extension WriteStamp {
+    package static let zero = WriteStamp(time: .zero, client: .server)
+
+    /// The stamp of a writer who has seen this one, or an independent later one.
+    func bumped(past seen: WriteStamp) -> WriteStamp {
+        let next = HybridTime(rawValue: seen.time.rawValue == .max ? .max : seen.time.rawValue + 1)
+        return WriteStamp(time: max(time, next), client: client)
+    }
+}

@@ -1,0 +1,53 @@
+package import SluiceCore
+
+/// An object as merging sees it.
+package struct ObjectState: Hashable, Sendable {
+    /// By property name, the primary key left out; nil when the object does not exist. A property that is missing is null.
+    package var values: [String: Value]?
+    package var clocks: ObjectClocks
+
+    /// An object that nobody has written yet.
+    package init() { self.init(values: nil, clocks: ObjectClocks()) }
+
+    package init(values: [String: Value]?, clocks: ObjectClocks) {
+        self.values = values
+        self.clocks = clocks
+    }
+
+    /// Joins a row with its stored clocks and notices what SQL did meanwhile:
+    /// - a property whose value does not have its clock's hash, or has no clock, counts as written at `rowTime` by the server;
+    ///   since SQL saw the value that it replaced, its stamp is never before that one's;
+    /// - a row without a tombstone that is gone was deleted by SQL, one with a tombstone that is there was created again.
+    ///
+    /// - Parameters:
+    ///   - row: The values of all properties by name (missing is null); the primary key may be among them.
+    ///   - clocks: Nil when there are none stored.
+    ///   - rowTime: Commit time of the row's last transaction, milliseconds since 1970; the present when the row is gone.
+    ///   - deletedAt: Where SQL deleted the row, if that is known.
+    package init(row: [String: Value]?, clocks stored: ObjectClocks?, type: ObjectType, rowTime: Int64, deletedAt: LSN = .zero) {
+        self.init(values: row, clocks: stored ?? ObjectClocks())
+        if let index = type.primaryKey { values?[type.properties[index].name] = nil }
+        let server = WriteStamp(time: HybridTime(milliseconds: rowTime), client: .server)
+        guard values != nil else {
+            if let stored, !stored.isDeleted {
+                let stamp = stored.deletion.map { server.bumped(past: $0.stamp) } ?? server
+                clocks = ObjectClocks(deletion: Deletion(stamp: stamp, lsn: deletedAt), isDeleted: true)
+            }
+            return
+        }
+        if clocks.isDeleted || stored == nil {
+            clocks = ObjectClocks(created: server, deletion: clocks.deletion)
+        }
+        for (index, property) in type.properties.enumerated() where index != type.primaryKey { notice(property, server) }
+    }
+
+    private mutating func notice(_ property: Property, _ server: WriteStamp) {
+        let hash = ValueHash(values?[property.name] ?? .null)
+        if let clock = clocks.properties[property.id] {
+            if clock.valueHash == hash { return }
+            clocks.properties[property.id] = PropertyClock(stamp: server.bumped(past: clock.latest), valueHash: hash)
+        } else {
+            clocks.properties[property.id] = PropertyClock(stamp: server, valueHash: hash)
+        }
+    }
+}

@@ -1,0 +1,27 @@
+package import SluiceCore
+
+/// What a device shows: the server's state with its own pending changes on top, by the same rules as the gateway's.
+package enum Overlay {
+    /// - Parameters:
+    ///   - server: The values of the server's row by property name; nil when the row is not on the device.
+    ///   - pending: The changes of this object in the changesets not yet acknowledged, oldest first.
+    /// - Returns: The values to show, the primary key left out; nil when the object is not to be shown. A pending edit of a row that the
+    ///   server has taken away shows nothing: deletions win.
+    /// - Throws: like `Merge.apply`.
+    package static func apply(
+        server: [String: Value]?, pending: [ObjectChange], type: ObjectType
+    ) throws(SluiceError) -> [String: Value]? {
+        var state = ObjectState(values: server, clocks: ObjectClocks())
+        if let index = type.primaryKey { state.values?[type.properties[index].name] = nil }
+        // What the server has counts as explicit: a default of a pending create does not hide it.
+        let known = PropertyClock(stamp: .zero, valueHash: ValueHash(rawValue: 0))
+        for property in type.properties where state.values?[property.name] != nil { state.clocks.properties[property.id] = known }
+        // What is pending comes after everything that the device has seen, so each change gets a time of its own, in order.
+        for (index, change) in pending.enumerated() {
+            let stamp = WriteStamp(time: HybridTime(rawValue: UInt64(index) + 1), client: ClientID(rawValue: .max))
+            let writer = WriteContext(stamp: stamp, base: .zero, now: .zero)
+            _ = try Merge.apply(change, by: writer, to: &state, type: type)
+        }
+        return state.values
+    }
+}
