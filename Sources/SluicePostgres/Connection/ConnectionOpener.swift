@@ -1,0 +1,83 @@
+import CLibPQ
+import SluiceCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Opens connections with a deadline.
+enum ConnectionOpener {
+    /// - Returns: the connection, owned by the caller, and its name for errors.
+    static func open(_ conninfo: String, replication: Bool, within limit: Duration) throws -> (OpaquePointer, String) {
+        let name = try name(of: conninfo)
+        // Entries before `dbname` are defaults that the connection string may override, those after it are not.
+        var entries = [
+            ("fallback_application_name", "sluice"), ("keepalives_idle", "30"), ("keepalives_interval", "10"),
+            ("keepalives_count", "3"), ("tcp_user_timeout", "60000"), ("dbname", conninfo), ("client_encoding", "UTF8"),
+        ]
+        if replication { entries.append(("replication", "database")) }
+        let handle = unsafe withCStrings(entries.map(\.0)) { keywords in
+            unsafe withCStrings(entries.map(\.1)) { values in unsafe PQconnectStartParams(keywords, values, 1) }
+        }
+        guard let handle = unsafe handle else { throw PostgresFailure(.postgresUnreachable, "libpq has no memory for a connection.") }
+        do {
+            try unsafe finish(handle, name, .now + limit)
+            return unsafe (handle, name)
+        } catch {
+            unsafe PQfinish(handle)
+            throw error
+        }
+    }
+
+    private static func finish(_ handle: OpaquePointer, _ name: String, _ deadline: ContinuousClock.Instant) throws {
+        var status = PGRES_POLLING_WRITING
+        while status != PGRES_POLLING_OK {
+            if unsafe status == PGRES_POLLING_FAILED || PQstatus(handle) == CONNECTION_BAD { throw unsafe failure(handle, name) }
+            let events = status == PGRES_POLLING_READING ? POLLIN : POLLOUT
+            do {
+                try unsafe SocketWait.wait(PQsocket(handle), Int16(events), until: deadline)
+            } catch is PostgresSession.DeadlinePassed {
+                throw PostgresFailure(.postgresUnreachable, "\(name) did not answer in time.")
+            } catch {
+                throw unsafe failure(handle, name)
+            }
+            status = unsafe PQconnectPoll(handle)
+        }
+    }
+
+    private static func failure(_ handle: OpaquePointer, _ name: String) -> PostgresFailure {
+        let reason = unsafe String(cString: PQerrorMessage(handle)).shortened
+        return PostgresFailure(.postgresUnreachable, "Connecting to \(name) failed: \(reason)")
+    }
+
+    /// `host:port/database` of a connection string, without its secrets.
+    private static func name(of conninfo: String) throws -> String {
+        var message: UnsafeMutablePointer<CChar>?
+        guard let options = unsafe PQconninfoParse(conninfo, &message) else {
+            let reason = unsafe message.map { unsafe String(cString: $0).shortened } ?? "out of memory"
+            unsafe PQfreemem(message)
+            throw PostgresFailure(
+                .configInvalid, "The PostgreSQL connection string cannot be read: \(reason)",
+                fix: "Use the form “host=… port=5432 dbname=… user=… password=…” or “postgresql://user@host/dbname”.")
+        }
+        defer { unsafe PQconninfoFree(options) }
+        var found: [String: String] = [:]
+        var option = unsafe options
+        while let keyword = unsafe option.pointee.keyword {
+            if let value = unsafe option.pointee.val { unsafe found[String(cString: keyword)] = unsafe String(cString: value) }
+            unsafe option += 1
+        }
+        let host = found["host"] ?? found["hostaddr"] ?? "local"
+        return "\(host):\(found["port"] ?? "5432")/\(found["dbname"] ?? found["user"] ?? "")"
+    }
+
+    private static func withCStrings<R>(_ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> R) -> R {
+        let copies = unsafe strings.map { unsafe UnsafePointer(strdup($0)) } + [nil]
+        defer { for unsafecopy in unsafe copies { unsafe free(UnsafeMutablePointer(mutating: copy)) } }
+        return unsafe copies.withUnsafeBufferPointer { unsafe body($0.baseAddress) }
+    }
+}

@@ -1,0 +1,54 @@
+package import SluiceCore
+
+/// The error of everything in this module that talks to PostgreSQL: the error as users meet it, and what a program needs
+/// to decide on: the SQLSTATE, the constraint, whether trying again may help, whether the statement may have happened.
+///
+/// Ports that speak `SluiceError` throw `asSluiceError`; the SQLSTATE is part of its message.
+package struct PostgresFailure: Error, Hashable, Sendable, CustomStringConvertible {
+    package var asSluiceError: SluiceError
+    /// The five characters of the server's answer; nil when there was none.
+    package var sqlState: String?
+    /// The constraint, table and column the server named.
+    package var constraint: String?
+    package var table: String?
+    package var column: String?
+    /// True when the connection broke or the deadline passed while the statement was under way: a commit may have
+    /// happened, and who needs to know has to look.
+    package var mayHaveTakenEffect: Bool
+
+    package init(
+        _ code: ErrorCode, _ message: String, fix: String? = nil, sqlState: String? = nil, mayHaveTakenEffect: Bool = false
+    ) {
+        asSluiceError = SluiceError(code, message, fix: fix)
+        self.sqlState = sqlState
+        self.mayHaveTakenEffect = mayHaveTakenEffect
+    }
+
+    package var code: ErrorCode { asSluiceError.code }
+    package var message: String { asSluiceError.message }
+    package var description: String { asSluiceError.description }
+
+    /// Whether the same work, begun again from its start (on a new connection where this one broke), may succeed.
+    package var isRetriable: Bool {
+        switch code {
+        case .postgresUnreachable, .timeout, .slotBusy: return true
+        default: break
+        }
+        guard let sqlState else { return false }
+        // 40: serialization failure, deadlock; 08: connection; 53: out of resources; 57P: shutting down or starting;
+        // 55P03: lock not available.
+        return sqlState.hasPrefix("40") || sqlState.hasPrefix("08") || sqlState.hasPrefix("53") || sqlState.hasPrefix("57P")
+            || sqlState == "55P03"
+    }
+
+    /// A unique, foreign key, check or not-null constraint refused the row, or a value did not fit its column.
+    package var isRefusedValue: Bool {
+        guard let sqlState else { return false }
+        return sqlState.hasPrefix("23") || sqlState.hasPrefix("22")
+    }
+
+    /// What a port throws for any error of this module: the `SluiceError` of a failure, every other error unchanged.
+    package static func forPort(_ error: any Error) -> any Error {
+        (error as? PostgresFailure)?.asSluiceError ?? error
+    }
+}

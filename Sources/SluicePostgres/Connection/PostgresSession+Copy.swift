@@ -1,0 +1,80 @@
+import CLibPQ
+import SluiceCore
+
+extension PostgresSession {
+    /// Runs `COPY … FROM STDIN` with the given pieces of its data, which may be cut anywhere.
+    /// - Returns: the number of rows copied. When `chunks` throws, nothing is copied and its error comes back.
+    @discardableResult
+    package func copyIn(
+        _ sql: String, within limit: Duration? = nil, _ chunks: some Sequence<[UInt8]>
+    ) throws -> Int {
+        var iterator = chunks.makeIterator()
+        return try copyIn(sql, within: limit) { iterator.next() }
+    }
+
+    /// The same with a source that may fail; nil ends the data.
+    @discardableResult
+    package func copyIn(_ sql: String, within limit: Duration? = nil, from next: () throws -> [UInt8]?) throws -> Int {
+        let deadline = try begin(sql, limit)
+        guard unsafe PQsendQuery(handle, sql) == 1 else { throw broke(sql) }
+        let first = unsafe try nextResult(sql, deadline)
+        let status = unsafe PQresultStatus(first)
+        let refusal = unsafe failure(of: first, sql)
+        unsafe PQclear(first)
+        if let refusal {
+            drain()
+            throw refusal
+        }
+        guard status == PGRES_COPY_IN else {
+            drain()
+            throw PostgresFailure(.postgresStatement, "“\(sql.shortened)” is not a COPY … FROM STDIN.")
+        }
+        do {
+            while let chunk = try next() { try put(chunk, sql, deadline) }
+        } catch {
+            if !isBroken {
+                unsafe PQputCopyEnd(handle, "the source of the data failed")
+                drain()
+            }
+            throw error
+        }
+        while true {
+            let sent = unsafe PQputCopyEnd(handle, nil)
+            if sent < 0 { throw broke(sql) }
+            if sent > 0 { break }
+            try pumpOrBreak(sql, deadline)
+        }
+        return try finish(sql, deadline).affected
+    }
+
+    private func put(_ chunk: [UInt8], _ sql: String, _ deadline: ContinuousClock.Instant) throws {
+        if canceller.isRequested { throw CancellationError() }
+        while true {
+            let sent = unsafe chunk.withUnsafeBytes { bytes in
+                unsafe PQputCopyData(
+                    handle, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(clamping: bytes.count))
+            }
+            if sent < 0 { throw broke(sql) }
+            if sent > 0 { break }
+            try pumpOrBreak(sql, deadline)
+        }
+        // libpq queues without bound: what was given goes to the socket before more is taken.
+        while true {
+            let unsent = unsafe PQflush(handle)
+            if unsent < 0 { throw broke(sql) }
+            if unsent == 0 { return }
+            try pumpOrBreak(sql, deadline)
+        }
+    }
+
+    private func pumpOrBreak(_ sql: String, _ deadline: ContinuousClock.Instant) throws {
+        do {
+            try pump(deadline)
+        } catch is DeadlinePassed {
+            markBroken()
+            throw PostgresFailure(.timeout, "“\(sql.shortened)” on \(name) took longer than its limit.", mayHaveTakenEffect: false)
+        } catch {
+            throw broke(sql)
+        }
+    }
+}

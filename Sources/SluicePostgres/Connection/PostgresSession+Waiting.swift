@@ -1,0 +1,186 @@
+import CLibPQ
+import SluiceCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+extension PostgresSession {
+    /// How long a cancelled statement may take to say that it was.
+    static let graceAfterCancel: Duration = .seconds(2)
+
+    /// The checks before every statement. - Returns: its deadline.
+    func begin(_ sql: String, _ limit: Duration?) throws -> ContinuousClock.Instant {
+        if isBroken {
+            throw PostgresFailure(.postgresUnreachable, "The connection to \(name) is broken; “\(sql.shortened)” was not sent.")
+        }
+        if isStreaming {
+            throw PostgresFailure(
+                .postgresStatement, "“\(sql.shortened)” cannot run while the rows of another statement are being read.",
+                fix: "Use another connection of the pool.")
+        }
+        if canceller.isRequested { throw CancellationError() }
+        return .now + (limit ?? self.limit)
+    }
+
+    /// Reads all results of what was sent. - Returns: the last; throws the first error.
+    func finish(_ sql: String, _ deadline: ContinuousClock.Instant) throws -> PostgresResult {
+        var last: OpaquePointer?
+        var failure: (any Error)?
+        do {
+            while let result = unsafe try nextResult(sql, deadline) {
+                unsafe PQclear(last)
+                unsafe last = result
+                if let error = unsafe self.failure(of: result, sql), failure == nil { failure = error }
+                if unsafe PQresultStatus(result).isCopy {
+                    markBroken()
+                    throw PostgresFailure(.postgresStatement, "“\(sql.shortened)” is a COPY; use copyIn.")
+                }
+            }
+        } catch {
+            unsafe PQclear(last)
+            throw error
+        }
+        if let failure {
+            unsafe PQclear(last)
+            throw failure
+        }
+        return unsafe PostgresResult(last)
+    }
+
+    /// The next result, or nil when there is none; throws when the deadline passes or the connection breaks.
+    func nextResult(_ sql: String, _ deadline: ContinuousClock.Instant) throws -> OpaquePointer? {
+        var deadline = deadline
+        var isCancelling = false
+        while unsafe PQisBusy(handle) == 1 {
+            do {
+                try pump(deadline)
+            } catch is DeadlinePassed {
+                if isCancelling { throw unanswered(sql) }
+                isCancelling = true
+                canceller.send()
+                deadline = .now + Self.graceAfterCancel
+            } catch {
+                throw broke(sql)
+            }
+        }
+        let result = unsafe PQgetResult(handle)
+        if isCancelling {
+            if !canceller.settle() { markBroken() }
+            if unsafe PQresultStatus(result) == PGRES_FATAL_ERROR {
+                unsafe PQclear(result)
+                drain()
+                throw PostgresFailure(.timeout, "“\(sql.shortened)” on \(name) took longer than its limit and was cancelled.")
+            }
+        }
+        return unsafe result
+    }
+
+    struct DeadlinePassed: Error {}
+    struct ConnectionBroke: Error {}
+
+    /// Sends what waits to be sent and reads what there is; waits for either until the deadline.
+    func pump(_ deadline: ContinuousClock.Instant) throws {
+        let unsent = unsafe PQflush(handle)
+        if unsent < 0 { throw ConnectionBroke() }
+        let events = unsent > 0 ? POLLIN | POLLOUT : POLLIN
+        try waitForSocket(Int16(events), deadline)
+        if unsafe PQconsumeInput(handle) == 0 { throw ConnectionBroke() }
+    }
+
+    func waitForSocket(_ events: Int16, _ deadline: ContinuousClock.Instant) throws {
+        let descriptor = unsafe PQsocket(handle)
+        guard descriptor >= 0 else { throw ConnectionBroke() }
+        try SocketWait.wait(descriptor, events, until: deadline)
+    }
+
+    /// Whether the server has closed the connection while nothing was asked of it.
+    var hasClosed: Bool {
+        do {
+            try waitForSocket(Int16(POLLIN), .now + .microseconds(1))
+        } catch {
+            return error is ConnectionBroke
+        }
+        return unsafe PQconsumeInput(handle) == 0 || PQstatus(handle) == CONNECTION_BAD
+    }
+
+    /// Throws away what is left of a statement, so that the connection can be used again.
+    func drain() {
+        let deadline = ContinuousClock.now + Self.graceAfterCancel
+        while true {
+            while unsafe PQisBusy(handle) == 1 {
+                do { try pump(deadline) } catch { return markBroken() }
+            }
+            guard let result = unsafe PQgetResult(handle) else { return }
+            unsafe PQclear(result)
+        }
+    }
+
+    /// The error a result carries; nil when it carries none.
+    func failure(of result: OpaquePointer?, _ sql: String) -> (any Error)? {
+        switch unsafe PQresultStatus(result) {
+        case PGRES_FATAL_ERROR, PGRES_BAD_RESPONSE: break
+        default: return nil
+        }
+        func field(_ code: Int32) -> String? { unsafe PQresultErrorField(result, code).map { unsafe String(cString: $0) } }
+        guard let state = field(Self.field("C")) else { return broke(sql) }
+        if state == "57014", canceller.isRequested { return CancellationError() }
+        if unsafe PQstatus(handle) == CONNECTION_BAD { markBroken() }
+        var message = "PostgreSQL (\(name)) refused “\(sql.shortened)”: \(field(Self.field("M")) ?? "") (SQLSTATE \(state))."
+        if let detail = field(Self.field("D")) { message += " \(detail)" }
+        var failure = PostgresFailure(.postgresStatement, message, fix: field(Self.field("H")), sqlState: state)
+        failure.constraint = field(Self.field("n"))
+        failure.table = field(Self.field("t"))
+        failure.column = field(Self.field("c"))
+        failure.mayHaveTakenEffect = isBroken
+        return failure
+    }
+
+    private static func field(_ letter: Unicode.Scalar) -> Int32 { Int32(letter.value) }
+
+    /// The failure of a connection that libpq has given up.
+    func broke(_ sql: String) -> PostgresFailure {
+        markBroken()
+        let reason = unsafe String(cString: PQerrorMessage(handle)).shortened
+        return PostgresFailure(
+            .postgresUnreachable, "The connection to \(name) broke during “\(sql.shortened)”: \(reason)", mayHaveTakenEffect: true)
+    }
+
+    private func unanswered(_ sql: String) -> PostgresFailure {
+        markBroken()
+        return PostgresFailure(
+            .postgresUnreachable, "\(name) did not answer “\(sql.shortened)” in time, nor the request to cancel it.",
+            mayHaveTakenEffect: true)
+    }
+}
+
+extension ExecStatusType {
+    var isCopy: Bool { [PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH].contains(self) }
+}
+
+/// `poll(2)` on one descriptor.
+enum SocketWait {
+    static func wait(_ descriptor: Int32, _ events: Int16, until deadline: ContinuousClock.Instant) throws {
+        var entry = pollfd(fd: descriptor, events: events, revents: 0)
+        while true {
+            let left = deadline - .now
+            if left <= .zero { throw PostgresSession.DeadlinePassed() }
+            let ready = unsafe poll(&entry, 1, left.pollMilliseconds)
+            if ready > 0 { return }
+            if ready < 0, errno != EINTR { throw PostgresSession.ConnectionBroke() }
+        }
+    }
+}
+
+extension Duration {
+    /// Rounded up, so that a wait does not end just before its deadline and spin.
+    var pollMilliseconds: Int32 {
+        let (seconds, attoseconds) = components
+        if seconds > 1_000_000 { return 1_000_000_000 }
+        return Int32(max(0, seconds * 1_000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000))
+    }
+}

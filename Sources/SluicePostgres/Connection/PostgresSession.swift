@@ -1,0 +1,133 @@
+import CLibPQ
+import SluiceCore
+
+/// One connection, blocking: what runs inside the queue of a `PostgresConnection`. Not thread-safe and not for tasks.
+///
+/// A batch of statements through `PostgresConnection.withSession` costs one hop to the queue instead of one each.
+/// Every call has a limit in time. When it passes, the statement is cancelled and the call ends in `timeout`; when the
+/// server does not even answer that, the connection is broken and the call ends in `postgresUnreachable`.
+@safe
+package final class PostgresSession {
+    var handle: OpaquePointer
+    let canceller: StatementCanceller
+    /// Whom errors name: `host:port/database`.
+    package let name: String
+    package private(set) var isBroken = false
+    /// The limit of calls that give none of their own.
+    package var limit: Duration = .seconds(30)
+    var isStreaming = false
+    var parameters = ParameterBuffer()
+    private var prepared: [String: String] = [:]
+    private static let preparedBound = 256
+
+    /// Connects, and sets what this module relies on: UTC, ISO dates, hexadecimal bytea.
+    package init(_ conninfo: String, replication: Bool = false, within limit: Duration = .seconds(10)) throws {
+        (unsafe handle, name) = try unsafe ConnectionOpener.open(conninfo, replication: replication, within: limit)
+        canceller = unsafe StatementCanceller(connection: handle)
+        unsafe PQsetNoticeReceiver(handle, ignoreNotice, nil)
+        unsafe PQsetnonblocking(handle, 1)
+        try script(
+            """
+            SET TIME ZONE 'UTC'; SET DateStyle = 'ISO, MDY'; SET bytea_output = 'hex'; SET IntervalStyle = 'postgres';
+            SET client_min_messages = 'warning'
+            """, within: limit)
+    }
+
+    deinit { unsafe PQfinish(handle) }
+
+    /// Whether a transaction is open, failed ones included.
+    package var isInTransaction: Bool {
+        unsafe [PQTRANS_INTRANS, PQTRANS_INERROR].contains(PQtransactionStatus(handle))
+    }
+
+    package var serverVersion: Int { unsafe Int(PQserverVersion(handle)) }
+    package var processIdentifier: Int { unsafe Int(PQbackendPID(handle)) }
+
+    /// A setting that the server reports by itself, such as `server_encoding`; nil when it does not.
+    package func reported(_ setting: String) -> String? {
+        unsafe PQparameterStatus(handle, setting).map { unsafe String(cString: $0) }
+    }
+
+    /// Runs one statement and returns its rows in text form.
+    ///
+    /// - Parameter cached: prepares the statement once per connection: for texts that come again and again (not for
+    ///   texts with values in them).
+    @discardableResult
+    package func query(
+        _ sql: String, _ parameters: [PostgresParameter] = [], cached: Bool = false, within limit: Duration? = nil
+    ) throws -> PostgresResult {
+        let deadline = try begin(sql, limit)
+        if cached {
+            let statement = try prepare(sql, deadline)
+            do {
+                try unsafe send(sql, parameters) { lent in
+                    unsafe PQsendQueryPrepared(handle, statement, lent.count, lent.values, lent.lengths, lent.formats, 0)
+                }
+                return try finish(sql, deadline)
+            } catch let failure as PostgresFailure where failure.sqlState == "0A000" || failure.sqlState == "26000" {
+                // The table changed under the plan, or somebody deallocated it: prepared afresh next time.
+                prepared[sql] = nil
+                throw failure
+            }
+        }
+        try unsafe send(sql, parameters) { lent in
+            unsafe PQsendQueryParams(handle, sql, lent.count, lent.types, lent.values, lent.lengths, lent.formats, 0)
+        }
+        return try finish(sql, deadline)
+    }
+
+    /// Runs one statement and returns the number of rows it touched.
+    @discardableResult
+    package func execute(
+        _ sql: String, _ parameters: [PostgresParameter] = [], cached: Bool = false, within limit: Duration? = nil
+    ) throws -> Int {
+        try query(sql, parameters, cached: cached, within: limit).affected
+    }
+
+    /// Runs several statements separated by semicolons, as one transaction unless they say otherwise; no parameters.
+    /// - Returns: the result of the last.
+    @discardableResult
+    package func script(_ sql: String, within limit: Duration? = nil) throws -> PostgresResult {
+        let deadline = try begin(sql, limit)
+        guard unsafe PQsendQuery(handle, sql) == 1 else { throw broke(sql) }
+        return try finish(sql, deadline)
+    }
+
+    func send(_ sql: String, _ parameters: [PostgresParameter], _ call: (ParameterBuffer.Lent) -> Int32) throws {
+        if let number = self.parameters.fill(parameters) {
+            throw PostgresFailure(
+                .postgresStatement,
+                "Parameter $\(number) of “\(sql.shortened)” contains a NUL character, which PostgreSQL cannot store (SQLSTATE 22021).",
+                sqlState: "22021")
+        }
+        guard unsafe self.parameters.withLent({ unsafe call($0) }) == 1 else { throw broke(sql) }
+    }
+
+    private func prepare(_ sql: String, _ deadline: ContinuousClock.Instant) throws -> String {
+        if let name = prepared[sql] { return name }
+        if prepared.count >= Self.preparedBound {
+            guard unsafe PQsendQuery(handle, "DEALLOCATE ALL") == 1 else { throw broke(sql) }
+            _ = try finish("DEALLOCATE ALL", deadline)
+            prepared.removeAll()
+        }
+        let name = "sluice_\(prepared.count)"
+        guard unsafe PQsendPrepare(handle, name, sql, 0, nil) == 1 else { throw broke(sql) }
+        _ = try finish(sql, deadline)
+        prepared[sql] = name
+        return name
+    }
+
+    /// Notes that nothing more can be done with this connection.
+    func markBroken() { isBroken = true }
+}
+
+/// What PostgreSQL says beside its answers is for people at a terminal; its errors come with the results.
+private func ignoreNotice(_ context: UnsafeMutableRawPointer?, _ result: OpaquePointer?) {}
+
+extension String {
+    /// The first words of a statement, for error texts.
+    var shortened: String {
+        let words = split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        return words.utf8.count <= 200 ? words : words.prefix(200) + "…"
+    }
+}
