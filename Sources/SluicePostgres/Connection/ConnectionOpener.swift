@@ -77,7 +77,7 @@ enum ConnectionOpener {
 
     private static func withCStrings<R>(_ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> R) -> R {
         let copies = unsafe strings.map { unsafe UnsafePointer(strdup($0)) } + [nil]
-        defer { for unsafecopy in unsafe copies { unsafe free(UnsafeMutablePointer(mutating: copy)) } }
+        defer { unsafe copies.forEach { unsafe free(UnsafeMutablePointer(mutating: $0)) } }
         return unsafe copies.withUnsafeBufferPointer { unsafe body($0.baseAddress) }
     }
 }
