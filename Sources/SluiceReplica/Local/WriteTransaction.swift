@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceMerge
 
 /// A local transaction: what it writes is seen through its `store` at once, by others after `commit`, and becomes one
 /// changeset. It holds the replica's only writer; it must end with `commit` or `cancel`, and `deinit` cancels.
@@ -86,10 +87,7 @@ package final class WriteTransaction {
         try prepare(layout, key: key)
         let before = try store.row(type: type, key: key)
         let server = before.map { writer.named($0, layout) }
-        guard
-            var after = PendingView.row(
-                server: server, changes: [PendingChange(time: .zero, change: change)], type: layout.type)
-        else { return }
+        guard var after = try Overlay.apply(server: server, pending: [change], type: layout.type) else { return }
         after[layout.type.properties[layout.key].name] = key
         if try store.put(type: type, writer.row(after, layout)) { writer.note(type, key) }
         if before == nil && lastChange[object] == nil { fresh.insert(object) }

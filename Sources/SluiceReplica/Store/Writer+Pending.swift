@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceMerge
 
 /// Pending changesets, and what they make of the server's rows.
 extension Writer {
@@ -69,7 +70,7 @@ extension Writer {
         guard case .kept(let server) = try serverRow(layout, key: key) else { return }
         let changes = try pendingChanges(layout, key: key)
         if changes.isEmpty { try forgetServerRow(layout, key: key) }
-        if var shown = PendingView.row(server: server, changes: changes, type: layout.type) {
+        if var shown = try Overlay.apply(server: server, pending: changes, type: layout.type) {
             shown[layout.type.properties[layout.key].name] = key
             if try store.put(type: layout.index, row(shown, layout)) { note(layout.index, key) }
         } else if try store.delete(type: layout.index, key: key) {
@@ -77,21 +78,14 @@ extension Writer {
         }
     }
 
-    private func pendingChanges(_ layout: TableLayout, key: Value) throws(SluiceError) -> [PendingChange] {
+    private func pendingChanges(_ layout: TableLayout, key: Value) throws(SluiceError) -> [ObjectChange] {
         let statement = try connection.statement(
-            """
-            SELECT p.time, c.change FROM _sluice_pending_change c JOIN _sluice_pending p ON p.number = c.number
-            WHERE c.type = ? AND c.key = ? ORDER BY c.number, c.ordinal
-            """)
+            "SELECT change FROM _sluice_pending_change WHERE type = ? AND key = ? ORDER BY number, ordinal")
         statement.bind(0, layout.type.name)
         layout.bindKey(key, at: 1, to: statement)
         defer { statement.reset() }
-        var changes: [PendingChange] = []
-        while try statement.step() {
-            changes.append(
-                PendingChange(
-                    time: HybridTime(rawValue: statement.unsigned(0)), change: try ChangeCoding.decode(statement.bytes(1))))
-        }
+        var changes: [ObjectChange] = []
+        while try statement.step() { changes.append(try ChangeCoding.decode(statement.bytes(0))) }
         return changes
     }
 
