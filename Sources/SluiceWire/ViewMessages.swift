@@ -127,7 +127,7 @@ package struct BootstrapRowsWriter: Sendable {
     }
 
     /// Adds the key of an object that is no longer in the view; removals count after all rows of the message.
-    package mutating func addRemoved(_ key: Value) {
+    package mutating func addGone(_ key: Value) {
         ValueCodec.nested(3, key, into: &writer)
         rowCount += 1
     }

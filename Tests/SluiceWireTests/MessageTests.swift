@@ -66,7 +66,7 @@ import Testing
         for _ in 0..<samples.below(3) {
             let key = samples.any()
             reference.removed.append(PBValue(key))
-            writer.addRemoved(key)
+            writer.addGone(key)
         }
         let count = writer.rowCount
         #expect(count == reference.rows.count + reference.removed.count)
