@@ -58,8 +58,7 @@ package enum Merge {
         guard knowsDeletion else { return .unchanged(.objectDeleted) }
         guard state.values != nil else {
             guard change.kind == .create else { return .unchanged(.objectDeleted) }
-            state.values = [:]
-            state.clocks = ObjectClocks(created: writer.stamp, deletion: state.clocks.deletion)
+            begin(&state, writer.stamp, type)
             _ = write(change, writer.stamp, &state, type)
             return .inserted
         }
@@ -119,6 +118,21 @@ package enum Merge {
         return .unchanged(isSuperseded ? .superseded : .same)
     }
 
+    /// A new life of an object. What its create does not write is null, or empty, and everything beats it; were it left
+    /// without a clock, it would look like a value written by SQL.
+    private static func begin(_ state: inout ObjectState, _ stamp: WriteStamp, _ type: ObjectType) {
+        state.values = [:]
+        state.clocks = ObjectClocks(created: stamp, deletion: state.clocks.deletion)
+        for (index, property) in type.properties.enumerated() where index != type.primaryKey {
+            var clock = PropertyClock.unwritten
+            if let value = property.emptyValue {
+                state.values?[property.name] = value
+                clock.valueHash = ValueHash(value)
+            }
+            state.clocks.properties[property.id] = clock
+        }
+    }
+
     private enum Outcome { case changed, same, lost }
 
     private static func set(
@@ -154,6 +168,17 @@ package enum Merge {
     private static func store(_ value: Value, _ property: Property, _ state: inout ObjectState) -> Outcome {
         let before = state.values?.updateValue(value, forKey: property.name) ?? .null
         return before == value ? .same : .changed
+    }
+}
+
+extension Property {
+    /// What a new object holds; nil for a required property, which only its writer can give.
+    fileprivate var emptyValue: Value? {
+        switch collection {
+        case .list, .set: .list([])
+        case .dictionary: .dictionary([:])
+        case .none: isRequired ? nil : .null
+        }
     }
 }
 

@@ -35,19 +35,24 @@ package struct ObjectState: Hashable, Sendable {
             }
             return
         }
-        if clocks.isDeleted || stored == nil {
-            clocks = ObjectClocks(created: server, deletion: clocks.deletion)
+        let isMadeBySQL = clocks.isDeleted || stored == nil
+        if isMadeBySQL { clocks = ObjectClocks(created: server, deletion: clocks.deletion) }
+        for (index, property) in type.properties.enumerated() where index != type.primaryKey {
+            notice(property, server, isMadeBySQL: isMadeBySQL)
         }
-        for (index, property) in type.properties.enumerated() where index != type.primaryKey { notice(property, server) }
     }
 
-    private mutating func notice(_ property: Property, _ server: WriteStamp) {
-        let hash = ValueHash(values?[property.name] ?? .null)
+    private mutating func notice(_ property: Property, _ server: WriteStamp, isMadeBySQL: Bool) {
+        let value = values?[property.name] ?? .null
+        let hash = ValueHash(value)
         if let clock = clocks.properties[property.id] {
             if clock.valueHash == hash { return }
             clocks.properties[property.id] = PropertyClock(stamp: server.bumped(past: clock.latest), valueHash: hash)
-        } else {
+        } else if isMadeBySQL || !value.isNull {
             clocks.properties[property.id] = PropertyClock(stamp: server, valueHash: hash)
+        } else {
+            // The null of a property that came to the schema after the row was last merged: nobody wrote it.
+            clocks.properties[property.id] = .unwritten
         }
     }
 }

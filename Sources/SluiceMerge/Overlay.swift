@@ -13,9 +13,11 @@ package enum Overlay {
     ) throws(SluiceError) -> [String: Value]? {
         var state = ObjectState(values: server, clocks: ObjectClocks())
         if let index = type.primaryKey { state.values?[type.properties[index].name] = nil }
-        // What the server has counts as explicit: a default of a pending create does not hide it.
+        // A value that the server has counts as explicit: a default of a pending create does not hide it.
         let known = PropertyClock(stamp: .zero, valueHash: ValueHash(rawValue: 0))
-        for property in type.properties where state.values?[property.name] != nil { state.clocks.properties[property.id] = known }
+        for property in type.properties {
+            if let value = state.values?[property.name], !value.isNull { state.clocks.properties[property.id] = known }
+        }
         // What is pending comes after everything that the device has seen, so each change gets a time of its own, in order.
         for (index, change) in pending.enumerated() {
             let stamp = WriteStamp(time: HybridTime(rawValue: UInt64(index) + 1), client: ClientID(rawValue: .max))
