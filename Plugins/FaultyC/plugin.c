@@ -1,0 +1,166 @@
+/*
+ * A plugin that misbehaves on demand, for the tests of the plugin host. What it does is chosen by a
+ * word in its input, such as the id of the user who opens a session: see `misbehave`. Otherwise it behaves.
+ */
+#define _GNU_SOURCE /* memmem */
+
+#include "sluice_plugin.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct state {
+    const sluice_host *host;
+    int configured; /* times that configure was called */
+};
+
+static sluice_text text(const char *literal) {
+    sluice_text result = {literal, strlen(literal)};
+    return result;
+}
+
+static void put(const sluice_sink *answer, const char *words) { answer->write(answer->context, text(words)); }
+
+static int has(sluice_text input, const char *word) { return memmem(input.data, input.length, word, strlen(word)) != NULL; }
+
+/* Returns whether it has answered in `status`. */
+static int misbehave(struct state *state, sluice_text input, const sluice_sink *answer, sluice_status *status) {
+    *status = SLUICE_OK;
+    if (has(input, "do-crash")) raise(SIGSEGV);
+    if (has(input, "do-abort")) abort();
+    if (has(input, "do-exit")) _exit(3);
+    if (has(input, "do-hang"))
+        for (;;) pause();
+    if (has(input, "do-slow")) usleep(150 * 1000);
+    if (has(input, "do-write-to-socket")) {
+        if (write(3, "this is not a message, whoever reads it", 39) < 0) return 1;
+    }
+    if (has(input, "do-speak")) {
+        state->host->log(state->host->context, SLUICE_LOG_WARNING, text("a word through the host"));
+        fprintf(stderr, "a word on standard error\n");
+    }
+    if (has(input, "do-babble"))
+        for (int i = 0; i < 100000; i++) fprintf(stderr, "babble %d\n", i);
+    if (has(input, "do-garbage")) {
+        put(answer, "{\"types\": oops");
+        return 1;
+    }
+    if (has(input, "do-misspell")) {
+        put(answer, "{\"types\":{\"Store\":{\"read\":\"TRUEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,"
+                    "\"delete\":true,\"readable_field\":[\"name\"]}}}");
+        return 1;
+    }
+    if (has(input, "do-overflow")) {
+        for (int i = 0; i < 40 * 1024; i++) {
+            static char kilobyte[1024];
+            sluice_text piece = {kilobyte, sizeof kilobyte};
+            answer->write(answer->context, piece);
+        }
+        return 1;
+    }
+    if (has(input, "do-deny")) {
+        put(answer, "not today");
+        *status = SLUICE_DENY;
+        return 1;
+    }
+    if (has(input, "do-fail")) {
+        put(answer, "the directory service is down");
+        *status = SLUICE_FAILED;
+        return 1;
+    }
+    if (has(input, "do-odd-status")) {
+        *status = (sluice_status)77;
+        return 1;
+    }
+    if (has(input, "do-leak")) {
+        for (;;) {
+            char *block = malloc(1 << 20);
+            if (!block) abort();
+            memset(block, 1, 1 << 20);
+        }
+    }
+    return 0;
+}
+
+static sluice_status configure(void *opaque, sluice_text input, const sluice_sink *answer) {
+    struct state *state = opaque;
+    sluice_status status;
+    if (misbehave(state, input, answer, &status)) return status;
+    state->configured++;
+    if (has(input, "do-warn")) put(answer, "{\"warnings\":[\"a warning\"]}");
+    return SLUICE_OK;
+}
+
+/* The role tells how often this instance was configured. */
+static sluice_status open_session(void *opaque, sluice_text input, const sluice_sink *answer) {
+    struct state *state = opaque;
+    sluice_status status;
+    if (misbehave(state, input, answer, &status)) return status;
+    char line[256];
+    snprintf(line, sizeof line,
+             "{\"types\":{\"Store\":{\"read\":\"size > 1\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":false,"
+             "\"readable_fields\":[\"_id\",\"name\"],\"role\":\"configured %d\",\"check_write\":true}}}",
+             state->configured);
+    put(answer, line);
+    return SLUICE_OK;
+}
+
+static sluice_status check_subscription(void *opaque, sluice_text input, const sluice_sink *answer) {
+    sluice_status status;
+    if (misbehave(opaque, input, answer, &status)) return status;
+    if (has(input, "do-narrow")) put(answer, "{\"queries\":[{\"type\":\"Store\",\"query\":\"size < 100\"}]}");
+    if (has(input, "do-stray")) put(answer, "{\"queries\":[{\"type\":\"Other\",\"query\":\"TRUEPREDICATE\"}]}");
+    return SLUICE_OK;
+}
+
+static sluice_status check_write(void *opaque, sluice_text input, const sluice_sink *answer) {
+    sluice_status status;
+    if (misbehave(opaque, input, answer, &status)) return status;
+    if (has(input, "do-three")) {
+        put(answer, "{\"writes\":[{\"verdict\":\"allow\"},{\"verdict\":\"deny\",\"reason\":\"the second is not allowed\"},"
+                    "{\"verdict\":\"amend\",\"set\":{\"size\":7}}]}");
+    } else {
+        put(answer, "{\"writes\":[{\"verdict\":\"allow\"}]}");
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status ingest(void *opaque, sluice_text input, const sluice_sink *answer) {
+    sluice_status status;
+    if (misbehave(opaque, input, answer, &status)) return status;
+    put(answer, "{\"objects\":[{\"verdict\":\"accept\"},{\"verdict\":\"accept\",\"object\":{\"_id\":\"b\",\"value\":2.5}},"
+                "{\"verdict\":\"route\",\"type\":\"Rare\",\"object\":{\"_id\":\"c\",\"note\":\"rare\"}},{\"verdict\":\"drop\"},"
+                "{\"verdict\":\"reject\",\"reason\":\"too hot\"},{\"verdict\":\"accept\",\"object\":{\"_id\":\"f\",\"value\":\"hot\"}}]}");
+    return SLUICE_OK;
+}
+
+static sluice_status user_changed(void *opaque, sluice_text input, const sluice_sink *answer) {
+    struct state *state = opaque;
+    sluice_status status;
+    if (misbehave(state, input, answer, &status)) return status;
+    state->configured += 100;
+    return SLUICE_OK;
+}
+
+sluice_status sluice_plugin_entry(const sluice_host *host, sluice_plugin *plugin, const sluice_sink *answer) {
+    (void)answer;
+    struct state *state = calloc(1, sizeof *state);
+    if (!state) return SLUICE_FAILED;
+    state->host = host;
+    plugin->size = sizeof *plugin;
+    plugin->abi_major = SLUICE_PLUGIN_ABI_MAJOR;
+    plugin->abi_minor = SLUICE_PLUGIN_ABI_MINOR;
+    plugin->state = state;
+    plugin->name = text("FaultyC");
+    plugin->version = text("0.1");
+    plugin->configure = configure;
+    plugin->open_session = open_session;
+    plugin->check_subscription = check_subscription;
+    plugin->check_write = check_write;
+    plugin->ingest = ingest;
+    plugin->user_changed = user_changed;
+    return SLUICE_OK;
+}

@@ -1,0 +1,68 @@
+package import SluiceCore
+
+/// What `configure` tells plugins about the app, as sluice_plugin.h describes it.
+package enum AppDescription {
+    /// - Parameter directory: the files of the app directory as text, by path from its root, with `/` between the parts.
+    package static func json(
+        appID: String, directory: [String: String], schema: Schema, queryableFields: QueryableFields
+    ) -> JSON {
+        let files = directory.sorted { $0.key < $1.key }.map { JSON.Member($0.key, .string($0.value)) }
+        let types = schema.types.map { JSON.Member($0.name, json($0)) }
+        let fieldsByType = queryableFields.byType.sorted { $0.key < $1.key }.map { JSON.Member($0.key, names($0.value)) }
+        return [
+            "app_id": .string(appID), "directory": .object(files), "schema": .object(types),
+            "queryable_fields": [
+                "global": names(queryableFields.global), "types": .object(fieldsByType),
+                "indexed": queryableFields.indexed.map { .string($0) } ?? .null,
+            ],
+        ]
+    }
+
+    private static func names(_ names: Set<String>) -> JSON { .array(names.sorted().map { .string($0) }) }
+
+    private static func json(_ type: ObjectType) -> JSON {
+        let kind =
+            switch type.kind {
+            case .topLevel: "top_level"
+            case .embedded: "embedded"
+            case .asymmetric: "asymmetric"
+            }
+        let properties = type.properties.map { property in
+            JSON.Member(
+                property.name,
+                [
+                    "type": .string(name(property.type)), "optional": .bool(property.isOptional),
+                    "collection": .string(name(property.collection)),
+                ])
+        }
+        let key = type.primaryKey.map { JSON.string(type.properties[$0].name) } ?? .null
+        return ["kind": .string(kind), "primary_key": key, "properties": .object(properties)]
+    }
+
+    private static func name(_ type: PropertyType) -> String {
+        switch type {
+        case .bool: "bool"
+        case .int: "int"
+        case .float: "float"
+        case .double: "double"
+        case .decimal: "decimal"
+        case .string: "string"
+        case .binary: "binary"
+        case .timestamp: "date"
+        case .objectId: "objectId"
+        case .uuid: "uuid"
+        case .mixed: "mixed"
+        case .link(let target): "link:\(target)"
+        case .embedded(let name): "embedded:\(name)"
+        }
+    }
+
+    private static func name(_ kind: CollectionKind) -> String {
+        switch kind {
+        case .none: "none"
+        case .list: "list"
+        case .set: "set"
+        case .dictionary: "dictionary"
+        }
+    }
+}

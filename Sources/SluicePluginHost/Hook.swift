@@ -1,0 +1,54 @@
+/// A call into a plugin. The numbers are those of the host process's protocol.
+package enum Hook: UInt8, CaseIterable, Sendable {
+    /// Not one of the plugin's: opens the library and calls its entry.
+    case load = 0
+    case configure = 1
+    case openSession = 2
+    case checkSubscription = 3
+    case checkWrite = 4
+    case ingest = 5
+    case userChanged = 6
+
+    /// As sluice_plugin.h spells it.
+    package var name: String {
+        switch self {
+        case .load: "load"
+        case .configure: "configure"
+        case .openSession: "open_session"
+        case .checkSubscription: "check_subscription"
+        case .checkWrite: "check_write"
+        case .ingest: "ingest"
+        case .userChanged: "user_changed"
+        }
+    }
+}
+
+/// What came back from a call.
+struct HookAnswer: Hashable, Sendable {
+    enum Status: UInt8, Sendable {
+        case ok = 0
+        case denied = 1
+        case failed = 2
+        /// The answer to `load` when the plugin cannot be used: the bytes are an encoded error.
+        case unusable = 3
+    }
+
+    var status: Status
+    /// JSON when `ok`, plain text otherwise.
+    var bytes: [UInt8]
+
+    var text: String { String(decoding: bytes, as: UTF8.self) }
+}
+
+/// Who a plugin is, as it told at loading.
+package struct PluginInfo: Hashable, Sendable {
+    package var name: String
+    package var version: String
+    package var hooks: Set<Hook>
+
+    package init(name: String, version: String, hooks: Set<Hook>) {
+        self.name = name
+        self.version = version
+        self.hooks = hooks
+    }
+}

@@ -1,0 +1,224 @@
+import SluiceCore
+
+/// A subscription as plugins see it: a type and a query in canonical text.
+package struct TypeQuery: Hashable, Sendable {
+    package var type: String
+    package var query: String
+
+    package init(type: String, query: String) {
+        self.type = type
+        self.query = query
+    }
+}
+
+/// Between the gateway's types and the JSON of sluice_plugin.h. Answers are read strictly: a key that is not known may be
+/// a misspelt restriction.
+enum HookCoding {
+    static func json(_ user: UserContext) -> JSON {
+        [
+            "id": .string(user.id), "type": .string(user.type), "data": user.data, "custom_data": user.customData,
+            "identities": user.identities,
+        ]
+    }
+
+    static func json(_ query: TypeQuery) -> JSON { ["type": .string(query.type), "query": .string(query.query)] }
+
+    static func json(_ write: ProposedWrite) -> JSON {
+        [
+            "type": .string(write.type), "operation": .string(name(write.operation)),
+            "before": write.before.map { ExtendedJSON.json($0) } ?? .null,
+            "after": write.after.map { ExtendedJSON.json($0) } ?? .null,
+        ]
+    }
+
+    private static func name(_ operation: Operation) -> String {
+        switch operation {
+        case .insert: "insert"
+        case .update: "update"
+        case .delete: "delete"
+        }
+    }
+
+    // MARK: Answers
+
+    static func sessionPlan(_ answer: Answer, types: [String]) throws(SluiceError) -> SessionPlan {
+        try answer.allow(["types"], in: answer.json, at: "the answer")
+        guard let members = answer.json["types"]?.members else { throw answer.bad("it lacks \"types\"") }
+        var plan = SessionPlan(types: [:])
+        for member in members where types.contains(member.key) { plan.types[member.key] = try typePlan(answer, member) }
+        return plan
+    }
+
+    private static func typePlan(_ answer: Answer, _ member: JSON.Member) throws(SluiceError) -> TypePlan {
+        let (json, place) = (member.value, "types.\(member.key)")
+        try answer.allow(
+            ["read", "write", "insert", "delete", "readable_fields", "writable_fields", "role", "check_write"], in: json, at: place)
+        let checkWrite = try json["check_write"].map { value throws(SluiceError) in try answer.bool(value, at: "\(place).check_write") }
+        return TypePlan(
+            read: try answer.text(json, "read", at: place), write: try answer.text(json, "write", at: place),
+            insert: try answer.bool(json["insert"], at: "\(place).insert"),
+            delete: try answer.bool(json["delete"], at: "\(place).delete"),
+            readableFields: try fields(answer, json["readable_fields"], at: "\(place).readable_fields"),
+            writableFields: try fields(answer, json["writable_fields"], at: "\(place).writable_fields"),
+            role: json["role"]?.string ?? answer.plugin, checkWrite: checkWrite ?? false)
+    }
+
+    private static func fields(_ answer: Answer, _ json: JSON?, at place: String) throws(SluiceError) -> Set<String>? {
+        guard let json, json != .null else { return nil }
+        guard let names = json.array?.map(\.string), !names.contains(nil) else { throw answer.bad("\(place) is no list of names") }
+        return Set(names.compactMap { $0 })
+    }
+
+    /// The queries to be ANDed to what was asked for.
+    static func narrowing(_ answer: Answer, asked: [TypeQuery]) throws(SluiceError) -> [TypeQuery] {
+        guard answer.json != .null else { return [] }
+        try answer.allow(["queries"], in: answer.json, at: "the answer")
+        guard let queries = answer.json["queries"]?.array else { throw answer.bad("it lacks \"queries\"") }
+        var narrowed: [TypeQuery] = []
+        for (index, query) in queries.enumerated() {
+            let place = "queries[\(index)]"
+            try answer.allow(["type", "query"], in: query, at: place)
+            let type = try answer.text(query, "type", at: place)
+            guard asked.contains(where: { $0.type == type }) else { throw answer.bad("\(place): nobody asked for type \(type)") }
+            narrowed.append(TypeQuery(type: type, query: try answer.text(query, "query", at: place)))
+        }
+        return narrowed
+    }
+
+    static func writeVerdicts(_ answer: Answer, writes: [ProposedWrite], schema: Schema) throws(SluiceError) -> [WriteVerdict] {
+        let list = try answer.verdicts("writes", count: writes.count)
+        var verdicts: [WriteVerdict] = []
+        for (index, json) in list.enumerated() {
+            verdicts.append(try writeVerdict(answer, json, write: writes[index], schema: schema, at: "writes[\(index)]"))
+        }
+        return verdicts
+    }
+
+    private static func writeVerdict(
+        _ answer: Answer, _ json: JSON, write: ProposedWrite, schema: Schema, at place: String
+    ) throws(SluiceError) -> WriteVerdict {
+        try answer.allow(["verdict", "reason", "set"], in: json, at: place)
+        switch json["verdict"]?.string {
+        case "allow": return .allow
+        case "deny": return .deny(reason: json["reason"]?.string ?? "\(answer.plugin) gives no reason")
+        case "amend":
+            guard let type = schema[write.type], write.operation != .delete else {
+                throw answer.bad("\(place) amends a \(name(write.operation)) of \(write.type)")
+            }
+            return .amend(try amendments(answer, json["set"], type: type, schema: schema, at: "\(place).set"))
+        default: throw answer.bad("\(place).verdict is not allow, deny or amend")
+        }
+    }
+
+    private static func amendments(
+        _ answer: Answer, _ json: JSON?, type: ObjectType, schema: Schema, at place: String
+    ) throws(SluiceError) -> [String: Value] {
+        guard let members = json?.members else { throw answer.bad("\(place) is no object") }
+        var values: [String: Value] = [:]
+        for member in members {
+            guard let index = type.index(of: member.key), index != type.primaryKey else {
+                throw answer.bad("\(place).\(member.key) is no property that can be set")
+            }
+            do { values[member.key] = try ExtendedJSON.value(member.value, property: type.properties[index], schema: schema) } catch {
+                throw answer.bad("\(place): \(error.message)")
+            }
+        }
+        return values
+    }
+
+    static func ingestVerdicts(
+        _ answer: Answer, count: Int, type: ObjectType, schema: Schema
+    ) throws(SluiceError) -> [IngestVerdict] {
+        var verdicts: [IngestVerdict] = []
+        for (index, json) in try answer.verdicts("objects", count: count).enumerated() {
+            verdicts.append(try ingestVerdict(answer, json, type: type, schema: schema, at: "objects[\(index)]"))
+        }
+        return verdicts
+    }
+
+    private static func ingestVerdict(
+        _ answer: Answer, _ json: JSON, type: ObjectType, schema: Schema, at place: String
+    ) throws(SluiceError) -> IngestVerdict {
+        try answer.allow(["verdict", "object", "type", "reason"], in: json, at: place)
+        switch json["verdict"]?.string {
+        case "accept":
+            guard let object = json["object"], object != .null else { return .accept }
+            return values(answer, object, type: type, schema: schema) { .transform($0) }
+        case "route":
+            let name = try answer.text(json, "type", at: place)
+            guard let target = schema[name], target.kind == .asymmetric, let object = json["object"] else {
+                return .reject(reason: "\(answer.plugin) routed it to \(name), which is no asymmetric type")
+            }
+            return values(answer, object, type: target, schema: schema) { .route(type: name, values: $0) }
+        case "drop": return .drop
+        case "reject": return .reject(reason: json["reason"]?.string ?? "\(answer.plugin) gives no reason")
+        default: throw answer.bad("\(place).verdict is not accept, route, drop or reject")
+        }
+    }
+
+    /// An object that does not fit its type is set apart: trying again would not help it.
+    private static func values(
+        _ answer: Answer, _ object: JSON, type: ObjectType, schema: Schema, _ verdict: ([String: Value]) -> IngestVerdict
+    ) -> IngestVerdict {
+        do { return verdict(try ExtendedJSON.values(object, type: type, schema: schema)) } catch {
+            return .reject(reason: "\(answer.plugin) made it unfit: \(error.message)")
+        }
+    }
+
+    static func warnings(_ answer: Answer) throws(SluiceError) -> [String] {
+        guard answer.json != .null else { return [] }
+        try answer.allow(["warnings"], in: answer.json, at: "the answer")
+        return (answer.json["warnings"]?.array ?? []).compactMap(\.string)
+    }
+}
+
+/// A plugin's answer with what errors about it need.
+struct Answer {
+    let plugin: String
+    let hook: Hook
+    let json: JSON
+
+    /// - Throws: `pluginRefused` with the reason when the plugin did not say ok, `pluginBadAnswer` when it said no JSON.
+    init(_ answer: HookAnswer, plugin: String, hook: Hook) throws(SluiceError) {
+        self.plugin = plugin
+        self.hook = hook
+        switch answer.status {
+        case .ok: break
+        case .denied:
+            throw SluiceError(.pluginRefused, "\(plugin) refused: \(answer.bytes.isEmpty ? "it gives no reason" : answer.text)")
+        case .failed, .unusable:
+            throw SluiceError(
+                .pluginRefused, "\(plugin) failed in \(hook.name): \(answer.bytes.isEmpty ? "it gives no reason" : answer.text)")
+        }
+        do { json = answer.bytes.isEmpty ? .null : try JSON.parse(answer.bytes) } catch {
+            throw SluiceError(.pluginBadAnswer, "\(plugin) answered \(hook.name) with something that is not JSON: \(error.message)")
+        }
+    }
+
+    func bad(_ what: String) -> SluiceError {
+        SluiceError(.pluginBadAnswer, "\(plugin) answered \(hook.name) in a form that cannot be used: \(what)")
+    }
+
+    func allow(_ keys: Set<String>, in json: JSON, at place: String) throws(SluiceError) {
+        guard let members = json.members else { throw bad("\(place) is no object") }
+        if let unknown = members.first(where: { !keys.contains($0.key) }) { throw bad("\(place) has an unknown key \"\(unknown.key)\"") }
+    }
+
+    func text(_ json: JSON, _ key: String, at place: String) throws(SluiceError) -> String {
+        guard let text = json[key]?.string else { throw bad("\(place).\(key) is no text") }
+        return text
+    }
+
+    func bool(_ json: JSON?, at place: String) throws(SluiceError) -> Bool {
+        guard let bool = json?.bool else { throw bad("\(place) is not true or false") }
+        return bool
+    }
+
+    func verdicts(_ key: String, count: Int) throws(SluiceError) -> [JSON] {
+        try allow([key], in: json, at: "the answer")
+        guard let list = json[key]?.array, list.count == count else {
+            throw bad("\"\(key)\" has \(json[key]?.array?.count ?? 0) verdicts instead of \(count)")
+        }
+        return list
+    }
+}

@@ -1,0 +1,157 @@
+import Glibc
+import Logging
+import SluiceCore
+
+/// The thread of a plugin host: waits for calls, answers, output and time, and performs what `HostedCalls` decides.
+final class HostLoop {
+    private let owner: PluginHostProcess
+    private let wake: Int32
+    private var calls: HostedCalls
+    private var forwarder: LogForwarder
+    private var peer: HostPeer?
+    private var decoder = HostedDecoder()
+    private var outgoing: [UInt8] = []
+    private var outputIsOpen = false
+
+    init(owner: PluginHostProcess, wake: Int32) {
+        self.owner = owner
+        self.wake = wake
+        calls = HostedCalls(
+            plugin: owner.label, startBudget: owner.spec.startDeadline, isReplaceable: owner.spec.mode == .process)
+        forwarder = owner.makeForwarder()
+    }
+
+    func run() {
+        while !owner.isStopping {
+            let now = monotonicNow()
+            perform(calls.tick(now: now))
+            for call in owner.takeInbox() { perform(calls.submit(call, now: now)) }
+            flush()
+            reportStart()
+            wait()
+        }
+        perform(calls.stop())
+        endPeer()
+        Descriptors.close(wake)
+        owner.finishStop()
+    }
+
+    /// The first host decides whether `start` succeeds.
+    private func reportStart() {
+        if calls.phase == .ready, let info = calls.info {
+            owner.finishStart(.success(info))
+        } else if let error = calls.lastError {
+            owner.finishStart(.failure(error))
+        }
+    }
+
+    // MARK: Waiting
+
+    private func wait() {
+        guard !owner.isStopping else { return }
+        var polled = [pollfd(fd: wake, events: Int16(POLLIN), revents: 0)]
+        let writing = outgoing.isEmpty ? 0 : POLLOUT
+        polled.append(pollfd(fd: peer?.socket ?? -1, events: Int16(POLLIN | writing), revents: 0))
+        polled.append(pollfd(fd: outputIsOpen ? peer?.output ?? -1 : -1, events: Int16(POLLIN), revents: 0))
+        unsafe poll(&polled, nfds_t(polled.count), timeout())
+        if polled[0].revents != 0 { _ = Descriptors.read(wake) }
+        if polled[2].revents != 0 { readOutput() }
+        if polled[1].revents != 0 {
+            flush()
+            readSocket()
+        }
+    }
+
+    /// Milliseconds until the machine wants to be told the time, rounded up.
+    private func timeout() -> Int32 {
+        guard let next = calls.nextWake else { return -1 }
+        let now = monotonicNow()
+        return next <= now ? 0 : Int32(clamping: (next - now) / 1_000_000 + 1)
+    }
+
+    private func readOutput() {
+        guard let peer else { return }
+        switch Descriptors.read(peer.output) {
+        case .bytes(let bytes): forwarder.output(bytes, now: monotonicNow())
+        case .nothing: break
+        case .ended: outputIsOpen = false
+        }
+    }
+
+    private func readSocket() {
+        guard let peer else { return }
+        switch Descriptors.read(peer.socket) {
+        case .nothing: return
+        case .ended: hostEnded()
+        case .bytes(let bytes):
+            decoder.feed(bytes)
+            do {
+                while let message = try decoder.next() { handle(message) }
+            } catch {
+                perform(calls.receivedGarbage(error))
+            }
+        }
+    }
+
+    private func handle(_ message: HostedMessage) {
+        switch message {
+        case .answer(let id, let answer): perform(calls.received(id: id, answer, now: monotonicNow()))
+        case .log(let level, let text): forwarder.logged(level: level, text: text, now: monotonicNow())
+        case .call: perform(calls.receivedGarbage(HostedProtocol.malformed("a call, which only the gateway makes")))
+        }
+    }
+
+    private func flush() {
+        guard let peer, !outgoing.isEmpty else { return }
+        // A closed socket shows when it is read.
+        let count = Descriptors.send(peer.socket, outgoing[...]) ?? outgoing.count
+        outgoing.removeFirst(count)
+    }
+
+    // MARK: Acting
+
+    private func perform(_ actions: [HostedCalls.Action]) {
+        for action in actions {
+            switch action {
+            case .send(let message): HostedProtocol.encode(message, into: &outgoing)
+            case .finish(let id, let result): owner.finish(id: id, result)
+            case .start: startPeer()
+            case .kill: hostEnded()
+            }
+        }
+    }
+
+    private func startPeer() {
+        decoder = HostedDecoder()
+        outgoing.removeAll()
+        do {
+            let peer = try owner.startPeer()
+            self.peer = peer
+            outputIsOpen = peer.output >= 0
+            owner.note(processID: peer.processID)
+            perform(calls.hostStarted(path: owner.spec.path, now: monotonicNow()))
+        } catch {
+            perform(calls.hostEnded(error.message, now: monotonicNow()))
+        }
+    }
+
+    private func hostEnded() {
+        let how = endPeer()
+        perform(calls.hostEnded(how, now: monotonicNow()))
+        reportStart()
+        forwarder.note(
+            .error, "the plugin host ended", ["how": .string(how), "error": .string(calls.lastError?.message ?? "none")])
+    }
+
+    @discardableResult
+    private func endPeer() -> String {
+        guard let peer else { return "it was not running" }
+        self.peer = nil
+        owner.note(processID: nil)
+        let how = peer.end { forwarder.output($0, now: monotonicNow()) }
+        forwarder.finish(now: monotonicNow())
+        outgoing.removeAll()
+        decoder = HostedDecoder()
+        return how
+    }
+}

@@ -1,0 +1,83 @@
+import Glibc
+import SluiceCore
+
+/// The other end of a plugin host's socket: a process, or a thread of this one.
+struct HostPeer {
+    private enum Kind {
+        case process(pid_t)
+        case thread
+    }
+
+    /// Our end, non-blocking.
+    let socket: Int32
+    /// What the process writes to standard output and error, non-blocking; -1 for a thread.
+    let output: Int32
+    private let kind: Kind
+
+    /// Starts the host of one plugin.
+    ///
+    /// Must be called on a thread that lives as long as the host: the kernel ends the process with the *thread* that
+    /// started it.
+    /// - Throws: `pluginUnavailable` when there is no such program or no descriptor left.
+    static func start(_ spec: PluginSpec, executable: String) throws(SluiceError) -> HostPeer {
+        let pair = try Descriptors.socketPair()
+        switch spec.mode {
+        case .inProcess:
+            Descriptors.makeNonBlocking(pair.0)
+            let theirs = pair.1
+            Threads.start { PluginServer.run(descriptor: theirs) }
+            return HostPeer(socket: pair.0, output: -1, kind: .thread)
+        case .process:
+            let output: (ours: Int32, theirs: Int32)
+            do { output = try Descriptors.socketPair() } catch {
+                Descriptors.close(pair.0, pair.1)
+                throw error
+            }
+            defer { Descriptors.close(pair.1, output.theirs) }
+            let arguments = [executable, "--memory-bytes", String(spec.memoryBytes), spec.path]
+            do {
+                let pid = try Spawn.run(arguments, socket: pair.1, output: output.theirs)
+                Descriptors.makeNonBlocking(pair.0)
+                Descriptors.makeNonBlocking(output.ours)
+                return HostPeer(socket: pair.0, output: output.ours, kind: .process(pid))
+            } catch {
+                Descriptors.close(pair.0, output.ours)
+                throw error
+            }
+        }
+    }
+
+    /// Ends the peer and waits for its end. A thread ends by itself when the call it is in returns.
+    /// - Parameter lastWords: gets what is left in the output.
+    /// - Returns: how the process ended.
+    func end(lastWords: ([UInt8]) -> Void) -> String {
+        defer { Descriptors.close(socket, output) }
+        guard case .process(let pid) = kind else { return "its socket was closed" }
+        // A process that has ended already is not touched by the signal: its own status stays.
+        kill(pid, SIGKILL)
+        var status: Int32 = 0
+        while unsafe waitpid(pid, &status, 0) < 0, errno == EINTR {}
+        // Bounded: descendants of the plugin might go on writing.
+        for _ in 0..<16 {
+            guard case .bytes(let bytes) = Descriptors.read(output) else { break }
+            lastWords(bytes)
+        }
+        let signal = status & 0x7F
+        return signal == 0 ? "exit status \((status >> 8) & 0xFF)" : "signal \(signal) (\(Self.name(ofSignal: signal)))"
+    }
+
+    var processID: pid_t? { if case .process(let pid) = kind { pid } else { nil } }
+
+    private static func name(ofSignal signal: Int32) -> String {
+        switch signal {
+        case SIGSEGV: "segmentation fault"
+        case SIGABRT: "abort"
+        case SIGILL: "illegal instruction: a trap"
+        case SIGTRAP: "a trap"
+        case SIGBUS: "bus error"
+        case SIGFPE: "arithmetic error"
+        case SIGKILL: "killed"
+        default: "see signal(7)"
+        }
+    }
+}

@@ -1,0 +1,245 @@
+import SluiceCore
+
+/// The calls of one plugin and the life of its host, as a pure state machine: what happens comes in as methods with the
+/// time, what is to be done goes out as actions.
+///
+/// The host works on calls one at a time in the order they were sent. So when it dies, the oldest unanswered call is the
+/// one that killed it: that call fails, the others are sent again to the host that replaces it. A call that keeps on
+/// killing hosts is refused for a while.
+struct HostedCalls {
+    struct Call {
+        var id: UInt64
+        var hook: Hook
+        var input: [UInt8]
+        /// When its caller stops waiting, and how long the plugin may work on it; nanoseconds.
+        var expires: UInt64
+        var budget: UInt64
+    }
+
+    enum Action {
+        case start
+        case send(HostedMessage)
+        case finish(id: UInt64, Result<HookAnswer, SluiceError>)
+        /// End the host and report `hostEnded`.
+        case kill
+    }
+
+    enum Phase: Hashable {
+        /// The process is being started and the library loaded.
+        case starting(since: UInt64)
+        /// The library is loaded and is given the configuration of its predecessor.
+        case configuring(since: UInt64)
+        case ready
+        /// Waiting to be started again.
+        case down(until: UInt64)
+        case stopped
+    }
+
+    /// A call that was sent. Its caller may have stopped waiting, the host will answer it all the same.
+    private struct Sent {
+        var call: Call
+        var isAbandoned = false
+    }
+
+    let plugin: String
+    let startBudget: UInt64
+    /// Whether a host that hangs can be ended; the one inside the gateway cannot.
+    let isReplaceable: Bool
+
+    private(set) var phase: Phase = .down(until: 0)
+    private(set) var info: PluginInfo?
+    /// Input of the last accepted `configure`, given again to a new host.
+    private var configuration: [UInt8]?
+    private var waiting: [Call] = []
+    private var sent: [Sent] = []
+    private var bytesInFlight = 0
+    private var headSince: UInt64 = 0
+    /// Why the host is to be killed, when we decided it.
+    private var verdict: SluiceError?
+    private(set) var lastError: SluiceError?
+    private var failures = 0
+    private var poison = PoisonList()
+
+    init(plugin: String, startBudget: UInt64, isReplaceable: Bool) {
+        self.plugin = plugin
+        self.startBudget = startBudget
+        self.isReplaceable = isReplaceable
+    }
+
+    // MARK: Events
+
+    /// A caller wants an answer.
+    mutating func submit(_ call: Call, now: UInt64) -> [Action] {
+        if phase == .stopped { return [.finish(id: call.id, .failure(stoppedError))] }
+        waiting.append(call)
+        return pump(now: now)
+    }
+
+    /// The host process runs and can be spoken to.
+    mutating func hostStarted(path: String, now: UInt64) -> [Action] {
+        phase = .starting(since: now)
+        verdict = nil
+        return [.send(.call(id: 0, hook: .load, deadline: now &+ startBudget, input: Array(path.utf8)))]
+    }
+
+    mutating func received(id: UInt64, _ answer: HookAnswer, now: UInt64) -> [Action] {
+        switch phase {
+        case _ where id != 0: return answered(id: id, answer, now: now)
+        case .starting: return loaded(answer, now: now)
+        case .configuring where answer.status == .ok: return ready(now: now)
+        case .configuring:
+            return kill(SluiceError(.pluginRefused, "\(plugin) refused its configuration: \(answer.text)"))
+        default: return []
+        }
+    }
+
+    /// The host sent something that is no message.
+    mutating func receivedGarbage(_ error: SluiceError) -> [Action] { kill(error) }
+
+    /// The host has ended, by itself or because it was killed.
+    mutating func hostEnded(_ how: String, now: UInt64) -> [Action] {
+        guard phase != .stopped else { return [] }
+        let killedFor = verdict
+        verdict = nil
+        let error = killedFor ?? SluiceError(.pluginCrashed, "\(plugin) ended its host process: \(how)")
+        lastError = error
+        failures += 1
+        // A plugin that never ran is not tried again: `start` has failed.
+        let first: UInt64 = info == nil ? PluginLimits.restartNanoseconds : 0
+        let delay = failures <= 1 ? first : min(100_000_000 << UInt64(min(failures - 2, 20)), PluginLimits.restartNanoseconds)
+        phase = .down(until: now &+ delay)
+        let unanswered = sent
+        sent.removeAll()
+        bytesInFlight = 0
+        guard let head = unanswered.first else { return tick(now: now) }
+        poison.strike(head.call, now: now)
+        waiting.insert(contentsOf: unanswered.dropFirst().filter { !$0.isAbandoned }.map(\.call), at: 0)
+        return (head.isAbandoned ? [] : [.finish(id: head.call.id, .failure(error))]) + tick(now: now)
+    }
+
+    /// Time has passed: to be called at `nextWake`.
+    mutating func tick(now: UInt64) -> [Action] {
+        var actions = expire(now: now)
+        switch phase {
+        case .down(let until) where until <= now:
+            phase = .starting(since: now)
+            actions.append(.start)
+        case .starting(let since) where since &+ startBudget <= now, .configuring(let since) where since &+ startBudget <= now:
+            actions += kill(SluiceError(.pluginTimeout, "\(plugin) did not start within \(startBudget / 1_000_000) ms"))
+        case .ready:
+            if isReplaceable, let head = sent.first, headSince &+ head.call.budget <= now { actions += kill(timeoutError(head.call)) }
+        default: break
+        }
+        return actions
+    }
+
+    mutating func stop() -> [Action] {
+        phase = .stopped
+        let calls = sent.filter { !$0.isAbandoned }.map(\.call) + waiting
+        sent.removeAll()
+        waiting.removeAll()
+        return calls.map { .finish(id: $0.id, .failure(stoppedError)) }
+    }
+
+    /// When `tick` is due; nil when only events matter.
+    var nextWake: UInt64? {
+        var wake = (sent.filter { !$0.isAbandoned }.map(\.call.expires) + waiting.map(\.expires)).min()
+        func include(_ time: UInt64) { wake = min(wake ?? time, time) }
+        switch phase {
+        case .down(let until): include(until)
+        case .starting(let since), .configuring(let since): include(since &+ startBudget)
+        case .ready: if isReplaceable, let head = sent.first { include(headSince &+ head.call.budget) }
+        case .stopped: return nil
+        }
+        return wake
+    }
+
+    // MARK: Steps
+
+    private mutating func kill(_ error: SluiceError) -> [Action] {
+        guard verdict == nil else { return [] }
+        verdict = error
+        return [.kill]
+    }
+
+    private mutating func loaded(_ answer: HookAnswer, now: UInt64) -> [Action] {
+        guard answer.status == .ok else { return kill(SluiceError(hostedBytes: answer.bytes)) }
+        do {
+            let info = try PluginInfo(try JSON.parse(answer.bytes))
+            self.info = info
+            guard let configuration, info.hooks.contains(.configure) else { return ready(now: now) }
+            phase = .configuring(since: now)
+            return [.send(.call(id: 0, hook: .configure, deadline: now &+ startBudget, input: configuration))]
+        } catch { return kill(error) }
+    }
+
+    private mutating func ready(now: UInt64) -> [Action] {
+        phase = .ready
+        return pump(now: now)
+    }
+
+    private mutating func answered(id: UInt64, _ answer: HookAnswer, now: UInt64) -> [Action] {
+        guard let head = sent.first, head.call.id == id else {
+            // Answers come in order: another one means that the stream cannot be trusted.
+            return kill(HostedProtocol.malformed("an answer to a call whose turn it was not"))
+        }
+        sent.removeFirst()
+        bytesInFlight -= head.call.input.count
+        headSince = now
+        failures = 0
+        if head.call.hook == .configure, answer.status == .ok { configuration = head.call.input }
+        return (head.isAbandoned ? [] : [.finish(id: id, .success(answer))]) + pump(now: now)
+    }
+
+    /// Sends what may be sent.
+    private mutating func pump(now: UInt64) -> [Action] {
+        guard phase == .ready, verdict == nil else { return [] }
+        var actions: [Action] = []
+        while let call = waiting.first, sent.count < PluginLimits.callsInFlight,
+            sent.isEmpty || bytesInFlight + call.input.count <= PluginLimits.bytesInFlight
+        {
+            waiting.removeFirst()
+            if poison.refuses(call, now: now) {
+                actions.append(.finish(id: call.id, .failure(poisonError(call))))
+                continue
+            }
+            if sent.isEmpty { headSince = now }
+            bytesInFlight += call.input.count
+            sent.append(Sent(call: call))
+            actions.append(.send(.call(id: call.id, hook: call.hook, deadline: call.expires, input: call.input)))
+        }
+        return actions
+    }
+
+    private mutating func expire(now: UInt64) -> [Action] {
+        var actions: [Action] = []
+        for index in sent.indices where !sent[index].isAbandoned && sent[index].call.expires <= now {
+            // The call that hangs fails when its host has been ended.
+            if index == 0, isReplaceable, headSince &+ sent[0].call.budget <= now { continue }
+            sent[index].isAbandoned = true
+            actions.append(.finish(id: sent[index].call.id, .failure(timeoutError(sent[index].call))))
+        }
+        for call in waiting where call.expires <= now { actions.append(.finish(id: call.id, .failure(waitedError(call)))) }
+        waiting.removeAll { $0.expires <= now }
+        return actions
+    }
+
+    // MARK: Errors
+
+    private var stoppedError: SluiceError { SluiceError(.pluginUnavailable, "\(plugin) has been stopped") }
+
+    private func poisonError(_ call: Call) -> SluiceError {
+        SluiceError(
+            .pluginCrashed, "\(plugin): this very call of \(call.hook.name) has ended the plugin's host before; it is refused for a while")
+    }
+
+    private func timeoutError(_ call: Call) -> SluiceError {
+        SluiceError(.pluginTimeout, "\(plugin) did not answer \(call.hook.name) within \(call.budget / 1_000_000) ms")
+    }
+
+    private func waitedError(_ call: Call) -> SluiceError {
+        if phase == .ready { return timeoutError(call) }
+        let reason = lastError.map { ": \($0.message)" } ?? ""
+        return SluiceError(.pluginUnavailable, "\(plugin) is not running\(reason)")
+    }
+}

@@ -1,0 +1,144 @@
+import SluiceCore
+
+/// The messages between the gateway and a plugin's host process, over a stream socket.
+///
+/// A message is a 32-bit length, a kind byte, and content; integers are little-endian. The gateway sends calls, the host
+/// answers each in order and logs in between. Both sides are of one release, so there is no version.
+enum HostedMessage: Hashable, Sendable {
+    /// - Parameter deadline: by the monotonic clock, which both processes share, in nanoseconds. A call that the host comes
+    ///   to later is not made.
+    case call(id: UInt64, hook: Hook, deadline: UInt64, input: [UInt8])
+    case answer(id: UInt64, HookAnswer)
+    /// Levels as in sluice_plugin.h.
+    case log(level: UInt8, text: String)
+}
+
+enum HostedProtocol {
+    private enum Kind: UInt8 { case call = 1, answer, log }
+
+    /// Bytes of a message beside its content.
+    static let overhead = 4 + 1 + 8 + 1 + 8
+
+    static func encode(_ message: HostedMessage, into bytes: inout [UInt8]) {
+        let start = bytes.count
+        append(UInt32(0), to: &bytes)
+        switch message {
+        case .call(let id, let hook, let deadline, let input):
+            bytes.append(Kind.call.rawValue)
+            append(id, to: &bytes)
+            bytes.append(hook.rawValue)
+            append(deadline, to: &bytes)
+            bytes.append(contentsOf: input)
+        case .answer(let id, let answer):
+            bytes.append(Kind.answer.rawValue)
+            append(id, to: &bytes)
+            bytes.append(answer.status.rawValue)
+            bytes.append(contentsOf: answer.bytes)
+        case .log(let level, let text):
+            bytes.append(Kind.log.rawValue)
+            bytes.append(level)
+            bytes.append(contentsOf: text.utf8)
+        }
+        let length = UInt32(clamping: bytes.count - start - 4)
+        for index in 0..<4 { bytes[start + index] = UInt8(truncatingIfNeeded: length >> (8 * UInt32(index))) }
+    }
+
+    private static func append(_ value: some FixedWidthInteger & UnsignedInteger, to bytes: inout [UInt8]) {
+        for shift in stride(from: 0, to: value.bitWidth, by: 8) { bytes.append(UInt8(truncatingIfNeeded: value >> shift)) }
+    }
+
+    /// Reads the content of one message, the length left out.
+    static func decode(_ bytes: ArraySlice<UInt8>) throws(SluiceError) -> HostedMessage {
+        var rest = bytes
+        switch Kind(rawValue: try integer(&rest, UInt8.self)) {
+        case .call:
+            let id = try integer(&rest, UInt64.self)
+            guard let hook = Hook(rawValue: try integer(&rest, UInt8.self)) else { throw malformed("an unknown hook") }
+            return .call(id: id, hook: hook, deadline: try integer(&rest, UInt64.self), input: Array(rest))
+        case .answer:
+            let id = try integer(&rest, UInt64.self)
+            guard let status = HookAnswer.Status(rawValue: try integer(&rest, UInt8.self)) else {
+                throw malformed("an unknown status")
+            }
+            return .answer(id: id, HookAnswer(status: status, bytes: Array(rest)))
+        case .log:
+            return .log(level: try integer(&rest, UInt8.self), text: String(decoding: rest, as: UTF8.self))
+        case nil: throw malformed("an unknown kind")
+        }
+    }
+
+    private static func integer<T: FixedWidthInteger & UnsignedInteger>(
+        _ bytes: inout ArraySlice<UInt8>, _: T.Type
+    ) throws(SluiceError) -> T {
+        let size = T.bitWidth / 8
+        guard bytes.count >= size else { throw malformed("too few bytes") }
+        var value: T = 0
+        for (index, byte) in bytes.prefix(size).enumerated() { value |= T(byte) << T(8 * index) }
+        bytes.removeFirst(size)
+        return value
+    }
+
+    static func malformed(_ what: String) -> SluiceError {
+        SluiceError(.pluginBadAnswer, "the plugin's process sent a message with \(what)")
+    }
+}
+
+/// Cuts a stream of bytes into messages.
+struct HostedDecoder {
+    private var buffer: [UInt8] = []
+    private var start = 0
+
+    mutating func feed(_ bytes: some Collection<UInt8>) {
+        if start > 0, start == buffer.count || start > 1 << 16 {
+            buffer.removeFirst(start)
+            start = 0
+        }
+        buffer.append(contentsOf: bytes)
+    }
+
+    /// The next whole message; nil when more bytes are needed.
+    /// - Throws: `pluginBadAnswer` for bytes that are no message or one over the limit; the stream is then of no more use.
+    mutating func next() throws(SluiceError) -> HostedMessage? {
+        guard buffer.count - start >= 4 else { return nil }
+        var length = 0
+        for index in 0..<4 { length |= Int(buffer[start + index]) << (8 * index) }
+        guard length <= PluginLimits.messageBytes + HostedProtocol.overhead else {
+            throw HostedProtocol.malformed("\(length) bytes, more than \(PluginLimits.messageBytes)")
+        }
+        guard buffer.count - start - 4 >= length else { return nil }
+        let content = start + 4
+        start = content + length
+        return try HostedProtocol.decode(buffer[content..<start])
+    }
+}
+
+extension SluiceError {
+    /// An error as `HookAnswer.Status.unusable` carries it: two bytes of code and the message.
+    var hostedBytes: [UInt8] { [UInt8(truncatingIfNeeded: code.rawValue), UInt8(code.rawValue >> 8)] + message.utf8 }
+
+    init(hostedBytes bytes: [UInt8]) {
+        guard bytes.count >= 2, let code = ErrorCode(rawValue: UInt16(bytes[0]) | UInt16(bytes[1]) << 8) else {
+            self.init(.pluginBadAnswer, "the plugin's process sent an error that cannot be read")
+            return
+        }
+        self.init(code, String(decoding: bytes.dropFirst(2), as: UTF8.self))
+    }
+}
+
+extension PluginInfo {
+    /// As the answer to `load` carries it.
+    var json: JSON {
+        [
+            "name": .string(name), "version": .string(version),
+            "hooks": .array(hooks.map(\.rawValue).sorted().map { .int(Int64($0)) }),
+        ]
+    }
+
+    init(_ json: JSON) throws(SluiceError) {
+        guard let name = json["name"]?.string, let version = json["version"]?.string, let hooks = json["hooks"]?.array else {
+            throw HostedProtocol.malformed("an answer to load that lacks a member")
+        }
+        let numbers = hooks.compactMap { $0.int.flatMap { UInt8(exactly: $0) } }
+        self.init(name: name, version: version, hooks: Set(numbers.compactMap { Hook(rawValue: $0) }))
+    }
+}

@@ -1,0 +1,163 @@
+package import Logging
+package import SluiceCore
+import Synchronization
+
+/// The rule plugins of an app, in order: what the gateway asks before it lets a user see or write anything.
+///
+/// Each plugin that has a hook is asked in turn; a plugin can only narrow what those before it allow, and a denial or
+/// failure of one is the chain's. Every call has a deadline and ends in an answer or a named error.
+///
+/// Cost: about 40 µs a plugin and call, beside the plugin's own work. Safe to use from many tasks at a time.
+package final class PluginChain: Sendable {
+    private struct Link: Sendable {
+        let host: PluginHostProcess
+        let info: PluginInfo
+    }
+
+    private struct State {
+        var links: [Link] = []
+        /// What every plugin accepted last.
+        var app: JSON?
+    }
+
+    private let hosts: [PluginHostProcess]
+    private let logger: Logger
+    private let state = Mutex(State())
+
+    /// - Parameter hostExecutable: path of the program `sluice-plugin-host`; not used by plugins in process.
+    package init(plugins: [PluginSpec], hostExecutable: String, logger: Logger) {
+        self.logger = logger
+        hosts = plugins.map { PluginHostProcess(spec: $0, executable: hostExecutable, logger: logger) }
+    }
+
+    /// The plugins as they introduced themselves, in order; empty before `start`.
+    package var plugins: [PluginInfo] { state.withLock { $0.links.map(\.info) } }
+
+    /// The process of each plugin; nil in process and while it is being replaced.
+    package var processIDs: [Int32?] { hosts.map(\.processID) }
+
+    /// Loads all plugins. To be called once, and followed by `configure`.
+    /// - Throws: `pluginMissing`, `pluginABIMismatch`, `pluginRefused`, `pluginTimeout`, `pluginCrashed` or
+    ///   `pluginUnavailable`, naming the file; the chain is then stopped.
+    package func start() async throws(SluiceError) {
+        var links: [Link] = []
+        for host in hosts {
+            do { links.append(Link(host: host, info: try await host.start())) } catch {
+                await stop()
+                throw error
+            }
+        }
+        state.withLock { $0.links = links }
+    }
+
+    /// Ends all hosts. Calls in flight fail with `pluginUnavailable`.
+    package func stop() async {
+        for host in hosts { await host.stop() }
+    }
+
+    /// Tells the plugins about the app (`AppDescription.json`), after `start` and whenever the app directory changed; one
+    /// call at a time.
+    /// - Throws: the first plugin's refusal. All plugins then have the app that they accepted last.
+    package func configure(app: JSON) async throws(SluiceError) {
+        let links = links(with: .configure)
+        for (index, link) in links.enumerated() {
+            do { try await configure(link, app: app) } catch {
+                if let previous = state.withLock({ $0.app }) {
+                    for link in links[..<index] { try? await configure(link, app: previous) }
+                }
+                throw error
+            }
+        }
+        state.withLock { $0.app = app }
+    }
+
+    private func configure(_ link: Link, app: JSON) async throws(SluiceError) {
+        var members = app.members ?? []
+        members.removeAll { $0.key == "config" }
+        members.append(JSON.Member("config", link.host.spec.config))
+        let answer = try await ask(link, .configure, .object(members), deadline: link.host.spec.startDeadline)
+        for warning in try HookCoding.warnings(answer) {
+            logger.warning("a plugin warns about the app", metadata: ["plugin": .string(link.info.name), "text": .string(warning)])
+        }
+    }
+
+    // MARK: Hooks
+
+    /// Asks what a session may do with the types.
+    /// - Returns: nil when no plugin has the hook.
+    /// - Throws: a denial or failure: the session may do nothing.
+    package func openSession(user: UserContext, types: [String]) async throws(SluiceError) -> SessionPlan? {
+        var plan: SessionPlan?
+        let input: JSON = ["user": HookCoding.json(user), "types": .array(types.map { .string($0) })]
+        for link in links(with: .openSession) {
+            let answer = try await ask(link, .openSession, input)
+            let answered = try HookCoding.sessionPlan(answer, types: types)
+            if !link.info.hooks.contains(.checkWrite), let type = answered.types.first(where: { $0.value.checkWrite }) {
+                throw answer.bad("types.\(type.key).check_write is set, and the plugin has no check_write")
+            }
+            plan = plan?.intersected(with: answered) ?? answered
+        }
+        return plan
+    }
+
+    /// Asks whether a subscription set is acceptable.
+    /// - Returns: queries to be ANDed to those of their types; empty when the set may be as it is.
+    /// - Throws: a refusal, with its reason, or a failure: the set is refused.
+    package func checkSubscription(user: UserContext, queries: [TypeQuery]) async throws(SluiceError) -> [TypeQuery] {
+        var narrowed: [TypeQuery] = []
+        let input: JSON = ["user": HookCoding.json(user), "queries": .array(queries.map { HookCoding.json($0) })]
+        for link in links(with: .checkSubscription) {
+            narrowed += try HookCoding.narrowing(try await ask(link, .checkSubscription, input), asked: queries)
+        }
+        return narrowed
+    }
+
+    /// Asks about writes. A plugin sees what those before it amended; writes that one denied are not shown to the next.
+    /// - Returns: a verdict for each write; a failure denies all of them with its message.
+    package func checkWrites(user: UserContext, writes: [ProposedWrite], schema: Schema) async -> [WriteVerdict] {
+        var review = WriteReview(writes: writes)
+        for link in links(with: .checkWrite) where !review.undecided.isEmpty {
+            let open = review.undecided
+            let asked = open.map { review.writes[$0] }
+            do throws(SluiceError) {
+                let input: JSON = ["user": HookCoding.json(user), "writes": .array(asked.map { HookCoding.json($0) })]
+                let answer = try await ask(link, .checkWrite, input)
+                review.apply(try HookCoding.writeVerdicts(answer, writes: asked, schema: schema), to: open)
+            } catch {
+                return writes.map { _ in .deny(reason: error.message) }
+            }
+        }
+        return review.verdicts
+    }
+
+    /// Asks about asymmetric objects of one type. A plugin sees what those before it transformed.
+    /// - Returns: a verdict for each object.
+    /// - Throws: a failure: nothing is known about any of the objects, they are to be tried again later.
+    package func ingest(
+        type: ObjectType, objects: [[String: Value]], schema: Schema
+    ) async throws(SluiceError) -> [IngestVerdict] {
+        var review = IngestReview(objects: objects)
+        for link in links(with: .ingest) where !review.undecided.isEmpty {
+            let open = review.undecided
+            let asked = open.map { ExtendedJSON.json(review.objects[$0]) }
+            let answer = try await ask(link, .ingest, ["type": .string(type.name), "objects": .array(asked)])
+            review.apply(try HookCoding.ingestVerdicts(answer, count: asked.count, type: type, schema: schema), to: open)
+        }
+        return review.verdicts
+    }
+
+    /// Tells the plugins that a user's data changed; `openSession` is to follow for the user's sessions. Failures are logged.
+    package func userChanged(_ user: UserContext) async {
+        for link in links(with: .userChanged) {
+            do throws(SluiceError) { _ = try await ask(link, .userChanged, ["user": HookCoding.json(user)]) } catch {
+                logger.warning("a plugin failed in user_changed", metadata: ["error": .string(error.description)])
+            }
+        }
+    }
+
+    private func links(with hook: Hook) -> [Link] { state.withLock { $0.links.filter { $0.info.hooks.contains(hook) } } }
+
+    private func ask(_ link: Link, _ hook: Hook, _ input: JSON, deadline: UInt64? = nil) async throws(SluiceError) -> Answer {
+        try Answer(try await link.host.call(hook, input.utf8, deadline: deadline), plugin: link.info.name, hook: hook)
+    }
+}

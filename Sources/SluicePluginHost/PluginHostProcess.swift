@@ -1,0 +1,185 @@
+import Glibc
+import Logging
+import SluiceCore
+import Synchronization
+
+/// One plugin and the host that runs it, supervised: a host that crashes or hangs is replaced.
+///
+/// A thread of its own does everything that may block; callers only leave their call with it and are resumed by it. Must be
+/// stopped: until then the thread keeps it alive.
+final class PluginHostProcess: Sendable {
+    let spec: PluginSpec
+    /// The file's name, as errors and logs call the plugin.
+    let label: String
+    private let executable: String
+    private let logger: Logger
+    private let shared = Mutex(Shared())
+
+    private struct Shared {
+        enum Life { case idle, running, stopping, stopped }
+
+        var life = Life.idle
+        var nextID: UInt64 = 1
+        var inbox: [HostedCalls.Call] = []
+        var waiters: [UInt64: Waiter] = [:]
+        var claimedBytes = 0
+        /// The writing end of what wakes the thread.
+        var waker: Int32 = -1
+        var starting: CheckedContinuation<Result<PluginInfo, SluiceError>, Never>?
+        var stopping: [CheckedContinuation<Void, Never>] = []
+        var processID: pid_t?
+    }
+
+    private struct Waiter {
+        var bytes: Int
+        var continuation: CheckedContinuation<Result<HookAnswer, SluiceError>, Never>
+    }
+
+    init(spec: PluginSpec, executable: String, logger: Logger) {
+        self.spec = spec
+        self.executable = executable
+        self.logger = logger
+        label = spec.path.split(separator: "/").last.map(String.init) ?? spec.path
+    }
+
+    /// The host's process at the moment; nil in process and between hosts.
+    var processID: Int32? { shared.withLock { $0.processID } }
+
+    /// Starts the host and loads the plugin. To be called once.
+    /// - Throws: why the plugin cannot be used; the host is then stopped.
+    func start() async throws(SluiceError) -> PluginInfo {
+        let wake = try Descriptors.socketPair()
+        Descriptors.makeNonBlocking(wake.0)
+        Descriptors.makeNonBlocking(wake.1)
+        let result: Result<PluginInfo, SluiceError> = await withCheckedContinuation { continuation in
+            let begins = shared.withLock { shared in
+                guard shared.life == .idle else { return false }
+                shared.life = .running
+                shared.waker = wake.1
+                shared.starting = continuation
+                return true
+            }
+            if begins {
+                Threads.start { HostLoop(owner: self, wake: wake.0).run() }
+            } else {
+                Descriptors.close(wake.0, wake.1)
+                continuation.resume(returning: .failure(SluiceError(.pluginUnavailable, "\(label) has been started before")))
+            }
+        }
+        return try result.get()
+    }
+
+    /// Calls a hook and waits for its answer, at most for the deadline.
+    /// - Parameter deadline: nanoseconds; the plugin's own when nil.
+    /// - Throws: `pluginTimeout`, `pluginCrashed`, `pluginUnavailable`, `limitsExceeded`.
+    func call(_ hook: Hook, _ input: [UInt8], deadline: UInt64? = nil) async throws(SluiceError) -> HookAnswer {
+        guard input.count <= PluginLimits.messageBytes else {
+            throw SluiceError(
+                .limitsExceeded, "\(input.count) bytes for \(hook.name) of \(label) are more than \(PluginLimits.messageBytes)")
+        }
+        let budget = deadline ?? spec.deadline
+        let expires = monotonicNow() &+ budget
+        let result: Result<HookAnswer, SluiceError> = await withCheckedContinuation { continuation in
+            let refusal = shared.withLock { shared -> SluiceError? in
+                if let refusal = self.refusal(of: input.count, shared) { return refusal }
+                let id = shared.nextID
+                shared.nextID += 1
+                shared.claimedBytes += input.count
+                shared.waiters[id] = Waiter(bytes: input.count, continuation: continuation)
+                shared.inbox.append(HostedCalls.Call(id: id, hook: hook, input: input, expires: expires, budget: budget))
+                wake(shared)
+                return nil
+            }
+            if let refusal { continuation.resume(returning: .failure(refusal)) }
+        }
+        return try result.get()
+    }
+
+    /// Ends the host; calls in flight fail with `pluginUnavailable`.
+    func stop() async {
+        await withCheckedContinuation { continuation in
+            let isOver = shared.withLock { shared in
+                switch shared.life {
+                case .idle, .stopped:
+                    shared.life = .stopped
+                    return true
+                case .running, .stopping:
+                    shared.life = .stopping
+                    shared.stopping.append(continuation)
+                    wake(shared)
+                    return false
+                }
+            }
+            if isOver { continuation.resume() }
+        }
+    }
+
+    private func refusal(of bytes: Int, _ shared: borrowing Shared) -> SluiceError? {
+        guard shared.life == .running else { return SluiceError(.pluginUnavailable, "\(label) is not running") }
+        let callsFit = shared.waiters.count < PluginLimits.callsWaiting + PluginLimits.callsInFlight
+        guard callsFit, shared.claimedBytes + bytes <= PluginLimits.bytesWaiting else {
+            return SluiceError(
+                .pluginUnavailable, "\(shared.waiters.count) calls with \(shared.claimedBytes) bytes are waiting for \(label)",
+                fix: "Make the plugin faster, or call it for fewer types.")
+        }
+        return nil
+    }
+
+    /// Under the lock, since the descriptor is closed under it.
+    private func wake(_ shared: borrowing Shared) { _ = Descriptors.send(shared.waker, [0]) }
+}
+
+// What the thread does with the shared state.
+extension PluginHostProcess {
+    var isStopping: Bool { shared.withLock { $0.life == .stopping } }
+
+    func takeInbox() -> [HostedCalls.Call] {
+        shared.withLock { shared in
+            defer { shared.inbox.removeAll() }
+            return shared.inbox
+        }
+    }
+
+    func finish(id: UInt64, _ result: Result<HookAnswer, SluiceError>) {
+        let waiter = shared.withLock { shared in
+            let waiter = shared.waiters.removeValue(forKey: id)
+            shared.claimedBytes -= waiter?.bytes ?? 0
+            return waiter
+        }
+        waiter?.continuation.resume(returning: result)
+    }
+
+    /// Tells the caller of `start`, once.
+    func finishStart(_ result: Result<PluginInfo, SluiceError>) {
+        let continuation = shared.withLock { shared in
+            defer { shared.starting = nil }
+            if case .failure = result, shared.starting != nil { shared.life = .stopping }
+            return shared.starting
+        }
+        continuation?.resume(returning: result)
+    }
+
+    func note(processID: pid_t?) { shared.withLock { $0.processID = processID } }
+
+    /// The thread's last act: nothing is left waiting.
+    func finishStop() {
+        let (waiters, stopping) = shared.withLock { shared in
+            shared.life = .stopped
+            Descriptors.close(shared.waker)
+            shared.waker = -1
+            defer {
+                shared.waiters.removeAll()
+                shared.stopping.removeAll()
+            }
+            return (shared.waiters, shared.stopping)
+        }
+        for waiter in waiters.values {
+            waiter.continuation.resume(returning: .failure(SluiceError(.pluginUnavailable, "\(label) has been stopped")))
+        }
+        finishStart(.failure(SluiceError(.pluginUnavailable, "\(label) has been stopped")))
+        for continuation in stopping { continuation.resume() }
+    }
+
+    func startPeer() throws(SluiceError) -> HostPeer { try HostPeer.start(spec, executable: executable) }
+    func makeForwarder() -> LogForwarder { LogForwarder(logger: logger, plugin: label) }
+}

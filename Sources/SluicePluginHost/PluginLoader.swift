@@ -1,0 +1,164 @@
+import CSluicePlugin
+import Glibc
+import SluiceCore
+
+/// Opens plugins.
+enum PluginLoader {
+    /// Opens the library, calls its entry once and checks the table. The library stays for the life of the process.
+    /// - Throws: `pluginMissing`, `pluginABIMismatch` or `pluginRefused`, naming the file.
+    static func load(path: String, log: @escaping @Sendable (UInt8, String) -> Void) throws(SluiceError) -> LoadedPlugin {
+        let entry = try unsafe symbol(path: path)
+        let host = unsafe makeHost(log: log)
+        var table = unsafe sluice_plugin()
+        unsafe table.size = UInt32(MemoryLayout<sluice_plugin>.size)
+        unsafe table.abi_major = UInt32(SLUICE_PLUGIN_ABI_MAJOR)
+        unsafe table.abi_minor = UInt32(SLUICE_PLUGIN_ABI_MINOR)
+        let collector = AnswerCollector()
+        let status = unsafe collector.withSink { sink in unsafe entry(host, &table, sink) }
+        guard unsafe table.abi_major == UInt32(SLUICE_PLUGIN_ABI_MAJOR) else {
+            let found = unsafe "\(table.abi_major).\(table.abi_minor)"
+            throw SluiceError(
+                .pluginABIMismatch,
+                "\(path) is built for version \(found) of the plugin interface; this is \(SLUICE_PLUGIN_ABI_MAJOR).\(SLUICE_PLUGIN_ABI_MINOR)"
+            )
+        }
+        guard status == SLUICE_OK else {
+            let reason = String(decoding: collector.bytes, as: UTF8.self)
+            throw SluiceError(.pluginRefused, "\(path) refused to start: \(reason.isEmpty ? "it gives no reason" : reason)")
+        }
+        return unsafe LoadedPlugin(path: path, table: table)
+    }
+
+    private typealias Entry =
+        @convention(c) (
+            UnsafePointer<sluice_host>, UnsafeMutablePointer<sluice_plugin>, UnsafePointer<sluice_sink>
+        ) -> sluice_status
+
+    private static func symbol(path: String) throws(SluiceError) -> Entry {
+        guard unsafe access(path, R_OK) == 0 else {
+            throw SluiceError(.pluginMissing, "there is no readable plugin at \(path)", fix: "Correct the plugin's path.")
+        }
+        // A name without a slash would be searched for in the system's library folders.
+        let name = path.contains("/") ? path : "./\(path)"
+        guard let library = unsafe dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) else {
+            let reason = unsafe dlerror().map { unsafe String(cString: $0) } ?? "no reason given"
+            throw SluiceError(.pluginMissing, "\(path) cannot be loaded: \(reason)")
+        }
+        guard let address = unsafe dlsym(library, "sluice_plugin_entry") else {
+            throw SluiceError(
+                .pluginMissing, "\(path) is not a plugin: it exports no sluice_plugin_entry",
+                fix: "Export sluice_plugin_entry as sluice_plugin.h declares it.")
+        }
+        return unsafe unsafeBitCast(address, to: Entry.self)
+    }
+
+    /// The table that the plugin keeps: it is never freed, as the plugin may log from its own threads at any time.
+    private static func makeHost(log: @escaping @Sendable (UInt8, String) -> Void) -> UnsafePointer<sluice_host> {
+        let host = UnsafeMutablePointer<sluice_host>.allocate(capacity: 1)
+        unsafe host.initialize(
+            to: sluice_host(
+                size: UInt32(MemoryLayout<sluice_host>.size), abi_major: UInt32(SLUICE_PLUGIN_ABI_MAJOR),
+                abi_minor: UInt32(SLUICE_PLUGIN_ABI_MINOR), reserved: 0,
+                context: Unmanaged.passRetained(LogChannel(log)).toOpaque(), log: hostLog))
+        return unsafe UnsafePointer(host)
+    }
+}
+
+/// A plugin that has been opened. Its hooks are called on one thread at a time.
+@safe
+final class LoadedPlugin {
+    let info: PluginInfo
+    private let table: sluice_plugin
+
+    fileprivate init(path: String, table: sluice_plugin) {
+        var table = unsafe table
+        unsafe Self.cut(&table)
+        unsafe self.table = table
+        let name = unsafe table.name.string
+        let file = path.split(separator: "/").last.map(String.init) ?? path
+        let hooks = Hook.allCases.filter { unsafe Self.function($0, of: table) != nil }
+        info = unsafe PluginInfo(name: name.isEmpty ? file : name, version: table.version.string, hooks: Set(hooks))
+    }
+
+    /// Calls a hook. A hook that the plugin lacks answers as a failure.
+    func call(_ hook: Hook, _ input: [UInt8]) -> HookAnswer {
+        guard let function = unsafe Self.function(hook, of: table) else {
+            return HookAnswer(status: .failed, bytes: Array("\(info.name) has no hook \(hook.name)".utf8))
+        }
+        let collector = AnswerCollector()
+        let result = unsafe input.withUnsafeBytes { bytes in
+            let text = unsafe sluice_text(data: bytes.assumingMemoryBound(to: CChar.self).baseAddress, length: bytes.count)
+            return unsafe collector.withSink { sink in unsafe function(table.state, text, sink) }
+        }
+        guard !collector.isOverfull else {
+            return HookAnswer(status: .failed, bytes: Array("the answer is larger than \(PluginLimits.messageBytes) bytes".utf8))
+        }
+        let status: HookAnswer.Status = result == SLUICE_OK ? .ok : result == SLUICE_DENY ? .denied : .failed
+        return HookAnswer(status: status, bytes: collector.bytes)
+    }
+
+    private typealias Function = @convention(c) (UnsafeMutableRawPointer?, sluice_text, UnsafePointer<sluice_sink>) -> sluice_status
+
+    private static func function(_ hook: Hook, of table: sluice_plugin) -> Function? {
+        switch hook {
+        case .load: nil
+        case .configure: unsafe table.configure
+        case .openSession: unsafe table.open_session
+        case .checkSubscription: unsafe table.check_subscription
+        case .checkWrite: unsafe table.check_write
+        case .ingest: unsafe table.ingest
+        case .userChanged: unsafe table.user_changed
+        }
+    }
+
+    /// Clears what lies beyond the size that the plugin says its table has.
+    private static func cut(_ table: inout sluice_plugin) {
+        let size = unsafe Int(table.size)
+        unsafe withUnsafeMutableBytes(of: &table) { bytes in
+            for offset in min(max(size, 16), bytes.count)..<bytes.count { unsafe bytes[offset] = 0 }
+        }
+    }
+}
+
+/// Gathers the pieces of an answer, up to the limit.
+private final class AnswerCollector {
+    private(set) var bytes: [UInt8] = []
+    private(set) var isOverfull = false
+
+    func append(_ piece: UnsafeRawBufferPointer) {
+        guard bytes.count + piece.count <= PluginLimits.messageBytes else {
+            isOverfull = true
+            return
+        }
+        unsafe bytes.append(contentsOf: piece)
+    }
+
+    func withSink<R>(_ body: (UnsafePointer<sluice_sink>) -> R) -> R {
+        var sink = unsafe sluice_sink(context: Unmanaged.passUnretained(self).toOpaque(), write: sinkWrite)
+        return withExtendedLifetime(self) { unsafe withUnsafePointer(to: &sink) { unsafe body($0) } }
+    }
+}
+
+private final class LogChannel: Sendable {
+    let write: @Sendable (UInt8, String) -> Void
+    init(_ write: @escaping @Sendable (UInt8, String) -> Void) { self.write = write }
+}
+
+private func sinkWrite(context: UnsafeMutableRawPointer?, piece: sluice_text) {
+    guard let context = unsafe context, let data = unsafe piece.data else { return }
+    unsafe Unmanaged<AnswerCollector>.fromOpaque(context).takeUnretainedValue()
+        .append(UnsafeRawBufferPointer(start: data, count: piece.length))
+}
+
+private func hostLog(context: UnsafeMutableRawPointer?, level: sluice_log_level, message: sluice_text) {
+    guard let context = unsafe context else { return }
+    unsafe Unmanaged<LogChannel>.fromOpaque(context).takeUnretainedValue()
+        .write(UInt8(clamping: level.rawValue), message.string)
+}
+
+extension sluice_text {
+    fileprivate var string: String {
+        guard let data = unsafe data else { return "" }
+        return unsafe String(decoding: UnsafeRawBufferPointer(start: data, count: length), as: UTF8.self)
+    }
+}

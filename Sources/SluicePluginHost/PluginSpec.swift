@@ -1,0 +1,58 @@
+package import SluiceCore
+
+/// One plugin of the chain, as the gateway's configuration names it.
+package struct PluginSpec: Hashable, Sendable {
+    package enum Mode: Hashable, Sendable {
+        /// In a supervised process of its own: a crash or hang costs the call that caused it.
+        case process
+        /// In the gateway, on a thread of its own: only for trusted plugins, since a crash there ends the gateway.
+        case inProcess
+    }
+
+    package var path: String
+    /// Handed to the plugin's `configure` as `config`.
+    package var config: JSON
+    package var mode: Mode
+    /// Nanoseconds for one call, waiting for its turn included. Beyond: `pluginTimeout`; a plugin that works on one call
+    /// for longer than this is replaced.
+    package var deadline: UInt64
+    /// Nanoseconds for loading, and for each configuring.
+    package var startDeadline: UInt64
+    /// Bytes of writable memory of the process; 0 is unbounded. Beyond: allocations in it fail and it is replaced.
+    package var memoryBytes: UInt64
+
+    package init(
+        path: String, config: JSON = .null, mode: Mode = .process, deadline: UInt64 = Limits.pluginCallNanoseconds,
+        startDeadline: UInt64 = 10_000_000_000, memoryBytes: UInt64 = 1 << 30
+    ) {
+        self.path = path
+        self.config = config
+        self.mode = mode
+        self.deadline = deadline
+        self.startDeadline = startDeadline
+        self.memoryBytes = memoryBytes
+    }
+}
+
+/// Bounds of the plugin host beside those of `Limits`.
+package enum PluginLimits {
+    /// One message to or from the host process, bytes. Beyond: the call fails with `limitsExceeded`, an answer counts as a
+    /// failure of the plugin.
+    package static let messageBytes = 32 << 20
+    /// Calls, and bytes, sent to a plugin and not yet answered. Beyond: calls wait for their turn.
+    package static let callsInFlight = 64
+    package static let bytesInFlight = 8 << 20
+    /// Calls, and bytes, waiting for their turn. Beyond: refused with `pluginUnavailable`.
+    package static let callsWaiting = 1_024
+    package static let bytesWaiting = 64 << 20
+    /// Longest wait before a crashed host is started again, nanoseconds; it begins at 0 and doubles from 100 ms.
+    package static let restartNanoseconds: UInt64 = 10_000_000_000
+    /// How often one and the same call may end the host before it is refused, for how long, and how many such calls are
+    /// remembered.
+    package static let poisonStrikes = 2
+    package static let poisonNanoseconds: UInt64 = 60_000_000_000
+    package static let poisonCalls = 256
+    /// Lines a plugin may log per second, and bytes of each line. Beyond: counted, and cut.
+    package static let logLinesPerSecond = 100
+    package static let logLineBytes = 4_096
+}

@@ -1,0 +1,64 @@
+import Glibc
+import SluiceCore
+
+/// Starts programs.
+enum Spawn {
+    /// Variables of the gateway's environment that a plugin's process gets: not its secrets.
+    private static let inherited = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "SWIFT_BACKTRACE"]
+
+    /// Starts a program with `socket` as its descriptor 3, `output` as its standard output and error, and
+    /// default signals. The program closes what else it inherits (`PluginHostMain`).
+    /// - Throws: `pluginUnavailable` naming the program.
+    static func run(_ arguments: [String], socket: Int32, output: Int32) throws(SluiceError) -> pid_t {
+        // Moved out of the way first, so that no dup2 overwrites the source of another.
+        let sources = (fcntl(socket, F_DUPFD_CLOEXEC, 16), fcntl(output, F_DUPFD_CLOEXEC, 16))
+        defer { Descriptors.close(sources.0, sources.1) }
+        var actions = unsafe posix_spawn_file_actions_t()
+        unsafe posix_spawn_file_actions_init(&actions)
+        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+        unsafe posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        unsafe posix_spawn_file_actions_adddup2(&actions, sources.1, 1)
+        unsafe posix_spawn_file_actions_adddup2(&actions, sources.1, 2)
+        unsafe posix_spawn_file_actions_adddup2(&actions, sources.0, 3)
+        var attributes = posix_spawnattr_t()
+        unsafe posix_spawnattr_init(&attributes)
+        defer { unsafe posix_spawnattr_destroy(&attributes) }
+        var none = sigset_t()
+        var all = sigset_t()
+        unsafe sigemptyset(&none)
+        unsafe sigfillset(&all)
+        unsafe posix_spawnattr_setsigmask(&attributes, &none)
+        unsafe posix_spawnattr_setsigdefault(&attributes, &all)
+        unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+        var pid: pid_t = 0
+        let result = unsafe withStrings(arguments) { argv in
+            unsafe withStrings(environment()) { environ in
+                unsafe posix_spawn(&pid, arguments[0], &actions, &attributes, argv, environ)
+            }
+        }
+        guard result == 0 else {
+            throw SluiceError(
+                .pluginUnavailable, "the plugin host \(arguments[0]) cannot be started: \(Descriptors.text(result))",
+                fix: "Install sluice-plugin-host beside sluice.")
+        }
+        return pid
+    }
+
+    private static func environment() -> [String] {
+        var variables: [String] = []
+        for name in inherited {
+            if let value = unsafe getenv(name) { variables.append("\(name)=\(unsafe String(cString: value))") }
+        }
+        // The runtime's backtraces take seconds: a crash would look like a hang.
+        if unsafe getenv("SWIFT_BACKTRACE") == nil { variables.append("SWIFT_BACKTRACE=enable=no") }
+        return variables
+    }
+
+    /// Lends the strings as C wants them: an array of pointers that ends with null.
+    private static func withStrings<R>(_ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> R) -> R {
+        var pointers = unsafe strings.map { unsafe strdup($0) }
+        defer { unsafe pointers.forEach { unsafe free($0) } }
+        unsafe pointers.append(nil)
+        return unsafe pointers.withUnsafeBufferPointer { unsafe body($0.baseAddress!) }
+    }
+}

@@ -1,0 +1,3 @@
+import SluicePluginHost
+
+PluginHostMain.run()
