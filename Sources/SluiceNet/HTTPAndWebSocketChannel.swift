@@ -8,13 +8,6 @@ import NIOHTTPTypesHTTP1
 import NIOSSL
 import SluiceCore
 
-/// What a connection's first request made of it.
-enum NegotiatedConnection: Sendable {
-    /// Handled by its pipeline alone; no task belongs to it.
-    case webSocket
-    case http(NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>, refusal: SluiceError?)
-}
-
 /// HTTP and WebSocket on one port: the first request of a connection decides which it becomes.
 struct HTTPAndWebSocketChannel: ServerChildChannel, HTTPChannelHandler {
     struct Value: ServerChildChannelValue {
@@ -33,37 +26,30 @@ struct HTTPAndWebSocketChannel: ServerChildChannel, HTTPChannelHandler {
             connections.add(channel)
             let pipeline = channel.pipeline.syncOperations
             if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls)) }
-            try pipeline.addHandler(FirstRequestGuard(patience: configuration.firstRequestPatience))
-            let decision = WebSocketUpgrade.Decision()
-            let upgraders = endpoint.map { [WebSocketUpgrade(endpoint: $0, decision: decision)] } ?? []
-            var http = NIOUpgradableHTTPServerPipelineConfiguration(
-                upgradeConfiguration: NIOTypedHTTPServerUpgradeConfiguration(
-                    upgraders: upgraders,
-                    notUpgradingCompletionHandler: { becomeHTTP($0, refusal: decision.refusal, logger: logger) }))
-            http.enablePipelining = false
-            http.enableErrorHandling = false
-            http.enableResponseHeaderValidation = false
-            return Value(channel: channel, negotiated: try pipeline.configureUpgradableHTTPServerPipeline(configuration: http))
+            let encoder = HTTPResponseEncoder()
+            let decoder = ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes))
+            let negotiated = channel.eventLoop.makePromise(of: NegotiatedConnection.self)
+            let first = FirstRequest(
+                endpoint: endpoint, patience: configuration.firstRequestPatience, decoder: decoder, encoder: encoder,
+                negotiated: negotiated, becomeHTTP: { try becomeHTTP($0, logger: logger) })
+            try pipeline.addHandlers([encoder, decoder, first])
+            return Value(channel: channel, negotiated: negotiated.futureResult)
         }
     }
 
-    private func becomeHTTP(_ channel: any Channel, refusal: SluiceError?, logger: Logger) -> EventLoopFuture<NegotiatedConnection> {
-        channel.eventLoop.makeCompletedFuture {
-            let pipeline = channel.pipeline.syncOperations
-            pipeline.removeFirstRequestGuard()
-            try pipeline.addHandler(HTTP1ToHTTPServerCodec(secure: tls != nil))
-            try pipeline.addHandler(HTTPConnectionStateHandler(idleTimeout: configuration.idleTimeout, logger: logger))
-            return .http(
-                try NIOAsyncChannel(wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true)),
-                refusal: refusal)
-        }
+    private func becomeHTTP(_ channel: any Channel, logger: Logger) throws -> NegotiatedConnection {
+        let pipeline = channel.pipeline.syncOperations
+        try pipeline.addHandler(HTTP1ToHTTPServerCodec(secure: tls != nil))
+        try pipeline.addHandler(HTTPConnectionStateHandler(idleTimeout: configuration.idleTimeout, logger: logger))
+        return .http(
+            try NIOAsyncChannel(wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true)))
     }
 
     func handle(value: Value, logger: Logger) async {
         do {
-            guard case .http(let channel, let refusal) = try await value.negotiated.get() else { return }
+            guard case .http(let channel) = try await value.negotiated.get() else { return }
             var answering = self
-            answering.responder = refusing(with: refusal)
+            answering.responder = guarded
             await answering.handleHTTP(asyncChannel: channel, logger: logger)
         } catch {
             logger.debug("connection not negotiated", metadata: ["error": "\(error)"])
@@ -72,14 +58,14 @@ struct HTTPAndWebSocketChannel: ServerChildChannel, HTTPChannelHandler {
     }
 
     /// The responder, except that plain requests to the WebSocket endpoint are answered with what was wrong with them.
-    private func refusing(with refusal: SluiceError?) -> HTTPChannelHandler.Responder {
+    private var guarded: HTTPChannelHandler.Responder {
         guard let endpoint else { return responder }
         return { [responder] request, writer, channel in
             guard endpoint.matches(request.uri.path) else {
                 try await responder(request, writer, channel)
                 return
             }
-            let response = refusal.map { ErrorResponse($0).response } ?? Self.upgradeRequired(request)
+            let response = Self.upgradeRequired(request)
             try await writer.write(response: response.head, body: response.body)
         }
     }

@@ -80,11 +80,21 @@ package final class NetServer: Service {
             await onListening(port)
             bound.succeed(port)
         }
-        defer { connections.closeAll() }
-        try await withGracefulShutdownHandler {
-            try await application.run()
-        } onGracefulShutdown: { [connections, configuration, eventLoopGroup] in
-            eventLoopGroup.any().scheduleTask(in: configuration.shutdownDeadline) { connections.closeAll() }
+        do {
+            try await withGracefulShutdownHandler {
+                try await application.run()
+            } onGracefulShutdown: { [connections, configuration, eventLoopGroup] in
+                eventLoopGroup.any().scheduleTask(in: configuration.shutdownDeadline) { connections.closeAll() }
+            }
+        } catch {
+            connections.closeAll()
+            throw error
+        }
+        // The application has waited for HTTP alone: WebSocket connections have no task.
+        await withTaskCancellationHandler {
+            await connections.drained(on: eventLoopGroup.any())
+        } onCancel: {
+            connections.closeAll()
         }
     }
 

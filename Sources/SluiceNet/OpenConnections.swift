@@ -19,4 +19,11 @@ final class OpenConnections: Sendable {
     func closeAll() {
         for channel in channels.withLock({ Array($0.values) }) { channel.close(promise: nil) }
     }
+
+    /// Waits until every connection that is open now has ended. What bounds the wait is `closeAll`.
+    func drained(on eventLoop: any EventLoop) async {
+        let ends = channels.withLock { $0.values.map(\.closeFuture) }
+        // A connection that ended with an error has ended.
+        _ = try? await EventLoopFuture.andAllComplete(ends, on: eventLoop).get()
+    }
 }

@@ -1,0 +1,202 @@
+import Hummingbird
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOHTTP1
+import NIOHTTPTypes
+import NIOHTTPTypesHTTP1
+import NIOWebSocket
+import SluiceCore
+
+/// What a connection's first request made of it.
+enum NegotiatedConnection: Sendable {
+    /// Handled by its pipeline alone; no task belongs to it.
+    case webSocket
+    case http(NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>)
+}
+
+/// Reads a connection's first request and makes the pipeline one for HTTP or one for WebSocket, then takes itself out.
+///
+/// NIO's own upgrade handler loses the request when the upgrade is refused, so that nothing could answer it.
+final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    private enum State {
+        case waiting
+        /// Head read and accepted; the request's end is due.
+        case accepted(any SocketOwner, HTTPHeaders)
+        /// The HTTP handlers are being taken out; what comes meanwhile is kept in order.
+        case switching([NIOAny])
+        /// Negotiated, or answered with a refusal.
+        case done
+    }
+
+    private let endpoint: WebSocketEndpoint?
+    private let patience: TimeAmount
+    private let decoder: ByteToMessageHandler<HTTPRequestDecoder>
+    private let encoder: HTTPResponseEncoder
+    private let becomeHTTP: (any Channel) throws -> NegotiatedConnection
+    private let negotiated: EventLoopPromise<NegotiatedConnection>
+    private var state = State.waiting
+    private var deadline: Scheduled<Void>?
+
+    init(
+        endpoint: WebSocketEndpoint?, patience: TimeAmount, decoder: ByteToMessageHandler<HTTPRequestDecoder>,
+        encoder: HTTPResponseEncoder, negotiated: EventLoopPromise<NegotiatedConnection>,
+        becomeHTTP: @escaping (any Channel) throws -> NegotiatedConnection
+    ) {
+        self.endpoint = endpoint
+        self.patience = patience
+        self.decoder = decoder
+        self.encoder = encoder
+        self.negotiated = negotiated
+        self.becomeHTTP = becomeHTTP
+    }
+
+    // MARK: Events
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        deadline = context.eventLoop.assumeIsolated().scheduleTask(in: patience) { context.close(promise: nil) }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        deadline?.cancel()
+        // Without effect when the negotiation has ended well.
+        negotiated.fail(ChannelError.alreadyClosed)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch state {
+        case .waiting:
+            if case .head(let head) = unwrapInboundIn(data) { decide(head, context) }
+        case .accepted(let owner, let headers):
+            switch unwrapInboundIn(data) {
+            case .end: upgrade(owner, headers, context)
+            default: refuse(SluiceError(.badRequest, "An upgrade request may not have a body."), context)
+            }
+        case .switching(var kept):
+            kept.append(data)
+            state = .switching(kept)
+        case .done:
+            context.fireChannelRead(data)
+        }
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        switch event {
+        case is ChannelShouldQuiesceEvent, ChannelEvent.inputClosed: context.close(promise: nil)
+        default: context.fireUserInboundEventTriggered(event)
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        switch state {
+        case .done: context.fireErrorCaught(error)
+        case .waiting where error is HTTPParserError: refuse(SluiceError(.badRequest, "The request is not HTTP/1.1: \(error)."), context)
+        default: context.close(promise: nil)
+        }
+    }
+
+    // MARK: Steps
+
+    private func decide(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
+        let request = UpgradeRequest(
+            target: head.uri, headers: head.headers.map { ($0.name, $0.value) },
+            remoteAddress: context.channel.remoteAddress.map(ServerSocket.text))
+        let wanted = request.list("Upgrade").map { $0.lowercased() }
+        guard let endpoint, endpoint.matches(request.path) else { return passOn(head, hasUpgrade: !wanted.isEmpty, context) }
+        guard wanted.contains("websocket") else { return passOn(head, hasUpgrade: !wanted.isEmpty, context) }
+        do throws(SluiceError) {
+            let headers = try handshake(head, context)
+            switch endpoint.decide(request) {
+            case .accept(let owner): state = .accepted(owner, headers)
+            case .refuse(let error): throw error
+            }
+        } catch {
+            refuse(error, context)
+        }
+    }
+
+    /// The headers of the answer that proves that we understood (RFC 6455, 4.2.2).
+    private func handshake(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) throws(SluiceError) -> HTTPHeaders {
+        let upgrader = NIOWebSocketServerUpgrader(
+            shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture(["Sec-WebSocket-Protocol": WebSocketEndpoint.subprotocol])
+            },
+            upgradePipelineHandler: { channel, _ in channel.eventLoop.makeSucceededVoidFuture() })
+        // The future is complete when it is returned: nothing in it waits.
+        var answer: Result<HTTPHeaders, any Error>?
+        upgrader.buildUpgradeResponse(channel: context.channel, upgradeRequest: head, initialResponseHeaders: [:])
+            .assumeIsolated().whenComplete { answer = $0 }
+        guard case .success(let headers) = answer else {
+            throw SluiceError(
+                .badRequest, "The upgrade request is not a WebSocket handshake of version 13.",
+                fix: "Send one Sec-WebSocket-Key and Sec-WebSocket-Version: 13.")
+        }
+        return headers
+    }
+
+    private func passOn(_ head: HTTPRequestHead, hasUpgrade: Bool, _ context: ChannelHandlerContext) {
+        state = .done
+        do {
+            negotiated.succeed(try becomeHTTP(context.channel))
+        } catch {
+            negotiated.fail(error)
+            context.close(promise: nil)
+            return
+        }
+        var head = head
+        // The decoder reads nothing after a request that asks for any upgrade, so this one is the connection's last.
+        if hasUpgrade { head.headers.replaceOrAdd(name: "Connection", value: "close") }
+        context.fireChannelRead(wrapInboundOut(.head(head)))
+        context.pipeline.syncOperations.removeHandler(self, promise: nil)
+    }
+
+    private func refuse(_ error: SluiceError, _ context: ChannelHandlerContext) {
+        state = .done
+        let response = ErrorResponse(error)
+        let body = response.json.utf8
+        let headers: HTTPHeaders = [
+            "Content-Type": "application/json; charset=utf-8", "Content-Length": String(body.count), "Connection": "close",
+        ]
+        let head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: response.status.code), headers: headers)
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: body)))), promise: nil)
+        // Only our half: what the client may still be sending must not reset the connection before it has read the answer. The
+        // rest is closed when the client closes, or by the deadline.
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+        context.close(mode: .output, promise: nil)
+    }
+
+    private func upgrade(_ owner: any SocketOwner, _ headers: HTTPHeaders, _ context: ChannelHandlerContext) {
+        guard let endpoint else { return }
+        state = .switching([])
+        let head = HTTPResponseHead(version: .http1_1, status: .switchingProtocols, headers: headers)
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+        let pipeline = context.pipeline.syncOperations
+        pipeline.removeHandler(decoder).assumeIsolated()
+            .flatMap { pipeline.removeHandler(self.encoder) }
+            .whenComplete { self.becomeWebSocket(owner, endpoint.limits, $0, context) }
+    }
+
+    private func becomeWebSocket(
+        _ owner: any SocketOwner, _ limits: WebSocketLimits, _ removed: Result<Void, any Error>, _ context: ChannelHandlerContext
+    ) {
+        guard case .switching(let kept) = state, case .success = removed else { return context.close(promise: nil) }
+        state = .done
+        do {
+            let pipeline = context.pipeline.syncOperations
+            try context.channel.syncOptions?.setOption(
+                .writeBufferWaterMark, value: .init(low: limits.outboxWatermark.lowerBound, high: limits.outboxWatermark.upperBound))
+            try pipeline.addHandler(ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: min(limits.messageBytes, Int(UInt32.max)))))
+            try pipeline.addHandler(SocketHandler(owner: owner, limits: limits))
+        } catch {
+            return context.close(promise: nil)
+        }
+        negotiated.succeed(.webSocket)
+        for data in kept { context.fireChannelRead(data) }
+        context.pipeline.syncOperations.removeHandler(self, promise: nil)
+    }
+}

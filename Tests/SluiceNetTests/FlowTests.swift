@@ -1,0 +1,147 @@
+import Hummingbird
+import NIOCore
+import SluiceCore
+import SluiceNet
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct FlowTests {
+    @Test func `the server pings, and a peer that answers stays`() async throws {
+        try await withServer(limits: .init(pingInterval: .milliseconds(20), silence: .milliseconds(200))) { server in
+            let client = try await RawClient.webSocket(port: server.port)
+            for _ in 0..<15 {
+                #expect(try await client.readFrame().opcode == 9)
+                try await client.send(clientFrame([], opcode: 10))
+            }
+            try await client.send(clientFrame(Array("!still here".utf8)))
+            var frame = try await client.readFrame()
+            while frame.opcode == 9 { frame = try await client.readFrame() }
+            #expect(frame == .binary(Array("!still here".utf8)))
+        }
+    }
+
+    @Test func `a silent peer is dropped`() async throws {
+        try await withServer(limits: .init(pingInterval: .milliseconds(20), silence: .milliseconds(100))) { server in
+            let client = try await RawClient.webSocket(port: server.port)
+            _ = try await client.readToEnd()
+            #expect(try await server.nextOwner().end() == .silent)
+        }
+    }
+
+    @Test func `a reader that does not read shows in bufferedBytes, and drains when it does`() async throws {
+        try await withServer { server in
+            let client = try await RawClient.webSocket(port: server.port, reads: false)
+            let owner = try await server.nextOwner()
+            let socket = try await owner.open()
+            let frame = SharedFrame.encode(binary: [UInt8](repeating: 9, count: 1 << 20))
+            for _ in 0..<32 { socket.send(frame) }
+            #expect(await owner.next() == .writable(false))
+            // What the kernel's buffers of both ends take is at most a few megabytes.
+            #expect(socket.bufferedBytes > 8 << 20)
+            #expect(socket.bufferedBytes <= 32 * frame.byteCount)
+            try await client.startReading()
+            for _ in 0..<32 { #expect(try await client.readFrame().payload.count == 1 << 20) }
+            #expect(await owner.next() == .writable(true))
+            #expect(try await socket.eventLoop.submit { socket.bufferedBytes }.get() == 0)
+        }
+    }
+
+    @Test func `pings of a peer that does not read are not hoarded`() async throws {
+        try await withServer(limits: .init(outboxWatermark: 1...2)) { server in
+            let client = try await RawClient.webSocket(port: server.port, reads: false)
+            let owner = try await server.nextOwner()
+            let socket = try await owner.open()
+            socket.send(.encode(binary: [UInt8](repeating: 9, count: 24 << 20)))
+            #expect(await owner.next() == .writable(false))
+            let full = socket.bufferedBytes
+            for number in 0..<200 { try await client.send(clientFrame([UInt8(number)], opcode: 9)) }
+            try await client.send(clientFrame([0]))
+            #expect(await owner.next() == .message([0]))
+            #expect(socket.bufferedBytes <= full)
+            try await client.startReading()
+            #expect(try await client.readFrame().payload.count == 24 << 20)
+            #expect(try await client.readFrame() == .pong([199]))
+        }
+    }
+
+    @Test func `paused reading holds messages back until it resumes`() async throws {
+        try await withServer { server in
+            let client = try await RawClient.webSocket(port: server.port)
+            let owner = try await server.nextOwner()
+            let socket = try await owner.open()
+            socket.pauseReading()
+            // The pause is in force when the loop has passed it.
+            try await socket.eventLoop.submit {}.get()
+            try await client.send(clientFrame([1]))
+            socket.send(.encode(binary: [7]))
+            #expect(try await client.readFrame() == .binary([7]))
+            try await client.send(clientFrame([2]))
+            socket.resumeReading()
+            #expect(await owner.next() == .message([1]))
+            #expect(await owner.next() == .message([2]))
+        }
+    }
+
+    @Test func `one frame reaches a thousand connections`() async throws {
+        try await withServer { server in
+            let port = server.port
+            var clients: [RawClient] = []
+            var sockets: [ServerSocket] = []
+            for _ in 0..<1_000 {
+                clients.append(try await RawClient.webSocket(port: port))
+                sockets.append(try await server.nextOwner().open())
+            }
+            #expect(server.server.connectionCount == 1_000)
+            let batch = SharedFrame.join((0..<16).map { .encode(binary: [UInt8($0)]) })
+            ServerSocket.send(batch, toAll: sockets)
+            ServerSocket.send(.encode(binary: [99]), toAll: sockets)
+            for client in clients {
+                for number in 0..<16 { #expect(try await client.readFrame() == .binary([UInt8(number)])) }
+                #expect(try await client.readFrame() == .binary([99]))
+                await client.close()
+            }
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct ShutdownTests {
+    @Test func `a shutdown says why, and ends when the peers have gone`() async throws {
+        try await withServer { server in
+            let client = try await RawClient.webSocket(port: server.port)
+            let idle = try await RawClient.connect(port: server.port)
+            let owner = try await server.nextOwner()
+            _ = try await owner.open()
+            await server.stop()
+            let frames = try await client.readToClose()
+            #expect(frames.first == .binary(Array("stopping".utf8)))
+            #expect(frames.last?.closeCode == 1001)
+            try await client.send(clientFrame([3, 233], opcode: 8))
+            #expect(await owner.end() == .shutdown)
+            #expect(try await idle.readToEnd() == 0)
+        }
+    }
+
+    @Test func `a shutdown does not wait longer than its deadline`() async throws {
+        let limits = WebSocketLimits(closeGrace: .hours(1))
+        try await withServer(.init(shutdownDeadline: .milliseconds(100)), limits: limits) { server in
+            let client = try await RawClient.webSocket(port: server.port)
+            let owner = try await server.nextOwner()
+            _ = try await owner.open()
+            await server.stop()
+            #expect(try await client.readToClose().last?.closeCode == 1001)
+            // The client does not answer.
+            #expect(try await client.readToEnd() == 0)
+            #expect(await owner.end() == .shutdown)
+        }
+    }
+
+    @Test func `the port of a server that has stopped is an error, not a wait`() async throws {
+        let stopped = try await withServer { $0.server }
+        #expect(try await stopped.port > 0)
+        let never = NetServer(
+            configuration: .init(tls: .init(certificateChain: "/nowhere", privateKey: "/nowhere")), router: .init(), logger: quiet)
+        await #expect(throws: SluiceError.self) { try await never.run() }
+        await #expect(throws: SluiceError.self) { try await never.port }
+    }
+}

@@ -1,0 +1,90 @@
+import NIOCore
+import SluiceCore
+import SluiceNet
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct HTTPTests {
+    @Test func `a route answers, and the connection takes the next request`() async throws {
+        try await withServer { server in
+            let client = try await RawClient.connect(port: server.port)
+            for _ in 0..<2 {
+                let (head, body) = try await client.request("GET", "/hello")
+                #expect(head.hasPrefix("HTTP/1.1 200 "))
+                #expect(try JSON.parse(body) == ["greeting": "hello"])
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ("GET", "/nowhere", "", "404", 400), ("GET", "/fail", "", "401", 401), ("POST", "/echo", "{\"a\":", "400", 422),
+        ("POST", "/echo", String(repeating: " ", count: 65), "413", 413), ("GET", "/sync", "", "426", 400),
+        ("GET", "/secret", "", "500", 201),
+    ])
+    func `every error is JSON with a code and a fix`(
+        method: String, path: String, body: String, status: String, code: Int64
+    ) async throws {
+        try await withServer { server in
+            let answer = try await RawClient.connect(port: server.port).request(method, path, body: body)
+            #expect(answer.head.hasPrefix("HTTP/1.1 \(status) "))
+            let json = try JSON.parse(answer.body)
+            #expect(json["code"] == .int(code))
+            #expect(json["error"]?.string?.isEmpty == false)
+            #expect(json["error_code"]?.string?.isEmpty == false)
+            #expect(json["fix"]?.string?.isEmpty == false)
+            #expect(!answer.body.contains("Ended"), "an unknown error's text is not for the client")
+        }
+    }
+
+    @Test func `an error carries the name that App Services gave it`() async throws {
+        try await withServer { server in
+            let answer = try await RawClient.connect(port: server.port).request("GET", "/fail")
+            let json = try JSON.parse(answer.body)
+            #expect(json["error_code"] == "InvalidPassword")
+            #expect(json["error"] == "The password of 'a@b' is wrong.")
+        }
+    }
+
+    @Test func `a request that is not HTTP is refused and the connection closed`() async throws {
+        try await withServer { server in
+            let client = try await RawClient.connect(port: server.port)
+            try await client.send(text: "EHLO mail.example\r\n\r\n")
+            #expect(try await client.readHead().hasPrefix("HTTP/1.1 400 "))
+            _ = try await client.readToEnd()
+        }
+    }
+
+    @Test func `a connection that sends nothing is closed when its time is over`() async throws {
+        try await withServer(.init(firstRequestPatience: .milliseconds(50))) { server in
+            let client = try await RawClient.connect(port: server.port)
+            #expect(try await client.readToEnd() == 0)
+        }
+    }
+
+    @Test func `a port that is taken is named`() async throws {
+        try await withServer { first in
+            let port = first.port
+            let error = await #expect(throws: SluiceError.self) {
+                try await withServer(.init(port: port)) { _ in }
+            }
+            #expect(error?.code == .portInUse)
+            #expect(error?.message.contains("\(port)") == true)
+        }
+    }
+
+    @Test func `an address that is not this machine's is named`() async throws {
+        let error = await #expect(throws: SluiceError.self) {
+            try await withServer(.init(host: "192.0.2.1")) { _ in }
+        }
+        #expect(error?.code == .configInvalid)
+    }
+
+    @Test func `a missing certificate is named`() async throws {
+        let files = NetServer.TLSFiles(certificateChain: "/nowhere/chain.pem", privateKey: "/nowhere/key.pem")
+        let error = await #expect(throws: SluiceError.self) {
+            try await withServer(.init(tls: files)) { _ in }
+        }
+        #expect(error?.code == .configInvalid)
+        #expect(error?.message.contains("/nowhere/chain.pem") == true)
+    }
+}
