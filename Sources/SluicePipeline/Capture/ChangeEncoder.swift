@@ -1,0 +1,56 @@
+import SluiceCore
+import SluiceWire
+
+/// Turns captured changes into log records: encoded once, here, and never again on the way to the clients (DESIGN
+/// section 2, rule 2).
+struct ChangeEncoder {
+    private let codec: ChangeRecordCodec
+    private let layout: Partitioning
+    private let primaryKeys: [Int?]
+    private var writer = ByteWriter(capacity: 4_096)
+    private var key: [UInt8] = []
+    private var otherKey: [UInt8] = []
+
+    init(schema: Schema, layout: Partitioning) {
+        codec = ChangeRecordCodec(schema)
+        self.layout = layout
+        primaryKeys = schema.types.map(\.primaryKey)
+    }
+
+    /// The topics that records go to, in the order of `LogBatch.topics`: by type index, "" for types without one.
+    var topics: [String] { layout.layouts.map { $0?.topic ?? "" } }
+
+    /// Appends the record of one change, or both of a row that moves between partitions, to `batch`.
+    mutating func append(
+        _ change: CapturedChange, of transaction: CapturedTransaction, rows: RowBuffer, chain: inout PublisherState,
+        to batch: inout LogBatch
+    ) {
+        guard let type = layout.layouts[Int(change.type)] else { return }
+        let old = change.before.map { readKey($0, type, rows, into: \.otherKey) }
+        let new = change.after.map { readKey($0, type, rows, into: \.key) }
+        if let old, let new, old != new || key != otherKey {
+            write(change, transaction, rows, type, old, .leave, key: otherKey, &chain, &batch)
+            write(change, transaction, rows, type, new, .enter, key: key, &chain, &batch)
+        } else if let partition = new ?? old {
+            write(change, transaction, rows, type, partition, .stay, key: new == nil ? otherKey : key, &chain, &batch)
+        }
+    }
+
+    private mutating func readKey(
+        _ row: RowRef, _ type: Partitioning.TypeLayout, _ rows: RowBuffer, into text: WritableKeyPath<ChangeEncoder, [UInt8]>
+    ) -> Int32 {
+        self[keyPath: text].removeAll(keepingCapacity: true)
+        rows.withView(row) { PartitionKey.append($0[type.keyProperty], of: $0, to: &self[keyPath: text]) }
+        return Partitioner.partition(of: self[keyPath: text], partitions: type.partitions)
+    }
+
+    private mutating func write(
+        _ change: CapturedChange, _ transaction: CapturedTransaction, _ rows: RowBuffer, _ type: Partitioning.TypeLayout,
+        _ partition: Int32, _ passage: Passage, key: [UInt8], _ chain: inout PublisherState, _ batch: inout LogBatch
+    ) {
+        writer.removeAll()
+        let previous = chain.link(LogPartition(type.topic, partition), change.position)
+        codec.encode(change, of: transaction, rows: rows, previous: previous, passage: passage, into: &writer)
+        batch.append(topic: Int(change.type), partition: partition, key: key, value: writer.bytes)
+    }
+}

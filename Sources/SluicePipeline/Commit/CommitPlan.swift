@@ -1,0 +1,176 @@
+import SluiceCore
+import SluiceMerge
+
+/// What a changeset comes to: the writes that are to happen, and those refused.
+struct CommitPlan {
+    struct Write {
+        var intended: IntendedWrite
+        var stored: StoredWrite
+        var clocks: ObjectClocks
+        /// What the client sent, for the record of a refusal.
+        var wanted: [String: Value]
+    }
+
+    let changeset: UInt64
+    private(set) var writes: [Write] = []
+    private(set) var rejected: [RejectedWrite] = []
+
+    init(changeset: UInt64) { self.changeset = changeset }
+
+    /// Adds what merging made of one object.
+    mutating func add(_ object: ObjectKey, _ type: ObjectType, before: Row?, after state: ObjectState, wanted: [ObjectChange]) {
+        let after = state.values.map { Row(values: $0, key: object.key, type: type) }
+        let changed = Set(
+            type.properties.indices.filter { (before?[$0] ?? .null) != (after?[$0] ?? .null) && $0 != type.primaryKey })
+        let operation: Operation
+        let stored: StoredWrite
+        switch (before, after) {
+        case (nil, let row?):
+            operation = .insert
+            stored = .insert(row.filled(type))
+        case (_?, nil):
+            operation = .delete
+            stored = .delete
+        case (_?, let row?):
+            operation = .update
+            let values = changed.map { ($0, row[$0] ?? .null) }
+            stored = changed.isEmpty ? .nothing : .update(Dictionary(uniqueKeysWithValues: values))
+        case (nil, nil):
+            // Deleted already, or an edit of what is not there: the deletion stays, nobody is told (CR-1).
+            return
+        }
+        let intended = IntendedWrite(
+            object: object, type: type, operation: operation, before: before, after: after, changed: changed)
+        let values = wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } }
+        writes.append(Write(intended: intended, stored: stored, clocks: state.clocks, wanted: values))
+    }
+
+    /// Takes out what the session may not do, and what it may not do any more until it has seen an earlier refusal (CW-10).
+    mutating func refuse(_ check: WriteCheck, blocked: Set<ObjectKey>) {
+        var allowed: [Write] = []
+        for write in writes {
+            if blocked.contains(write.intended.object) {
+                reject(write, .compensatingWrite, "An earlier write to this object was undone and the device had not yet heard of it.")
+            } else if let refusal = check.refusal(write.intended) {
+                reject(write, refusal.code, refusal.message)
+            } else {
+                allowed.append(write)
+            }
+        }
+        writes = allowed
+    }
+
+    /// Refuses what is left, for one reason.
+    mutating func refuseAll(_ error: SluiceError) {
+        for write in writes { reject(write, error.code, error.message) }
+        writes = []
+    }
+
+    /// Asks the plugins that want to see writes; a plugin that cannot answer denies.
+    mutating func ask(_ rules: any Rules, _ check: WriteCheck, user: UserContext) async throws {
+        let asked = writes.indices.filter { check.asksPlugin(writes[$0].intended.object.type) }
+        guard !asked.isEmpty else { return }
+        let proposals = asked.map { index in
+            let write = writes[index].intended
+            return ProposedWrite(
+                type: write.type.name, operation: write.operation, before: write.before?.named(write.type),
+                after: write.after?.named(write.type))
+        }
+        var verdicts: [WriteVerdict]
+        do {
+            verdicts = try await rules.checkWrites(user: user, proposals)
+        } catch let error as SluiceError {
+            verdicts = proposals.map { _ in .deny(reason: error.message) }
+        }
+        if verdicts.count != asked.count { verdicts = asked.map { _ in .deny(reason: "The rules gave no answer.") } }
+        take(Dictionary(uniqueKeysWithValues: zip(asked, verdicts)))
+    }
+
+    private mutating func take(_ verdicts: [Int: WriteVerdict]) {
+        var allowed: [Write] = []
+        for (index, write) in writes.enumerated() {
+            switch verdicts[index] ?? .allow {
+            case .allow: allowed.append(write)
+            case .deny(let reason): reject(write, .compensatingWrite, reason)
+            case .amend(let values):
+                if let amended = amend(write, values) {
+                    allowed.append(amended)
+                } else {
+                    reject(write, .pluginBadAnswer, "The rules amended the object with a property that it does not have.")
+                }
+            }
+        }
+        writes = allowed
+    }
+
+    /// The write with a plugin's values in place of the client's. They count as written at the client's time.
+    private func amend(_ write: Write, _ values: [String: Value]) -> Write? {
+        guard var after = write.intended.after else { return write }
+        var amended = write
+        for (name, value) in values {
+            guard let index = write.intended.type.index(of: name) else { return nil }
+            after[index] = value
+            amended.intended.changed.insert(index)
+            let id = write.intended.type.properties[index].id
+            amended.clocks.properties[id]?.valueHash = ValueHash(value)
+        }
+        amended.intended.after = after
+        amended.stored =
+            switch write.intended.operation {
+            case .insert: .insert(after)
+            case .delete: .delete
+            case .update: .update(Dictionary(uniqueKeysWithValues: amended.intended.changed.map { ($0, after[$0] ?? .null) }))
+            }
+        return amended
+    }
+
+    private mutating func reject(_ write: Write, _ code: ErrorCode, _ reason: String) {
+        rejected.append(
+            RejectedWrite(changeset: changeset, object: write.intended.object, code: code, reason: reason, values: write.wanted))
+    }
+}
+
+extension Row {
+    /// A row in index order from values by name; what is missing is null.
+    init(values: [String: Value], key: Value, type: ObjectType) {
+        self.init(type.properties.map { values[$0.name] ?? .null })
+        if let index = type.primaryKey { self[index] = key }
+    }
+
+    /// The row with a zero value in place of each required property that the client did not know of (SCH-10).
+    func filled(_ type: ObjectType) -> Row {
+        var filled = self
+        for (index, property) in type.properties.enumerated() where property.isRequired && (self[index] ?? .null).isNull {
+            filled[index] = property.type.zero
+        }
+        return filled
+    }
+
+    /// The values by property name.
+    func named(_ type: ObjectType) -> [String: Value] {
+        var named: [String: Value] = [:]
+        for (index, property) in type.properties.enumerated() {
+            if let value = self[index] { named[property.name] = value }
+        }
+        return named
+    }
+}
+
+extension PropertyType {
+    /// What a required property holds when nobody said.
+    fileprivate var zero: Value {
+        switch self {
+        case .bool: .bool(false)
+        case .int: .int(0)
+        case .float: .float(0)
+        case .double: .double(0)
+        case .decimal: .decimal(Decimal128(0))
+        case .string: .string("")
+        case .binary: .binary([])
+        case .timestamp: .timestamp(Timestamp(seconds: 0))
+        case .objectId: .objectId(ObjectIdentifierBytes(high: 0, low: 0))
+        case .uuid: .uuid(UUIDBytes(high: 0, low: 0))
+        case .mixed, .link, .embedded: .null
+        }
+    }
+}

@@ -1,0 +1,147 @@
+package import SluiceCore
+import Synchronization
+
+/// The log of a single gateway without Kafka: a window of the newest records of each topic, in memory.
+///
+/// The bound is `windowBytes` over all partitions (default 64 MiB); the oldest records make room, and a reader that still
+/// wanted them is told of a gap, which is a resynchronisation for its sessions. Nothing is lost by that: the tables are the
+/// truth, and the replication slot is confirmed only after an append returns.
+package final class EmbeddedLog: MessageLog {
+    private struct Partition {
+        var first: Int64 = 0
+        var records: [[UInt8]] = []
+        /// Records before this index are gone; compacted now and then.
+        var head = 0
+        var end: Int64 { first + Int64(records.count - head) }
+
+        mutating func dropOldest() -> Int {
+            let size = records[head].count
+            records[head] = []
+            head += 1
+            first += 1
+            if head > 4_096, head * 2 > records.count {
+                records.removeSubrange(0..<head)
+                head = 0
+            }
+            return size
+        }
+    }
+
+    private struct State {
+        var topics: [String: Int32] = [:]
+        var partitions: [LogPartition: Partition] = [:]
+        var order: [LogPartition] = []
+        var orderHead = 0
+        var bytes = 0
+    }
+
+    private let state = Mutex(State())
+    private let arrived: Signal
+    private let windowBytes: Int
+
+    package init(environment: any Environment, windowBytes: Int = 64 << 20) {
+        arrived = Signal(environment: environment)
+        self.windowBytes = windowBytes
+    }
+
+    package func prepare(_ topics: [TopicSpec]) async throws -> [Int32] {
+        state.withLock { state in
+            topics.map { topic in
+                if let partitions = state.topics[topic.name] { return partitions }
+                state.topics[topic.name] = topic.partitions
+                for partition in 0..<topic.partitions { state.partitions[LogPartition(topic.name, partition)] = Partition() }
+                return topic.partitions
+            }
+        }
+    }
+
+    package func append(_ batch: LogBatch) async throws -> [LogPartition: Int64] {
+        let ends = try state.withLock { state in
+            var ends: [LogPartition: Int64] = [:]
+            for entry in batch.entries {
+                let partition = LogPartition(batch.topics[Int(entry.topic)], entry.partition)
+                guard state.partitions[partition] != nil else {
+                    throw SluiceError(.logTopic, "There is no partition \(partition.partition) of topic \(partition.topic).")
+                }
+                state.partitions[partition]?.records.append(Array(batch.arena[entry.value]))
+                state.order.append(partition)
+                state.bytes += entry.value.count
+                ends[partition] = state.partitions[partition]?.end
+            }
+            trim(&state)
+            return ends
+        }
+        arrived.fire()
+        return ends
+    }
+
+    private func trim(_ state: inout State) {
+        while state.bytes > windowBytes, state.orderHead < state.order.count {
+            let oldest = state.order[state.orderHead]
+            state.orderHead += 1
+            state.bytes -= state.partitions[oldest]?.dropOldest() ?? 0
+        }
+        if state.orderHead > 65_536, state.orderHead * 2 > state.order.count {
+            state.order.removeSubrange(0..<state.orderHead)
+            state.orderHead = 0
+        }
+    }
+
+    package func ends(of partitions: [LogPartition]) async throws -> [LogPartition: Int64] {
+        state.withLock { state in
+            Dictionary(partitions.map { ($0, state.partitions[$0]?.end ?? 0) }, uniquingKeysWith: { first, _ in first })
+        }
+    }
+
+    package func makeReader() async throws -> any LogReader { EmbeddedReader(log: self) }
+
+    fileprivate func read(_ positions: inout [LogPartition: Int64], into fetch: inout LogFetch) {
+        state.withLock { state in
+            for (partition, offset) in positions {
+                guard let source = state.partitions[partition] else { continue }
+                if offset < source.first { fetch.gaps.append(partition) }
+                var next = max(offset, source.first)
+                while next < source.end, fetch.arena.count < Limits.captureBatchBytes {
+                    let start = fetch.arena.count
+                    fetch.arena.append(contentsOf: source.records[source.head + Int(next - source.first)])
+                    fetch.entries.append(.init(partition: partition, offset: next, value: start..<fetch.arena.count))
+                    next += 1
+                }
+                positions[partition] = next
+            }
+        }
+    }
+
+    fileprivate var signal: Signal { arrived }
+}
+
+private final class EmbeddedReader: LogReader {
+    private let log: EmbeddedLog
+    private let positions = Mutex<[LogPartition: Int64]>([:])
+
+    init(log: EmbeddedLog) { self.log = log }
+
+    func assign(_ partitions: [LogPartition: Int64]) async throws {
+        positions.withLock { $0.merge(partitions) { _, new in new } }
+        log.signal.fire()
+    }
+
+    func unassign(_ partitions: [LogPartition]) async throws {
+        positions.withLock { positions in
+            for partition in partitions { positions[partition] = nil }
+        }
+    }
+
+    func next(_ fetch: consuming LogFetch, milliseconds: Int) async throws -> LogFetch {
+        var fetch = fetch
+        fetch.removeAll()
+        let seen = log.signal.count
+        positions.withLock { log.read(&$0, into: &fetch) }
+        guard fetch.entries.isEmpty, fetch.gaps.isEmpty else { return fetch }
+        await log.signal.wait(after: seen, milliseconds: milliseconds)
+        positions.withLock { log.read(&$0, into: &fetch) }
+        return fetch
+    }
+
+    func close() async {}
+}

@@ -1,0 +1,310 @@
+package import Logging
+package import SluiceCore
+import SluiceMatch
+import SluiceQuery
+import SluiceWire
+
+/// Matches released commits against the views of all sessions and sends each session its cut.
+///
+/// Every change is decoded once and every distinct message is encoded once: sessions that get the same changes share one
+/// frame. A session that does not read (more than `Limits.outboxBytes` queued) is disconnected with `slow-client` and comes
+/// back by bootstrap; nobody waits for it.
+package actor Fanout {
+    typealias SubscriberID = UInt32
+
+    private let authority: any SchemaAuthority
+    private let frames: any FrameMaker
+    private let environment: any Environment
+    private let logger: Logger
+    private var schema: AppSchema
+    private var index: PredicateIndex
+    private var subscribers: [Subscriber?] = []
+    private var free: [SubscriberID] = []
+    private var delivered = DeliveredTransactions()
+    private var result = MatchResult()
+    private var decoder: ChangeDecoder
+    private var touched: [SubscriberID] = []
+    private let advanced: Signal
+    package private(set) var watermark: LSN = .zero
+    /// Microseconds since 1970 of the newest commit delivered; for the lag metric.
+    package private(set) var lastCommitTime: Int64 = 0
+
+    private struct Subscriber {
+        let channel: any SessionChannel
+        var view: View
+        /// Set while a bootstrap runs; live changes go out of the subscriber that it will replace.
+        var staged: StagedChanges?
+        /// Changes of the batch at hand: record index, event and type packed by `Token`.
+        var tokens: [Token] = []
+        /// The client waits for the watermark to pass this.
+        var wanted: LSN?
+    }
+
+    package init(authority: any SchemaAuthority, frames: any FrameMaker, environment: any Environment, logger: Logger) {
+        self.authority = authority
+        self.frames = frames
+        self.environment = environment
+        self.logger = logger
+        let schema = authority.current()
+        self.schema = schema
+        index = PredicateIndex(indexedProperties: Fanout.indexedProperties(schema))
+        decoder = ChangeDecoder(schema: schema.schema)
+        advanced = Signal(environment: environment)
+    }
+
+    private static func indexedProperties(_ schema: AppSchema) -> [Int?] {
+        schema.schema.types.map { schema.fields.indexedProperty(of: $0) }
+    }
+
+    /// Types are only ever added at the end, so what the index holds stays right.
+    private func refreshSchema() {
+        let current = authority.current()
+        guard current.version != schema.version else { return }
+        schema = current
+        index.setIndexedProperties(Fanout.indexedProperties(current))
+        decoder = ChangeDecoder(schema: current.schema)
+    }
+
+    // MARK: Sessions
+
+    /// Adds a subscriber. A staged one collects what passes it until `activate`; a live one is sent everything at once.
+    package func add(_ channel: any SessionChannel, view: View, staged: Bool) -> UInt32 {
+        refreshSchema()
+        let id = free.popLast() ?? SubscriberID(subscribers.count)
+        let subscriber = Subscriber(channel: channel, view: view, staged: staged ? StagedChanges() : nil)
+        if Int(id) == subscribers.count { subscribers.append(subscriber) } else { subscribers[Int(id)] = subscriber }
+        for type in view.types {
+            let entries = type.predicate.indexForm(indexedProperty: schema.fields.indexedProperty(of: schema.schema.types[type.type]))
+            index.add(subscriber: id, type: type.type, entries: entries)
+        }
+        return id
+    }
+
+    package func remove(_ id: UInt32) {
+        guard Int(id) < subscribers.count, subscribers[Int(id)] != nil else { return }
+        index.remove(subscriber: id)
+        subscribers[Int(id)] = nil
+        free.append(id)
+    }
+
+    /// Whether a snapshot was taken in the instant between a commit and its visibility, and must be taken again.
+    package func contradicts(_ snapshot: TransactionSnapshot) -> Bool { delivered.contradict(snapshot) }
+
+    /// Ends a bootstrap: sends what the snapshot does not contain, then the end, and makes the subscriber live in the
+    /// place of `old`. Nothing can pass in between.
+    /// - Returns: false when too much was staged; the bootstrap must start again.
+    package func activate(_ id: UInt32, replacing old: UInt32?, snapshot: TransactionSnapshot, rows: UInt64) -> Bool {
+        guard Int(id) < subscribers.count, var subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
+        guard !staged.hasOverflowed else { return false }
+        var messages: [Frame] = []
+        var total = rows
+        for message in BootstrapMessages.late(staged.unseen(by: snapshot), schema: schema.schema) {
+            messages.append(frames.frame(message.bytes))
+            total += message.rows
+        }
+        let types = subscriber.view.types.map { schema.schema.types[$0.type].name }
+        messages.append(
+            frames.frame(BootstrapMessages.end(version: subscriber.view.version, lsn: watermark, rows: total, types: types)))
+        subscriber.staged = nil
+        if let old, Int(old) < subscribers.count { subscriber.wanted = subscribers[Int(old)]?.wanted }
+        subscribers[Int(id)] = subscriber
+        if let old { remove(old) }
+        subscriber.channel.send(messages)
+        return true
+    }
+
+    /// Has the session told once everything up to `lsn` has been said, even if none of it concerned it.
+    package func announce(_ lsn: LSN, to id: UInt32) {
+        guard Int(id) < subscribers.count, subscribers[Int(id)] != nil else { return }
+        if watermark >= lsn {
+            sendPosition(id)
+        } else {
+            subscribers[Int(id)]?.wanted = max(subscribers[Int(id)]?.wanted ?? .zero, lsn)
+        }
+    }
+
+    /// Returns once everything up to `lsn` has been delivered; throws `timeout` after the deadline.
+    package func passed(_ lsn: LSN, milliseconds: Int) async throws {
+        let deadline = environment.monotonicNanoseconds() + UInt64(milliseconds) * 1_000_000
+        while watermark < lsn {
+            let seen = advanced.count
+            let now = environment.monotonicNanoseconds()
+            guard now < deadline else {
+                throw SluiceError(
+                    .timeout, "The log has not reached \(lsn) after \(milliseconds) ms; it stands at \(watermark).",
+                    fix: "Check that a gateway holds the replication slot and that Kafka answers (metrics sluice_publisher_*).")
+            }
+            await advanced.wait(after: seen, milliseconds: Int((deadline - now) / 1_000_000) + 1)
+            try Task.checkCancellation()
+        }
+    }
+
+    private func sendPosition(_ id: SubscriberID) {
+        guard let subscriber = subscribers[Int(id)] else { return }
+        subscribers[Int(id)]?.wanted = nil
+        var writer = CommitsWriter()
+        subscriber.channel.send([frames.frame(writer.finish(watermark))])
+    }
+
+    // MARK: Commits
+
+    /// Delivers one step of the watermark.
+    package func deliver(_ batch: ReleasedBatch) {
+        refreshSchema()
+        match(batch)
+        watermark = batch.watermark
+        resynchronise(batch.resync)
+        send(batch)
+        tellPositions()
+        advanced.fire()
+    }
+
+    private func match(_ batch: ReleasedBatch) {
+        decoder.removeAll()
+        touched.removeAll(keepingCapacity: true)
+        for (recordIndex, record) in batch.records.enumerated() {
+            delivered.insert(record.xid)
+            guard let change = decoder.decode(record.bytes, needed: { index.hasSubscribers(type: $0) }) else { continue }
+            lastCommitTime = max(lastCommitTime, change.commitTime)
+            decoder.withRows(change) { before, after in
+                index.match(type: change.type, before: before, after: after, into: &result)
+            }
+            for match in result { note(match, recordIndex, change, record) }
+        }
+    }
+
+    private func note(_ match: MatchResult.Element, _ recordIndex: Int, _ change: DecodedChange, _ record: PendingRecord) {
+        let id = match.subscriber
+        let event = ViewEvent(transition: match.transition, operation: change.operation)
+        guard subscribers[Int(id)]?.staged == nil else {
+            stage(id, event, change, record)
+            return
+        }
+        if subscribers[Int(id)]?.tokens.isEmpty == true { touched.append(id) }
+        subscribers[Int(id)]?.tokens.append(Token(record: recordIndex, event: event, change: change.index))
+    }
+
+    private func stage(_ id: SubscriberID, _ event: ViewEvent, _ change: DecodedChange, _ record: PendingRecord) {
+        guard let mask = subscribers[Int(id)]?.view.type(change.type)?.mask as [Bool]?? else { return }
+        let row = event.hasRow ? decoder.row(of: change, mask: mask) : nil
+        subscribers[Int(id)]?.staged?.append(.init(xid: record.xid, type: change.type, key: decoder.key(of: change), row: row))
+    }
+
+    private func resynchronise(_ partitions: Set<LogPartition>) {
+        guard !partitions.isEmpty else { return }
+        for id in subscribers.indices {
+            guard let subscriber = subscribers[id], !partitions.isDisjoint(with: subscriber.view.partitions) else { continue }
+            drop(SubscriberID(id), SluiceError(.resync, "The log lost records of a partition that this session reads."))
+        }
+    }
+
+    private func drop(_ id: SubscriberID, _ error: SluiceError) {
+        let channel = subscribers[Int(id)]?.channel
+        remove(id)
+        channel?.close(error)
+    }
+
+    /// Sessions with equal tokens get one frame.
+    private func send(_ batch: ReleasedBatch) {
+        var shared: [SharedKey: [Frame]] = [:]
+        for id in touched {
+            guard let subscriber = subscribers[Int(id)] else { continue }
+            let masks = subscriber.view.types.contains { $0.mask != nil } ? id : nil
+            let key = SharedKey(tokens: subscriber.tokens, masked: masks)
+            var messages = shared[key]
+            if messages == nil {
+                messages = encode(subscriber, batch)
+                shared[key] = messages
+            }
+            subscribers[Int(id)]?.tokens.removeAll(keepingCapacity: true)
+            subscribers[Int(id)]?.wanted = nil
+            subscriber.channel.send(messages ?? [])
+            if subscriber.channel.bufferedBytes > Limits.outboxBytes {
+                drop(
+                    id,
+                    SluiceError(
+                        .slowClient, "\(subscriber.channel.bufferedBytes) bytes wait for this client; the limit is \(Limits.outboxBytes)."))
+            }
+        }
+    }
+
+    private func encode(_ subscriber: Subscriber, _ batch: ReleasedBatch) -> [Frame] {
+        var writer = CommitsWriter()
+        var pieces: [Frame] = []
+        var open: LSN?
+        for token in subscriber.tokens {
+            let record = batch.records[token.record]
+            let change = decoder.change(token.change)
+            if open != record.position.lsn {
+                if open != nil { writer.endCommit() }
+                if writer.byteCount > Limits.bootstrapBytes * 4 {
+                    pieces.append(frames.frame(writer.finish(batch.watermark, more: true)))
+                    writer = CommitsWriter()
+                }
+                writer.beginCommit(record.position.lsn, commitTime: change.commitTime)
+                open = record.position.lsn
+            } else if writer.byteCount > Limits.bootstrapBytes * 8 {
+                writer.endCommit()
+                pieces.append(frames.frame(writer.finish(batch.watermark, more: true)))
+                writer = CommitsWriter()
+                writer.beginCommit(record.position.lsn, commitTime: change.commitTime)
+            }
+            add(token, change, record, mask: subscriber.view.type(change.type)?.mask ?? nil, to: &writer)
+        }
+        if open != nil { writer.endCommit() }
+        pieces.append(frames.frame(writer.finish(batch.watermark)))
+        return pieces
+    }
+
+    private func add(_ token: Token, _ change: DecodedChange, _ record: PendingRecord, mask: [Bool]?, to writer: inout CommitsWriter) {
+        let type = schema.schema.types[change.type].name
+        record.bytes.withUnsafeBytes { bytes in
+            guard token.event.hasRow, let row = change.row else {
+                writer.addChange(type, token.event, UnsafeRawBufferPointer(rebasing: bytes[change.primaryKey]))
+                return
+            }
+            let content = UnsafeRawBufferPointer(rebasing: bytes[row])
+            guard let mask else {
+                writer.addChange(type, token.event, content)
+                return
+            }
+            // What was decoded before can be read again; were it not so, the change would be left out, never unmasked.
+            try? writer.addChange(token.event, content, codec: decoder.rowCodec(of: change.type), mask: mask)
+        }
+    }
+
+    private func tellPositions() {
+        for id in subscribers.indices {
+            if let wanted = subscribers[id]?.wanted, wanted <= watermark { sendPosition(SubscriberID(id)) }
+        }
+    }
+}
+
+/// One change for one session, in eight bytes.
+struct Token: Hashable {
+    private var packed: UInt64
+
+    init(record: Int, event: ViewEvent, change: Int) {
+        packed = UInt64(record) << 36 | UInt64(change) << 8 | UInt64(event.rawValue)
+    }
+
+    var record: Int { Int(packed >> 36) }
+    var change: Int { Int(packed >> 8) & 0xFFF_FFFF }
+    var event: ViewEvent { ViewEvent(rawValue: UInt8(truncatingIfNeeded: packed)) ?? .updated }
+}
+
+/// What makes two sessions' messages equal. Sessions with field masks never share.
+private struct SharedKey: Hashable {
+    var tokens: [Token]
+    var masked: UInt32?
+}
+
+extension ViewEvent {
+    init(transition: MatchResult.Transition, operation: SluiceCore.Operation) {
+        switch transition {
+        case .entered: self = .entered
+        case .updated: self = .updated
+        case .left: self = operation == .delete ? .deleted : .leftQuery
+        }
+    }
+}

@@ -1,0 +1,49 @@
+import SluiceCore
+
+/// The changes that pass a session while its bootstrap runs, held until the snapshot says which of them it contains.
+struct StagedChanges {
+    struct Change {
+        var xid: UInt32
+        var type: Int
+        var key: Value
+        /// The encoded row, masked for the session; nil when the object left the view.
+        var row: [UInt8]?
+    }
+
+    private(set) var changes: [Change] = []
+    private var bytes = 0
+    /// Too much came: the bootstrap has to start again.
+    private(set) var hasOverflowed = false
+
+    mutating func append(_ change: Change) {
+        guard !hasOverflowed else { return }
+        bytes += (change.row?.count ?? 0) + 64
+        guard bytes <= Limits.stagedBytes else {
+            hasOverflowed = true
+            changes = []
+            return
+        }
+        changes.append(change)
+    }
+
+    /// The last word on each object that the snapshot does not contain, in order of first mention.
+    func unseen(by snapshot: TransactionSnapshot) -> [Change] {
+        var order: [Change] = []
+        var index: [ObjectIndex: Int] = [:]
+        for change in changes where !snapshot.sees(xid: change.xid) {
+            let object = ObjectIndex(type: change.type, key: change.key)
+            if let at = index[object] {
+                order[at] = change
+            } else {
+                index[object] = order.count
+                order.append(change)
+            }
+        }
+        return order
+    }
+
+    private struct ObjectIndex: Hashable {
+        var type: Int
+        var key: Value
+    }
+}

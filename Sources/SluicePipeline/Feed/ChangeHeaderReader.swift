@@ -1,0 +1,36 @@
+import SluiceCore
+import SluiceWire
+
+/// Reads of a change record what ordering needs: its position, its predecessor and its transaction.
+struct ChangeHeaderReader {
+    struct Header {
+        var position: Position
+        var previous: Position?
+        var xid: UInt32
+    }
+
+    private let codec = ChangeRecordCodec(Schema([]))
+
+    /// Nil when the record is malformed.
+    func read(_ bytes: ArraySlice<UInt8>) -> Header? {
+        bytes.withUnsafeBytes { buffer in
+            guard let view = try? codec.decode(buffer) else { return nil }
+            return Header(position: view.position, previous: view.previous, xid: view.xid)
+        }
+    }
+}
+
+extension ProgressRecord {
+    init(_ message: LogProgress) {
+        self.init(
+            lsn: message.lsn, commitTime: message.commitTime,
+            grown: Dictionary(
+                message.grown.map { (LogPartition($0.topic, $0.partition), $0.end) }, uniquingKeysWith: { max($0, $1) }))
+    }
+
+    var message: LogProgress {
+        LogProgress(
+            lsn: lsn, commitTime: commitTime,
+            grown: grown.map { PartitionEnd(topic: $0.key.topic, partition: $0.key.partition, end: $0.value) })
+    }
+}

@@ -1,0 +1,135 @@
+package import SluiceCore
+
+/// A record read from its partition and not yet below the watermark. The bytes are a slice of the fetch that brought them.
+package struct PendingRecord: Sendable {
+    package var position: Position
+    package var xid: UInt32
+    package var bytes: ArraySlice<UInt8>
+}
+
+/// Everything that one step of the watermark released, in commit order.
+package struct ReleasedBatch: Sendable {
+    package var records: [PendingRecord]
+    package var watermark: LSN
+    /// Partitions that lost records (a gap in the log, or too many waiting): their sessions start again from a bootstrap.
+    package var resync: Set<LogPartition>
+}
+
+/// The feed's decisions: what is below the watermark, what is a duplicate, what is missing. Pure.
+struct FeedState {
+    private struct Partition {
+        /// The offset after the last record seen.
+        var consumed: Int64
+        var last: Position?
+        var waiting: [PendingRecord] = []
+        /// Set while records are thrown away because too many wait: the newest position thrown away.
+        var discarded: Position?
+        var isBroken = false
+    }
+
+    private var partitions: [LogPartition: Partition] = [:]
+    private var progress: [ProgressRecord] = []
+    private var waitingBytes = 0
+    private let bound: Int
+    private(set) var watermark: LSN = .zero
+
+    init(bound: Int = Limits.feedBytes) { self.bound = bound }
+
+    var assigned: Dictionary<LogPartition, Int64> { partitions.mapValues(\.consumed) }
+
+    mutating func assign(_ partition: LogPartition, from offset: Int64) {
+        guard partitions[partition] == nil else { return }
+        partitions[partition] = Partition(consumed: offset)
+    }
+
+    mutating func unassign(_ partition: LogPartition) {
+        for record in partitions.removeValue(forKey: partition)?.waiting ?? [] { waitingBytes -= record.bytes.count }
+    }
+
+    /// The broker no longer has what comes next in the partition.
+    mutating func gap(_ partition: LogPartition) { partitions[partition]?.isBroken = true }
+
+    /// Takes a record. Positions that were seen are dropped (a publisher that took over repeats itself); a record whose
+    /// predecessor was not seen breaks the partition.
+    mutating func record(
+        _ partition: LogPartition, offset: Int64, position: Position, previous: Position?, xid: UInt32,
+        bytes: ArraySlice<UInt8>
+    ) {
+        guard var state = partitions.removeValue(forKey: partition) else { return }
+        defer { partitions[partition] = state }
+        state.consumed = max(state.consumed, offset + 1)
+        if let last = state.last {
+            guard position > last else { return }
+            if previous != last { state.isBroken = true }
+        }
+        state.last = position
+        if waitingBytes + bytes.count > bound || state.discarded != nil {
+            for record in state.waiting { waitingBytes -= record.bytes.count }
+            state.waiting.removeAll()
+            state.discarded = position
+            return
+        }
+        waitingBytes += bytes.count
+        state.waiting.append(PendingRecord(position: position, xid: xid, bytes: bytes))
+    }
+
+    mutating func progress(_ record: ProgressRecord) {
+        guard record.lsn > max(watermark, progress.last?.lsn ?? .zero) else { return }
+        progress.append(record)
+    }
+
+    /// The next step of the watermark, when everything that it promises has been read.
+    mutating func release() -> ReleasedBatch? {
+        var reached: LSN?
+        while let next = progress.first, isRead(next) {
+            reached = next.lsn
+            progress.removeFirst()
+        }
+        guard let reached else { return nil }
+        watermark = reached
+        return take(upTo: reached)
+    }
+
+    private func isRead(_ record: ProgressRecord) -> Bool {
+        record.grown.allSatisfy { partition, end in
+            guard let state = partitions[partition] else { return true }
+            return state.consumed >= end || state.isBroken
+        }
+    }
+
+    private mutating func take(upTo lsn: LSN) -> ReleasedBatch {
+        var batch = ReleasedBatch(records: [], watermark: lsn, resync: [])
+        for partition in partitions.keys {
+            guard var state = partitions[partition] else { continue }
+            let count = state.waiting.prefix { $0.position.lsn <= lsn }.count
+            if count > 0 {
+                batch.records.append(contentsOf: state.waiting[..<count])
+                for record in state.waiting[..<count] { waitingBytes -= record.bytes.count }
+                state.waiting.removeFirst(count)
+            }
+            if let discarded = state.discarded, discarded.lsn <= lsn {
+                state.discarded = nil
+                state.isBroken = true
+            }
+            if state.isBroken {
+                state.isBroken = false
+                batch.resync.insert(partition)
+            }
+            if count > 0 || batch.resync.contains(partition) { partitions[partition] = state }
+        }
+        batch.records.sort { $0.position < $1.position }
+        dropTwins(&batch.records)
+        return batch
+    }
+
+    /// A row that moved between partitions is in both with one position and both images: one of them is enough.
+    private func dropTwins(_ records: inout [PendingRecord]) {
+        guard records.count > 1 else { return }
+        var kept = 1
+        for index in 1..<records.count where records[index].position != records[kept - 1].position {
+            records[kept] = records[index]
+            kept += 1
+        }
+        records.removeSubrange(kept...)
+    }
+}

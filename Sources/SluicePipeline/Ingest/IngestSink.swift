@@ -1,0 +1,179 @@
+package import Logging
+package import SluiceCore
+
+/// Moves the objects of one ingest topic into their table, each exactly once.
+///
+/// Rows and offsets are written in one transaction, and the offset that was read is checked in it, so that neither a crash
+/// nor a second sink can write an object twice or leave one out. One gateway holds a topic at a time. Memory is one batch
+/// (`Limits.ingestBatchObjects`, `ingestBatchBytes`).
+package final class IngestSink: Sendable {
+    private let type: String
+    private let topic: String
+    private let partitions: Int32
+    private let log: any MessageLog
+    private let store: any IngestStore
+    private let rules: any Rules
+    private let authority: any SchemaAuthority
+    private let environment: any Environment
+    private let logger: Logger
+    private let report: @Sendable (_ accepted: Int, _ refused: Int) -> Void
+
+    package init(
+        type: String, topic: String, partitions: Int32, log: any MessageLog, store: any IngestStore, rules: any Rules,
+        authority: any SchemaAuthority, environment: any Environment, logger: Logger,
+        report: @escaping @Sendable (_ accepted: Int, _ refused: Int) -> Void
+    ) {
+        self.type = type
+        self.topic = topic
+        self.partitions = partitions
+        self.log = log
+        self.store = store
+        self.rules = rules
+        self.authority = authority
+        self.environment = environment
+        self.logger = logger
+        self.report = report
+    }
+
+    /// Works until the task is cancelled; troubles are waited out with a growing pause (0.1 to 5 s).
+    package func run() async {
+        var pause: UInt64 = 100
+        while !Task.isCancelled {
+            do {
+                if try await store.acquire(topic: topic) {
+                    pause = 100
+                    try await drain()
+                } else {
+                    pause = 1_000
+                }
+            } catch is CancellationError {
+                break
+            } catch {
+                logger.warning("An ingest sink stopped; it starts again.", metadata: ["topic": "\(topic)", "error": "\(error)"])
+                pause = min(pause * 2, 5_000)
+            }
+            await store.release(topic: topic)
+            try? await environment.sleep(nanoseconds: pause * 1_000_000)
+        }
+        await store.release(topic: topic)
+    }
+
+    private func drain() async throws {
+        let reader = try await log.makeReader()
+        do {
+            var offsets = try await store.offsets(of: (0..<partitions).map { LogPartition(topic, $0) })
+            try await reader.assign(offsets)
+            var fetch = LogFetch()
+            while !Task.isCancelled {
+                fetch = try await reader.next(fetch, milliseconds: 1_000)
+                // A gap is what retention took before anybody read it; going on with what is there is all that can be done.
+                for gap in fetch.gaps {
+                    logger.error("Ingest records were lost: the log no longer has them.", metadata: ["partition": "\(gap)", "code": "702"])
+                }
+                for run in runs(of: fetch) {
+                    try await write(run, of: fetch, offsets: &offsets)
+                }
+            }
+        } catch {
+            await reader.close()
+            throw error
+        }
+        await reader.close()
+    }
+
+    /// The fetch cut into runs of one partition, bounded in count and bytes.
+    private func runs(of fetch: LogFetch) -> [[LogFetch.Entry]] {
+        var byPartition: [LogPartition: [LogFetch.Entry]] = [:]
+        for entry in fetch.entries { byPartition[entry.partition, default: []].append(entry) }
+        var runs: [[LogFetch.Entry]] = []
+        for (_, entries) in byPartition.sorted(by: { $0.key.partition < $1.key.partition }) {
+            var run: [LogFetch.Entry] = []
+            var bytes = 0
+            for entry in entries {
+                if run.count >= Limits.ingestBatchObjects || bytes + entry.value.count > Limits.ingestBatchBytes, !run.isEmpty {
+                    runs.append(run)
+                    run = []
+                    bytes = 0
+                }
+                run.append(entry)
+                bytes += entry.value.count
+            }
+            if !run.isEmpty { runs.append(run) }
+        }
+        return runs
+    }
+
+    private func write(_ run: [LogFetch.Entry], of fetch: LogFetch, offsets: inout [LogPartition: Int64]) async throws {
+        guard let first = run.first, let last = run.last else { return }
+        let from = offsets[first.partition] ?? 0
+        let fresh = run.filter { $0.offset >= from }
+        guard !fresh.isEmpty else { return }
+        let outcome = try await decide(fresh.map { Array(fetch.arena[$0.value]) })
+        try await store.commit(
+            IngestOutcome(
+                partition: first.partition, from: from, to: last.offset + 1, accepted: outcome.accepted, refused: outcome.refused))
+        offsets[first.partition] = last.offset + 1
+        report(outcome.accepted.count, outcome.refused.count)
+    }
+
+    private func decide(_ records: [[UInt8]]) async throws -> (accepted: [AcceptedObject], refused: [RefusedObject]) {
+        let schema = authority.current().schema
+        guard let type = schema[self.type] else {
+            throw SluiceError(.ingestUnknownType, "Class \(self.type) is not in the schema any more.")
+        }
+        var refused: [RefusedObject] = []
+        var objects: [[String: Value]] = []
+        var texts: [String] = []
+        for record in records {
+            let text = String(decoding: record, as: UTF8.self)
+            do throws(SluiceError) {
+                objects.append(try ExtendedJSON.values(try JSON.parse(record), type: type))
+                texts.append(text)
+            } catch {
+                refused.append(RefusedObject(type: type.name, code: .ingestMalformed, reason: error.message, object: text))
+            }
+        }
+        let verdicts = objects.isEmpty ? [] : try await rules.ingest(type: type, objects)
+        var accepted: [AcceptedObject] = []
+        for (index, verdict) in verdicts.enumerated() {
+            switch apply(verdict, to: objects[index], type, schema) {
+            case .success(let object?): accepted.append(object)
+            case .success(nil): break
+            case .failure(let error):
+                refused.append(RefusedObject(type: type.name, code: error.code, reason: error.message, object: texts[index]))
+            }
+        }
+        return (accepted, refused)
+    }
+
+    private func apply(
+        _ verdict: IngestVerdict, to object: [String: Value], _ type: ObjectType, _ schema: Schema
+    ) -> Result<AcceptedObject?, SluiceError> {
+        switch verdict {
+        case .accept: row(object, type)
+        case .transform(let values): row(values, type)
+        case .route(let name, let values):
+            if let target = schema[name], target.kind == .asymmetric {
+                row(values, target)
+            } else {
+                .failure(SluiceError(.ingestUnknownType, "The ingest rules routed an object to \(name), which is no asymmetric class."))
+            }
+        case .drop: .success(nil)
+        case .reject(let reason): .failure(SluiceError(.ingestRejected, reason))
+        }
+    }
+
+    private func row(_ values: [String: Value], _ type: ObjectType) -> Result<AcceptedObject?, SluiceError> {
+        var row = Row(type.properties.map { _ in .null })
+        for (name, value) in values {
+            guard let index = type.index(of: name) else {
+                return .failure(SluiceError(.unknownProperty, "Class \(type.name) has no property \(name)."))
+            }
+            row[index] = value
+        }
+        guard let key = type.primaryKey, row[key]?.isNull == false else {
+            return .failure(SluiceError(.ingestMalformed, "An object of class \(type.name) has no primary key."))
+        }
+        return .success(AcceptedObject(type: type, row: row))
+    }
+}

@@ -1,0 +1,13 @@
+package import SluiceCore
+
+/// The write-ahead log, read by the one gateway that holds the replication slot.
+package protocol ChangeSource: Sendable {
+    /// Takes the slot. Throws `slotBusy` while another gateway holds it.
+    func open() async throws
+    /// Fills `batch` with what came next, waiting at most `milliseconds`; the batch comes back empty with `reached` set
+    /// when nothing did. Batches are bounded by `Limits.captureBatchChanges` and `captureBatchBytes`.
+    func next(_ batch: consuming CaptureBatch, milliseconds: Int) async throws -> CaptureBatch
+    /// Everything before `lsn` is safe elsewhere: PostgreSQL may forget it.
+    func confirm(_ lsn: LSN) async throws
+    func close() async
+}

@@ -1,0 +1,96 @@
+package import SluiceCore
+
+/// A message made ready for the wire once and shared by all who get it. `storage` is the transport's own form.
+package struct Frame: Sendable {
+    package let storage: any AnyObject & Sendable
+    package let byteCount: Int
+
+    package init(storage: any AnyObject & Sendable, byteCount: Int) {
+        self.storage = storage
+        self.byteCount = byteCount
+    }
+}
+
+/// The way to one client.
+package protocol SessionChannel: AnyObject, Sendable {
+    /// Queues frames behind those before them and flushes once. Never waits.
+    func send(_ frames: [Frame])
+    /// Bytes queued and not yet taken by the socket.
+    var bufferedBytes: Int { get }
+    /// Returns when fewer than `bytes` are queued, or the channel is closed.
+    func drained(below bytes: Int) async
+    /// Ends the connection after what is queued.
+    func close(_ error: SluiceError?)
+}
+
+/// Makes frames of encoded messages.
+package protocol FrameMaker: Sendable {
+    func frame(_ message: [UInt8]) -> Frame
+}
+
+/// A user as a token proves it.
+package struct Authenticated: Sendable {
+    package var user: UserContext
+    /// Milliseconds since 1970.
+    package var expires: Int64
+
+    package init(user: UserContext, expires: Int64) {
+        self.user = user
+        self.expires = expires
+    }
+}
+
+package protocol Authenticator: Sendable {
+    /// Throws `tokenExpired`, `badAuthentication`, `userDisabled`.
+    func authenticate(token: String) async throws -> Authenticated
+}
+
+/// What the gateway remembers of a client file.
+package struct ClientFile: Sendable {
+    package var id: ClientID
+    package var secret: [UInt8]
+    /// The highest changeset and ingest numbers that took effect.
+    package var changeset: UInt64
+    package var ingest: UInt64
+
+    package init(id: ClientID, secret: [UInt8], changeset: UInt64, ingest: UInt64) {
+        self.id = id
+        self.secret = secret
+        self.changeset = changeset
+        self.ingest = ingest
+    }
+}
+
+package protocol ClientRegistry: Sendable {
+    func allot(user: String) async throws -> ClientFile
+    /// Throws `badClientFile` for an unknown pair, `userMismatch` for another user's.
+    func open(id: ClientID, secret: [UInt8], user: String) async throws -> ClientFile
+    func recordIngest(id: ClientID, number: UInt64) async throws
+    /// Rejected writes that the client has not acknowledged, by compensation number.
+    func openCompensations(id: ClientID) async throws -> [(id: UInt64, writes: [RejectedWrite])]
+    func acknowledgeCompensations(id: ClientID, upTo: UInt64) async throws
+}
+
+/// The app's schema as it stands now; development mode lets it grow.
+package protocol SchemaAuthority: Sendable {
+    func current() -> AppSchema
+    /// Adds what `client` has and the server has not. Throws `invalidSchemaChange` outside development mode, naming it.
+    func extend(by client: [ObjectType]) async throws -> AppSchema
+    /// Makes fields queryable (development mode, QF-4); otherwise throws `queryNotQueryable`.
+    func makeQueryable(_ fields: [String: Set<String>]) async throws -> AppSchema
+}
+
+/// Schema and queryable fields, one version of them.
+package struct AppSchema: Sendable {
+    package var version: UInt64
+    package var schema: Schema
+    package var fields: QueryableFields
+    package var isDevelopment: Bool
+
+    package init(version: UInt64, schema: Schema, fields: QueryableFields, isDevelopment: Bool) {
+        self.version = version
+        self.schema = schema
+        self.fields = fields
+        self.isDevelopment = isDevelopment
+    }
+}

@@ -1,0 +1,50 @@
+package import SluiceCore
+
+/// What the publisher knows of the log: where each partition stands and what has been promised. Pure.
+struct PublisherState {
+    /// The position of the last record of each partition: the chain that makes a loss visible (DESIGN section 3).
+    private(set) var last: [LogPartition: Position] = [:]
+    /// Partitions that grew since the last progress record, with their ends.
+    private var grown: [LogPartition: Int64] = [:]
+    /// The LSN of the last progress record.
+    private(set) var announced: LSN = .zero
+    /// Everything before this is in Kafka.
+    private(set) var reached: LSN = .zero
+    private(set) var commitTime: Int64 = 0
+
+    init(last: [LogPartition: Position]) { self.last = last }
+
+    /// The position of the record before this one, which becomes the last.
+    mutating func link(_ partition: LogPartition, _ position: Position) -> Position? {
+        defer { last[partition] = position }
+        return last[partition]
+    }
+
+    mutating func appended(_ ends: [LogPartition: Int64]) { grown.merge(ends) { max($0, $1) } }
+
+    mutating func passed(_ lsn: LSN, commitTime: Int64?) {
+        reached = max(reached, lsn)
+        if let commitTime { self.commitTime = commitTime }
+    }
+
+    /// The progress to write now, if there is any.
+    mutating func takeProgress() -> ProgressRecord? {
+        guard reached > announced else { return nil }
+        announced = reached
+        defer { grown.removeAll(keepingCapacity: true) }
+        return ProgressRecord(lsn: reached, commitTime: commitTime, grown: grown)
+    }
+}
+
+/// *Up to this LSN everything is in Kafka, below these offsets.*
+package struct ProgressRecord: Sendable {
+    package var lsn: LSN
+    package var commitTime: Int64
+    package var grown: [LogPartition: Int64]
+
+    package init(lsn: LSN, commitTime: Int64, grown: [LogPartition: Int64]) {
+        self.lsn = lsn
+        self.commitTime = commitTime
+        self.grown = grown
+    }
+}

@@ -1,0 +1,139 @@
+package import Logging
+package import SluiceCore
+import SluiceWire
+
+/// Carries the write-ahead log into the message log: capture, encode, append, announce, confirm.
+///
+/// One gateway of an app does this at a time, the one that holds the replication slot; the others wait for it here. An LSN is
+/// confirmed to PostgreSQL only when the log has everything before it and the progress record that says so. Memory is two
+/// batches (`Limits.captureBatchBytes` each): one being read while the other is appended.
+package final class Publisher: Sendable {
+    private let source: any ChangeSource
+    private let log: any MessageLog
+    private let authority: any SchemaAuthority
+    private let layouts: any LayoutProvider
+    private let topics: Topics
+    private let environment: any Environment
+    private let logger: Logger
+    private let report: @Sendable (PublisherReport) -> Void
+
+    /// - Parameter report: called on each step, for metrics and the quarantine.
+    package init(
+        source: any ChangeSource, log: any MessageLog, authority: any SchemaAuthority, layouts: any LayoutProvider,
+        topics: Topics, environment: any Environment, logger: Logger, report: @escaping @Sendable (PublisherReport) -> Void
+    ) {
+        self.source = source
+        self.log = log
+        self.authority = authority
+        self.layouts = layouts
+        self.topics = topics
+        self.environment = environment
+        self.logger = logger
+        self.report = report
+    }
+
+    /// Publishes until the task is cancelled. Troubles of either side are waited out with a growing pause (0.1 to 5 s).
+    package func run() async throws {
+        var pause: UInt64 = 100
+        while !Task.isCancelled {
+            do {
+                try await source.open()
+                pause = 100
+                report(.holding)
+                try await publish()
+                await source.close()
+            } catch is CancellationError {
+                break
+            } catch {
+                await source.close()
+                let failure = error as? SluiceError
+                if failure?.code == .slotBusy {
+                    report(.waiting)
+                    logger.debug("Another gateway publishes.")
+                    pause = 500
+                } else {
+                    report(.failed(failure?.code ?? .internalError))
+                    logger.error("Publishing stopped; it starts again.", metadata: ["error": "\(error)", "pause_ms": "\(pause)"])
+                    pause = min(pause * 2, 5_000)
+                }
+                try? await environment.sleep(nanoseconds: pause * 1_000_000)
+            }
+        }
+        await source.close()
+    }
+
+    private func publish() async throws {
+        let schema = authority.current()
+        let layout = try await layouts.layout(of: schema)
+        var state = PublisherState(last: try await lastPositions(layout))
+        var encoder = ChangeEncoder(schema: schema.schema, layout: layout)
+        var batch = LogBatch(topics: encoder.topics)
+        var capture = CaptureBatch()
+        // A schema that grew needs new tables in the publication and new topics: the caller opens everything again.
+        while !Task.isCancelled, authority.current().version == schema.version {
+            capture = try await source.next(capture, milliseconds: 1_000)
+            batch.removeAll()
+            encode(capture, with: &encoder, state: &state, into: &batch)
+            if !batch.isEmpty { state.appended(try await log.append(batch)) }
+            report(.batch(changes: capture.changes.count, bytes: batch.arena.count, unfit: capture.unfit))
+            if let progress = state.takeProgress() { try await announce(progress) }
+        }
+    }
+
+    private func encode(
+        _ capture: CaptureBatch, with encoder: inout ChangeEncoder, state: inout PublisherState, into batch: inout LogBatch
+    ) {
+        for transaction in capture.transactions {
+            for index in transaction.changes {
+                encoder.append(capture.changes[index], of: transaction, rows: capture.rows, chain: &state, to: &batch)
+            }
+            if let end = transaction.end { state.passed(end, commitTime: transaction.commitTime) }
+        }
+        if capture.transactions.last?.end != nil || capture.transactions.isEmpty { state.passed(capture.reached, commitTime: nil) }
+    }
+
+    private func announce(_ progress: ProgressRecord) async throws {
+        var batch = LogBatch(topics: [topics.progress])
+        batch.append(topic: 0, partition: 0, key: [], value: ProgressCodec.encode(progress.message))
+        _ = try await log.append(batch)
+        try await source.confirm(progress.lsn)
+        report(.announced(progress.lsn))
+    }
+
+    /// The positions at the ends of all partitions, so that the chain goes on where the publisher before left off.
+    private func lastPositions(_ layout: Partitioning) async throws -> [LogPartition: Position] {
+        let partitions = layout.layouts.indices.flatMap { layout.partitions(of: $0, keys: nil) }
+        let ends = try await log.ends(of: partitions).filter { $0.value > 0 }
+        guard !ends.isEmpty else { return [:] }
+        let reader = try await log.makeReader()
+        let headers = ChangeHeaderReader()
+        var found: [LogPartition: Position] = [:]
+        var fetch = LogFetch()
+        try await reader.assign(ends.mapValues { $0 - 1 })
+        let deadline = environment.monotonicNanoseconds() + 10_000_000_000
+        while found.count < ends.count {
+            guard environment.monotonicNanoseconds() < deadline else {
+                await reader.close()
+                throw SluiceError(.logUnreachable, "The last records of \(ends.count - found.count) partitions could not be read in 10 s.")
+            }
+            fetch = try await reader.next(fetch, milliseconds: 200)
+            for entry in fetch.entries {
+                let position = headers.read(fetch.arena[entry.value])?.position ?? .zero
+                found[entry.partition] = max(found[entry.partition] ?? .zero, position)
+            }
+            // What was truncated away meanwhile has no end to link to: its chain starts anew.
+            for gap in fetch.gaps { found[gap] = found[gap] ?? .zero }
+        }
+        await reader.close()
+        return found
+    }
+}
+
+/// What the publisher tells those who watch it.
+package enum PublisherReport: Sendable {
+    case holding
+    case waiting
+    case failed(ErrorCode)
+    case batch(changes: Int, bytes: Int, unfit: [UnfitRow])
+    case announced(LSN)
+}

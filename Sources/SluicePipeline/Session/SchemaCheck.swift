@@ -1,0 +1,42 @@
+import SluiceCore
+
+/// Holds the schema that a client states against the server's (SCH-10, SCH-11).
+enum SchemaCheck {
+    /// The schema to work with: a client may use a subset of classes and properties; what the server has not is added in
+    /// development mode and `invalidSchemaChange` otherwise. A different type of a property always is.
+    static func accept(_ client: [ObjectType], authority: any SchemaAuthority) async throws -> AppSchema {
+        let current = authority.current()
+        var isMissing = false
+        for type in client {
+            guard let known = current.schema[type.name] else {
+                isMissing = true
+                continue
+            }
+            try compare(type, with: known)
+            isMissing = isMissing || type.properties.contains { known[$0.name] == nil }
+        }
+        return isMissing ? try await authority.extend(by: client) : current
+    }
+
+    private static func compare(_ client: ObjectType, with server: ObjectType) throws(SluiceError) {
+        guard client.kind == server.kind else {
+            throw SluiceError(.badChangeset, "Class \(client.name) is \(client.kind) in the app and \(server.kind) on the server.")
+        }
+        for property in client.properties {
+            guard let known = server[property.name] else { continue }
+            guard known.type == property.type, known.collection == property.collection, known.isOptional == property.isOptional else {
+                throw SluiceError(
+                    .invalidSchemaChange,
+                    "Property \(client.name).\(property.name) is \(property.summary) in the app and \(known.summary) on the server.")
+            }
+        }
+    }
+}
+
+extension Property {
+    /// The type as errors print it.
+    var summary: String {
+        let base = "\(type)\(isOptional ? "?" : "")"
+        return collection == .none ? base : "\(collection) of \(base)"
+    }
+}

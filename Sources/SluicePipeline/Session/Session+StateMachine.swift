@@ -1,0 +1,68 @@
+package import SluiceCore
+
+/// What a session may do when: pure, so that every (state, message) pair can be tried.
+package struct SessionState: Sendable {
+    package enum Phase: Hashable, Sendable {
+        case awaitingHello
+        case open
+        case closed
+    }
+
+    package enum Message: String, CaseIterable, Sendable {
+        case hello, subscribe, upload, ingest, mark, refreshToken
+    }
+
+    package private(set) var phase: Phase = .awaitingHello
+    /// The newest subscription version asked for.
+    package private(set) var requested: UInt64 = 0
+    /// The version whose view is live.
+    package private(set) var active: UInt64 = 0
+    private var lastChangeset: UInt64 = 0
+
+    package init() {}
+
+    /// Throws `badMessageOrder` for a message that has no place here.
+    package mutating func receive(_ message: Message) throws(SluiceError) {
+        switch (phase, message) {
+        case (.awaitingHello, .hello):
+            phase = .open
+        case (.open, .subscribe), (.open, .upload), (.open, .ingest), (.open, .mark), (.open, .refreshToken):
+            break
+        case (.awaitingHello, _):
+            throw SluiceError(.badMessageOrder, "The first message was \(message.rawValue), not hello.")
+        case (.open, .hello):
+            throw SluiceError(.badMessageOrder, "A second hello came in one session.")
+        case (.closed, _):
+            throw SluiceError(.badMessageOrder, "\(message.rawValue) came after the session had ended.")
+        }
+    }
+
+    package mutating func begin(changeset: UInt64) { lastChangeset = changeset }
+
+    /// Takes a new subscription version. Throws `badMessageOrder` unless it is higher than those before.
+    package mutating func request(_ version: UInt64) throws(SluiceError) {
+        guard version > requested else {
+            throw SluiceError(.badMessageOrder, "Subscription set version \(version) came after version \(requested).")
+        }
+        requested = version
+    }
+
+    /// A bootstrap ended. False when a newer version has been asked for meanwhile.
+    package mutating func complete(_ version: UInt64) -> Bool {
+        guard version == requested, phase == .open else { return false }
+        active = version
+        return true
+    }
+
+    /// Whether a changeset is new (UP-3: a resend is recognised by its number).
+    package mutating func take(changeset number: UInt64) throws(SluiceError) -> Bool {
+        guard number > lastChangeset else { return false }
+        guard number == lastChangeset + 1 else {
+            throw SluiceError(.badChangeset, "Changeset \(number) came after \(lastChangeset): \(number - lastChangeset - 1) are missing.")
+        }
+        lastChangeset = number
+        return true
+    }
+
+    package mutating func close() { phase = .closed }
+}

@@ -1,0 +1,251 @@
+import Logging
+package import SluiceCore
+import SluiceQuery
+import SluiceWire
+
+/// One client's connection from Hello to the end. Messages are handled one after another, in the order they came;
+/// bootstraps run beside them.
+package actor Session {
+    let services: SessionServices
+    let channel: any SessionChannel
+    private(set) var logger: Logger
+    private var state = SessionState()
+    private(set) var user: Authenticated?
+    private(set) var file: ClientFile?
+    private(set) var plan = SessionPlan(types: [:])
+    private(set) var clientTypes: [ObjectType] = []
+    private var view = View.empty
+    /// The live subscriber in the fan-out, from Hello on.
+    private var subscriber: UInt32?
+    private var bootstrap: Task<Void, Never>?
+    private var expiry: Task<Void, Never>?
+
+    package init(services: SessionServices, channel: any SessionChannel) {
+        self.services = services
+        self.channel = channel
+        logger = services.logger
+    }
+
+    /// Handles one message of the client. Never throws: what is wrong becomes an error for the client.
+    package func handle(_ bytes: [UInt8]) async {
+        do {
+            let message = try decode(bytes)
+            switch message {
+            case .hello(let hello): try await open(hello)
+            case .subscribe(let set): try await subscribe(set)
+            case .upload(let upload): try await self.upload(upload)
+            case .ingest(let batch): try await ingest(batch)
+            case .mark(let mark): try await reach(mark)
+            case .refreshToken(let refresh): try await self.refresh(token: refresh.accessToken)
+            }
+        } catch let error as SluiceError {
+            fail(error)
+        } catch is CancellationError {
+            fail(SluiceError(.shuttingDown, "The gateway is stopping."))
+        } catch {
+            logger.error("A session failed.", metadata: ["error": "\(error)"])
+            fail(SluiceError(.internalError, "The gateway could not handle a message: \(error)."))
+        }
+    }
+
+    private func decode(_ bytes: [UInt8]) throws -> PBClientMessage.OneOf_Kind {
+        let message = try WireProtocol.decode(PBClientMessage.self, from: bytes)
+        guard let kind = message.kind else {
+            throw SluiceError(.unknownMessage, "A message of \(bytes.count) bytes has no kind that this gateway knows.")
+        }
+        let name: SessionState.Message =
+            switch kind {
+            case .hello: .hello
+            case .subscribe: .subscribe
+            case .upload: .upload
+            case .ingest: .ingest
+            case .mark: .mark
+            case .refreshToken: .refreshToken
+            }
+        try state.receive(name)
+        return kind
+    }
+
+    /// Tells the client and ends the session, except for a warning.
+    private func fail(_ error: SluiceError) {
+        logger.info("A session ends with an error.", metadata: ["code": "\(error.code.rawValue)", "reason": "\(error.message)"])
+        channel.send([services.frames.frame(SessionMessages.error(error))])
+        channel.close(error)
+    }
+
+    /// The connection is gone: gives back what the session held.
+    package func closed() async {
+        state.close()
+        bootstrap?.cancel()
+        expiry?.cancel()
+        await bootstrap?.value
+        if let subscriber { await services.fanout.remove(subscriber) }
+        subscriber = nil
+        await services.feed.release(view.partitions)
+        view = .empty
+    }
+
+    /// Ends the session when it belongs to this user (AUTH-5: at once).
+    package func end(user: String, _ error: SluiceError) {
+        if self.user?.user.id == user { fail(error) }
+    }
+
+    func send(_ message: [UInt8]) { channel.send([services.frames.frame(message)]) }
+
+    // MARK: Hello
+
+    private func open(_ hello: PBHello) async throws {
+        guard hello.protocol == 1 else {
+            throw SluiceError(.wrongProtocolVersion, "The client speaks version \(hello.protocol); this gateway speaks 1.")
+        }
+        let user = try await authenticate(hello.accessToken)
+        logger[metadataKey: "user"] = "\(user.user.id)"
+        let file = try await openFile(hello, user: user.user.id)
+        logger[metadataKey: "client"] = "\(file.id)"
+        let types = try SessionMessages.types(of: hello.schema)
+        let schema = try await SchemaCheck.accept(types, authority: services.authority)
+        clientTypes = types
+        self.file = file
+        state.begin(changeset: file.changeset)
+        plan = try await services.rules.openSession(user: user.user, types: types.map(\.name))
+        send(SessionMessages.welcome(file: file, schema: schema.schema, client: types))
+        subscriber = await services.fanout.add(channel, view: .empty, staged: false)
+        for open in try await services.clients.openCompensations(id: file.id) {
+            send(SessionMessages.compensation(id: open.id, writes: open.writes, schema: schema.schema))
+        }
+        logger.debug("A session is open.")
+    }
+
+    private func authenticate(_ token: String) async throws -> Authenticated {
+        let user = try await services.authenticator.authenticate(token: token)
+        self.user = user
+        expiry?.cancel()
+        let wait = max(user.expires - services.environment.wallMilliseconds(), 0)
+        let environment = services.environment
+        // Unstructured because: it outlives the message that set it and is cancelled by the next token or the close.
+        expiry = Task { [weak self] in
+            guard (try? await environment.sleep(nanoseconds: UInt64(wait) * 1_000_000)) != nil else { return }
+            await self?.expire()
+        }
+        return user
+    }
+
+    private func expire() {
+        fail(SluiceError(.tokenExpired, "The access token of user \(user?.user.id ?? "") has expired."))
+    }
+
+    private func openFile(_ hello: PBHello, user: String) async throws -> ClientFile {
+        if hello.client == 0 { return try await services.clients.allot(user: user) }
+        return try await services.clients.open(id: ClientID(rawValue: hello.client), secret: Array(hello.secret), user: user)
+    }
+
+    private func refresh(token: String) async throws {
+        let before = user?.user
+        let after = try await authenticate(token)
+        guard before?.id == after.user.id else {
+            throw SluiceError(.userMismatch, "The new token belongs to user \(after.user.id), the session to \(before?.id ?? "nobody").")
+        }
+    }
+
+    // MARK: Subscriptions
+
+    private func subscribe(_ set: PBSubscribe) async throws {
+        try state.request(set.version)
+        bootstrap?.cancel()
+        await bootstrap?.value
+        do {
+            let view = try await ViewBuilder(services: services, user: user?.user, plan: plan).build(set)
+            // Unstructured because: uploads go on beside it; it is cancelled by the next set or the close, and awaited there.
+            bootstrap = Task { await self.run(view) }
+        } catch let error as SluiceError where error.code.isQueryError {
+            send(SessionMessages.queryError(version: set.version, error))
+        }
+    }
+
+    private func run(_ view: View) async {
+        do {
+            try await services.feed.require(view.partitions)
+        } catch {
+            fail(error as? SluiceError ?? SluiceError(.logUnreachable, "The partitions of the view cannot be read: \(error)."))
+            return
+        }
+        do {
+            let runner = BootstrapRunner(services: services, channel: channel)
+            let id = try await runner.run(view, replacing: subscriber)
+            guard state.complete(view.version) else {
+                await services.feed.release(view.partitions)
+                return
+            }
+            subscriber = id
+            await services.feed.release(self.view.partitions)
+            self.view = view
+        } catch {
+            await services.feed.release(view.partitions)
+            guard !Task.isCancelled else { return }
+            fail(error as? SluiceError ?? SluiceError(.internalError, "A bootstrap failed: \(error)."))
+        }
+    }
+
+    // MARK: Uploads
+
+    private func upload(_ upload: PBUpload) async throws {
+        guard let file, let user else { return }
+        let schema = services.authority.current()
+        if upload.compensation > 0 { try await services.clients.acknowledgeCompensations(id: file.id, upTo: upload.compensation) }
+        let writer = Committer.Writer(
+            client: file.id, user: user.user, plan: plan, view: view, schema: schema, compensation: upload.compensation)
+        var last: (number: UInt64, lsn: LSN)?
+        for message in upload.changesets {
+            let changeset = try SessionMessages.changeset(message, schema: schema.schema)
+            guard try state.take(changeset: changeset.number) else {
+                last = (changeset.number, try await services.snapshots.currentLSN())
+                continue
+            }
+            let outcome = try await services.committer.commit(changeset, by: writer)
+            last = (changeset.number, outcome.lsn)
+            if let compensation = outcome.compensation {
+                send(SessionMessages.compensation(id: compensation, writes: outcome.rejected, schema: schema.schema))
+            }
+        }
+        guard let last, let subscriber else { return }
+        send(SessionMessages.uploadAck(number: last.number, lsn: last.lsn))
+        await services.fanout.announce(last.lsn, to: subscriber)
+    }
+
+    private func ingest(_ batch: PBIngest) async throws {
+        guard let file else { return }
+        let schema = services.authority.current()
+        guard batch.number > file.ingest else {
+            send(SessionMessages.ingestAck(number: batch.number, rejected: []))
+            return
+        }
+        let objects = try SessionMessages.objects(batch.objects, schema: schema.schema)
+        let rejected = try await services.ingest.submit(objects, plan: plan, schema: schema)
+        try await services.clients.recordIngest(id: file.id, number: batch.number)
+        self.file?.ingest = batch.number
+        send(SessionMessages.ingestAck(number: batch.number, rejected: rejected))
+    }
+
+    // MARK: Marks
+
+    private func reach(_ mark: PBMark) async throws {
+        await bootstrap?.value
+        let lsn = try await services.snapshots.currentLSN()
+        let fanout = services.fanout
+        let id = mark.id
+        // Unstructured because: later messages need not wait for the mark; it ends by its own deadline.
+        Task {
+            do {
+                try await fanout.passed(lsn, milliseconds: 30_000)
+                self.send(SessionMessages.markReached(id))
+            } catch {
+                self.fail(error as? SluiceError ?? SluiceError(.timeout, "A mark was not reached: \(error)."))
+            }
+        }
+    }
+}
+
+extension ErrorCode {
+    /// Errors that fail one subscription version and leave the session alone (QL-8).
+    var isQueryError: Bool { (300..<400).contains(rawValue) || self == .badQuery }
+}

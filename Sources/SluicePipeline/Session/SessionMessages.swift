@@ -1,0 +1,109 @@
+import FoundationEssentials
+import SluiceCore
+import SluiceWire
+import SwiftProtobuf
+
+/// The messages that a session sends, as bytes, and how it reads what it is sent.
+enum SessionMessages {
+    static func encode(_ fill: (inout PBServerMessage) -> Void) -> [UInt8] {
+        var message = PBServerMessage()
+        fill(&message)
+        // A message over 2 GiB is the only one that cannot be written; every one of ours is bounded far below.
+        return (try? WireProtocol.encode(message)) ?? []
+    }
+
+    static func welcome(file: ClientFile, schema: Schema, client: [ObjectType]) -> [UInt8] {
+        encode { message in
+            message.welcome = .with {
+                $0.protocol = WireProtocol.version
+                $0.client = file.id.rawValue
+                $0.secret = Data(file.secret)
+                $0.schema = cut(schema, to: client).messages
+                $0.changeset = file.changeset
+                $0.ingest = file.ingest
+                $0.maxMessageBytes = UInt32(Limits.messageBytes)
+                $0.correlation = "\(file.id)"
+            }
+        }
+    }
+
+    /// The server's schema with its property numbers, as far as the client named it.
+    private static func cut(_ schema: Schema, to client: [ObjectType]) -> Schema {
+        Schema(
+            client.compactMap { wanted in
+                guard let type = schema[wanted.name] else { return nil }
+                let properties = type.properties.filter { wanted[$0.name] != nil }
+                let key = type.primaryKey.map { type.properties[$0].name }
+                return ObjectType(name: type.name, kind: type.kind, properties: properties, primaryKey: key)
+            })
+    }
+
+    static func types(of messages: [PBObjectSchema]) throws(SluiceError) -> [ObjectType] { try Schema(messages: messages).types }
+
+    static func changeset(_ message: PBChangeset, schema: Schema) throws(SluiceError) -> Changeset {
+        try Changeset(message, schema: schema)
+    }
+
+    static func objects(_ messages: [PBObjectChange], schema: Schema) throws(SluiceError) -> [ObjectChange] {
+        try messages.map { message throws(SluiceError) in try ObjectChange(message, schema: schema) }
+    }
+
+    static func uploadAck(number: UInt64, lsn: LSN) -> [UInt8] {
+        encode { message in
+            message.uploadAck = .with {
+                $0.number = number
+                $0.lsn = lsn.rawValue
+            }
+        }
+    }
+
+    /// The client keeps the server's state of objects with pending writes, so the report needs no rows.
+    static func compensation(id: UInt64, writes: [RejectedWrite], schema: Schema) -> [UInt8] {
+        encode { message in
+            message.compensation = .with {
+                $0.id = id
+                $0.writes = writes.compactMap { self.message($0, schema) }
+            }
+        }
+    }
+
+    static func ingestAck(number: UInt64, rejected: [RejectedWrite]) -> [UInt8] {
+        encode { message in
+            message.ingestAck = .with {
+                $0.number = number
+                $0.writes = rejected.compactMap { self.message($0, Schema([])) }
+            }
+        }
+    }
+
+    private static func message(_ write: RejectedWrite, _ schema: Schema) -> PBRejectedWrite? {
+        try? PBRejectedWrite(
+            RejectedWriteReport(
+                changeset: write.changeset, object: write.object, error: SluiceError(write.code, write.reason)), schema: schema)
+    }
+
+    static func markReached(_ id: UInt64) -> [UInt8] { encode { $0.markReached = .with { $0.id = id } } }
+
+    static func queryError(version: UInt64, _ error: SluiceError) -> [UInt8] {
+        encode { $0.queryError = PBQueryError(version: version, error) }
+    }
+
+    static func error(_ error: SluiceError) -> [UInt8] {
+        encode { $0.error = PBSessionError(error, action: error.code.sessionAction, fatal: true) }
+    }
+}
+
+extension ErrorCode {
+    /// What the client does about an error that ends its session.
+    var sessionAction: SessionAction {
+        switch self {
+        case .tokenExpired: .refreshUser
+        case .badAuthentication, .userDisabled, .invalidSession: .logOutUser
+        case .badClientFile, .userMismatch: .clientReset
+        case .unknownMessage, .badSyntax, .limitsExceeded, .wrongProtocolVersion, .badMessageOrder, .badChangeset,
+            .invalidSchemaChange, .unknownType, .unknownProperty, .wrongValueType, .permissionDenied:
+            .applicationBug
+        default: .transient
+        }
+    }
+}

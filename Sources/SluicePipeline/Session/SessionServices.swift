@@ -1,0 +1,47 @@
+package import Logging
+package import SluiceCore
+
+/// What every session of a gateway works with.
+package struct SessionServices: Sendable {
+    package var app: String
+    package var authenticator: any Authenticator
+    package var clients: any ClientRegistry
+    package var authority: any SchemaAuthority
+    package var rules: any Rules
+    package var snapshots: any SnapshotStore
+    package var committer: Committer
+    package var ingest: any IngestIntake
+    package var feed: Feed
+    package var fanout: Fanout
+    package var layout: any LayoutProvider
+    package var frames: any FrameMaker
+    package var environment: any Environment
+    package var logger: Logger
+
+    package init(
+        app: String, authenticator: any Authenticator, clients: any ClientRegistry, authority: any SchemaAuthority,
+        rules: any Rules, snapshots: any SnapshotStore, committer: Committer, ingest: any IngestIntake, feed: Feed,
+        fanout: Fanout, layout: any LayoutProvider, frames: any FrameMaker, environment: any Environment, logger: Logger
+    ) {
+        self.app = app
+        self.authenticator = authenticator
+        self.clients = clients
+        self.authority = authority
+        self.rules = rules
+        self.snapshots = snapshots
+        self.committer = committer
+        self.ingest = ingest
+        self.feed = feed
+        self.fanout = fanout
+        self.layout = layout
+        self.frames = frames
+        self.environment = environment
+        self.logger = logger
+    }
+}
+
+/// How the types of the present schema lie in the log.
+package protocol LayoutProvider: Sendable {
+    /// Makes missing topics; cheap when there are none.
+    func layout(of schema: AppSchema) async throws -> Partitioning
+}

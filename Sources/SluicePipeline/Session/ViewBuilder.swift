@@ -1,0 +1,81 @@
+import SluiceCore
+import SluiceQuery
+import SluiceWire
+
+/// Turns a subscription set into a view: parsed, bound, checked, narrowed by the rules, and cut to what the session may
+/// read (DESIGN section 6).
+struct ViewBuilder {
+    let services: SessionServices
+    let user: UserContext?
+    let plan: SessionPlan
+
+    /// Throws an error of the query language, which fails this version only.
+    func build(_ set: PBSubscribe) async throws -> View {
+        let size = set.queries.reduce(0) { $0 + $1.text.utf8.count }
+        guard size <= Limits.queryBytes else {
+            throw SluiceError(.queryTooLarge, "The subscription set has \(size) bytes of query text; the limit is \(Limits.queryBytes).")
+        }
+        var schema = services.authority.current()
+        if schema.isDevelopment { schema = try await makeQueryable(set, schema) }
+        var predicates: [Int: Predicate] = [:]
+        for (query, narrowed) in zip(set.queries, try await narrow(set)) {
+            guard let index = schema.schema.index(of: query.type) else {
+                throw SluiceError(
+                    .querySubscribedTypeUnknown, "The subscription set names class \(query.type), which the server does not have.")
+            }
+            let type = schema.schema.types[index]
+            let asked = try Subscription.check(type: type, query: try Query.parse(query.text), fields: schema.fields)
+            let cut = try Query.parse(narrowed).bind(to: type)
+            let whole = Predicate.and(asked, cut)
+            predicates[index] = predicates[index].map { Predicate.or($0, whole) } ?? whole
+        }
+        let layout = try await services.layout.layout(of: schema)
+        var partitions: Set<LogPartition> = []
+        let types = try predicates.sorted { $0.key < $1.key }.map { index, predicate in
+            let type = schema.schema.types[index]
+            let view = try typeView(index, type, predicate)
+            let entries = view.predicate.indexForm(indexedProperty: schema.fields.indexedProperty(of: type))
+            partitions.formUnion(layout.partitions(of: index, keys: keys(of: entries)))
+            return view
+        }
+        return View(
+            version: set.version, types: types, partitions: partitions.sorted { ($0.topic, $0.partition) < ($1.topic, $1.partition) })
+    }
+
+    private func typeView(_ index: Int, _ type: ObjectType, _ predicate: Predicate) throws -> TypeView {
+        let allowed = plan[type.name]
+        let readable = Predicate.and(predicate, try Query.parse(allowed.read).bind(to: type))
+        let mask = allowed.readableFields.map { fields in
+            type.properties.enumerated().map { $0.offset == type.primaryKey || fields.contains($0.element.name) }
+        }
+        return TypeView(type: index, predicate: readable, mask: mask)
+    }
+
+    /// Nil when some entry reads all keys.
+    private func keys(of entries: [IndexEntry]) -> Set<Value>? {
+        var keys: Set<Value> = []
+        for entry in entries {
+            guard let key = entry.key else { return nil }
+            keys.insert(key)
+        }
+        return keys
+    }
+
+    private func narrow(_ set: PBSubscribe) async throws -> [String] {
+        guard let user, !set.queries.isEmpty else { return set.queries.map { _ in "TRUEPREDICATE" } }
+        return try await services.rules.checkSubscription(user: user, queries: set.queries.map { ($0.type, $0.text) })
+    }
+
+    /// Development mode: the fields of a query become queryable as it comes (QF-4).
+    private func makeQueryable(_ set: PBSubscribe, _ schema: AppSchema) async throws -> AppSchema {
+        var missing: [String: Set<String>] = [:]
+        for query in set.queries {
+            guard let type = schema.schema[query.type] else { continue }
+            let bound = try Query.parse(query.text).bind(to: type)
+            let names = bound.properties.map { type.properties[$0].name }.filter { !schema.fields.contains($0, of: type.name) }
+            missing[type.name, default: []].formUnion(names)
+        }
+        missing = missing.filter { !$0.value.isEmpty }
+        return missing.isEmpty ? schema : try await services.authority.makeQueryable(missing)
+    }
+}

@@ -1,0 +1,70 @@
+package import SluiceCore
+import Synchronization
+
+/// Wakes those who wait for something to have happened since they last looked.
+///
+/// Looking and waiting are two steps, so a waiter hands in the count it saw: an event in between is not missed.
+package final class Signal: Sendable {
+    private struct State {
+        var count: UInt64 = 0
+        var nextID: UInt64 = 0
+        var waiting: [UInt64: CheckedContinuation<Void, Never>] = [:]
+        var cancelled: Set<UInt64> = []
+    }
+
+    private let state = Mutex(State())
+    private let environment: any Environment
+
+    package init(environment: any Environment) { self.environment = environment }
+
+    /// How often `fire` was called.
+    package var count: UInt64 { state.withLock { $0.count } }
+
+    package func fire() {
+        let woken = state.withLock { state in
+            state.count += 1
+            defer { state.waiting.removeAll(keepingCapacity: true) }
+            return Array(state.waiting.values)
+        }
+        for continuation in woken { continuation.resume() }
+    }
+
+    /// Returns when `fire` has been called since `seen`, when the time is over, or when the task is cancelled.
+    package func wait(after seen: UInt64, milliseconds: Int) async {
+        let id = state.withLock { state in
+            state.nextID += 1
+            return state.nextID
+        }
+        let environment = self.environment
+        // Unstructured because: the timer must not be awaited by the waiter that it wakes; it is cancelled below.
+        let timer = Task { [weak self] in
+            try? await environment.sleep(nanoseconds: UInt64(max(milliseconds, 0)) * 1_000_000)
+            self?.wake(id)
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let now = state.withLock { state in
+                    if state.count != seen || state.cancelled.remove(id) != nil { return true }
+                    state.waiting[id] = continuation
+                    return false
+                }
+                if now { continuation.resume() }
+            }
+        } onCancel: {
+            wake(id)
+        }
+        timer.cancel()
+        state.withLock { _ = $0.cancelled.remove(id) }
+    }
+
+    private func wake(_ id: UInt64) {
+        let continuation = state.withLock { state in
+            guard let continuation = state.waiting.removeValue(forKey: id) else {
+                state.cancelled.insert(id)
+                return nil as CheckedContinuation<Void, Never>?
+            }
+            return continuation
+        }
+        continuation?.resume()
+    }
+}

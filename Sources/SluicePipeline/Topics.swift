@@ -1,0 +1,12 @@
+import SluiceCore
+
+/// The names of an app's topics (DESIGN section 3).
+package struct Topics: Hashable, Sendable {
+    package var app: String
+    package var progress: String { "\(app).progress" }
+
+    package init(app: String) { self.app = app }
+
+    package func changes(of type: String) -> String { "\(app).\(type)" }
+    package func ingest(of type: String) -> String { "\(app).ingest.\(type)" }
+}

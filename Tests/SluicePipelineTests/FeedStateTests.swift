@@ -1,0 +1,132 @@
+import SluiceCore
+import Testing
+
+@testable import SluicePipeline
+
+private let flights = LogPartition("app.Flight", 3)
+private let other = LogPartition("app.Flight", 4)
+
+private func position(_ lsn: UInt64, _ ordinal: UInt32 = 0) -> Position { Position(lsn: LSN(rawValue: lsn), ordinal: ordinal) }
+
+private func progress(_ lsn: UInt64, _ ends: [LogPartition: Int64] = [:]) -> ProgressRecord {
+    ProgressRecord(lsn: LSN(rawValue: lsn), commitTime: 0, grown: ends)
+}
+
+extension FeedState {
+    fileprivate mutating func take(_ offset: Int64, _ at: Position, after previous: Position? = nil, bytes: Int = 10) {
+        take(flights, offset, at, after: previous, bytes: bytes)
+    }
+
+    fileprivate mutating func take(
+        _ partition: LogPartition, _ offset: Int64, _ at: Position, after previous: Position? = nil, bytes: Int = 10
+    ) {
+        record(partition, offset: offset, position: at, previous: previous, xid: 1, bytes: ArraySlice(repeating: 0, count: bytes))
+    }
+}
+
+@Suite struct `The feed` {
+    @Test func `releases nothing before the progress record's offsets are read`() {
+        var feed = FeedState()
+        feed.assign(flights, from: 0)
+        feed.take(0, position(10))
+        feed.progress(progress(20, [flights: 2]))
+        #expect(feed.release() == nil)
+        feed.take(1, position(20), after: position(10))
+        let batch = feed.release()
+        #expect(batch?.records.map(\.position) == [position(10), position(20)])
+        #expect(feed.watermark == LSN(rawValue: 20))
+    }
+
+    @Test func `orders records of several partitions by position and drops the twin of a moved row`() {
+        var feed = FeedState()
+        feed.assign(flights, from: 0)
+        feed.assign(other, from: 0)
+        feed.take(other, 0, position(10, 1))
+        feed.take(other, 1, position(30), after: position(10, 1))
+        feed.take(flights, 0, position(10, 0))
+        feed.take(flights, 1, position(10, 1), after: position(10, 0))
+        feed.progress(progress(30, [flights: 2, other: 2]))
+        #expect(feed.release()?.records.map(\.position) == [position(10, 0), position(10, 1), position(30)])
+    }
+
+    @Test func `drops positions that a new publisher repeats`() {
+        var feed = FeedState()
+        feed.assign(flights, from: 0)
+        feed.take(0, position(10))
+        feed.take(1, position(20), after: position(10))
+        feed.take(2, position(10), after: position(5))
+        feed.take(3, position(20), after: position(10))
+        feed.take(4, position(30), after: position(20))
+        feed.progress(progress(30, [flights: 5]))
+        let batch = feed.release()
+        #expect(batch?.records.map(\.position) == [position(10), position(20), position(30)])
+        #expect(batch?.resync.isEmpty == true)
+    }
+
+    @Test func `resynchronises a partition whose chain is broken`() {
+        var feed = FeedState()
+        feed.assign(flights, from: 0)
+        feed.take(0, position(10))
+        feed.take(1, position(30), after: position(20))
+        feed.progress(progress(30, [flights: 2]))
+        #expect(feed.release()?.resync == [flights])
+    }
+
+    @Test func `takes whatever comes first in a partition assigned in the middle`() {
+        var feed = FeedState()
+        feed.assign(flights, from: 7)
+        feed.take(7, position(30), after: position(20))
+        feed.progress(progress(30, [flights: 8]))
+        #expect(feed.release()?.resync.isEmpty == true)
+    }
+
+    @Test func `does not wait for offsets before the place where a partition was assigned`() {
+        var feed = FeedState()
+        feed.assign(flights, from: 7)
+        feed.progress(progress(30, [flights: 5]))
+        #expect(feed.release()?.watermark == LSN(rawValue: 30))
+    }
+
+    @Test func `throws away what is over the bound and resynchronises once the watermark has passed it`() {
+        var feed = FeedState(bound: 100)
+        feed.assign(flights, from: 0)
+        for offset in 0..<5 as Range<UInt64> {
+            let before = offset == 0 ? nil : position(offset + 9)
+            feed.take(flights, Int64(offset), position(offset + 10), after: before, bytes: 30)
+        }
+        feed.progress(progress(12, [flights: 3]))
+        #expect(feed.release()?.resync == [])
+        feed.progress(progress(14, [flights: 5]))
+        let batch = feed.release()
+        #expect(batch?.resync == [flights])
+        #expect(batch?.records.isEmpty == true)
+        feed.take(flights, 5, position(20), after: position(14), bytes: 30)
+        feed.progress(progress(20, [flights: 6]))
+        #expect(feed.release()?.records.count == 1)
+    }
+
+    @Test func `forgets what waited in a partition that nobody needs any more`() {
+        var feed = FeedState(bound: 100)
+        feed.assign(flights, from: 0)
+        feed.take(0, position(10), bytes: 90)
+        feed.unassign(flights)
+        feed.assign(other, from: 0)
+        feed.take(other, 0, position(11), bytes: 90)
+        feed.progress(progress(11, [flights: 1, other: 1]))
+        #expect(feed.release()?.records.map(\.position) == [position(11)])
+    }
+
+    @Test func `passes over progress that goes back`() {
+        var feed = FeedState()
+        feed.progress(progress(30))
+        #expect(feed.release()?.watermark == LSN(rawValue: 30))
+        feed.progress(progress(20))
+        #expect(feed.release() == nil)
+    }
+}
+
+extension ReleasedBatch: @retroactive Equatable {
+    public static func == (lhs: ReleasedBatch, rhs: ReleasedBatch) -> Bool {
+        lhs.records.map(\.position) == rhs.records.map(\.position) && lhs.watermark == rhs.watermark && lhs.resync == rhs.resync
+    }
+}

@@ -1,0 +1,48 @@
+import SluiceCore
+import Testing
+
+@testable import SluicePipeline
+
+@Suite struct `The hand-over from snapshot to stream` {
+    private func change(_ xid: UInt32, _ key: Int64, row: [UInt8]? = [1]) -> StagedChanges.Change {
+        StagedChanges.Change(xid: xid, type: 0, key: .int(key), row: row)
+    }
+
+    private let snapshot = TransactionSnapshot(xmin: 100, xmax: 110, running: [103])
+
+    @Test func `leaves out what the snapshot sees and keeps the last word on each object`() {
+        var staged = StagedChanges()
+        staged.append(change(99, 1))
+        staged.append(change(103, 2))
+        staged.append(change(110, 3))
+        staged.append(change(111, 2, row: nil))
+        let unseen = staged.unseen(by: snapshot)
+        #expect(unseen.map(\.key) == [.int(2), .int(3)])
+        #expect(unseen.map { $0.row == nil } == [true, false])
+    }
+
+    @Test func `tells a snapshot that misses a delivered transaction`() {
+        var delivered = DeliveredTransactions()
+        for xid in 90..<103 as Range<UInt32> { delivered.insert(xid) }
+        #expect(!delivered.contradict(snapshot))
+        delivered.insert(103)
+        #expect(delivered.contradict(snapshot))
+    }
+
+    @Test func `forgets the oldest transactions at its bound`() {
+        var delivered = DeliveredTransactions()
+        delivered.insert(103)
+        for xid in 1_000..<UInt32(1_000 + DeliveredTransactions.capacity) { delivered.insert(xid) }
+        #expect(!delivered.contradict(snapshot))
+    }
+
+    @Test func `starts again when too much was staged`() {
+        var staged = StagedChanges()
+        let big = [UInt8](repeating: 0, count: Limits.stagedBytes / 2)
+        staged.append(change(1, 1, row: big))
+        #expect(!staged.hasOverflowed)
+        staged.append(change(1, 2, row: big))
+        #expect(staged.hasOverflowed)
+        #expect(staged.changes.isEmpty)
+    }
+}
