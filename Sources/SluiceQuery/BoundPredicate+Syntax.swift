@@ -1,0 +1,90 @@
+import SluiceCore
+
+/// Back from a bound condition to a syntax tree, for printing.
+extension BoundPredicate {
+    func syntax(in type: ObjectType) -> SyntaxQuery {
+        switch self {
+        case .constant(let value): .constant(value)
+        case .and(let parts): .and(parts.map { $0.syntax(in: type) })
+        case .or(let parts): .or(parts.map { $0.syntax(in: type) })
+        case .not(let inner): .not(inner.syntax(in: type))
+        case .test(let subject, let test): test.syntax(subject, type.properties[subject.property])
+        case .properties(let left, let comparison, let right, let foldsCase):
+            .compare(
+                SyntaxComparison(
+                    left: .property(type.properties[left].name), comparison: comparison.syntax, foldsCase: foldsCase,
+                    right: .property(type.properties[right].name), position: SourcePosition(0)))
+        }
+    }
+}
+
+extension SyntaxOperand {
+    fileprivate static func property(
+        _ name: String, quantifier: Quantifier? = nil, suffix: PathSuffix? = nil
+    ) -> SyntaxOperand {
+        let path = SyntaxPath(quantifier: quantifier, steps: [.name(name)], suffix: suffix, position: SourcePosition(0))
+        return SyntaxOperand(kind: .path(path), position: SourcePosition(0))
+    }
+
+    fileprivate init(_ value: Value, type: PropertyType) {
+        let kind: Kind
+        switch (type, value) {
+        case (_, .null): kind = .literal(.null)
+        case (.link(let target), _): kind = .object(type: target, key: SyntaxOperand(value, type: .mixed))
+        case (_, .link(let target, let key)): kind = .object(type: target, key: SyntaxOperand(key, type: .mixed))
+        case (_, .list(let members)):
+            kind = .list(members.map { SyntaxOperand($0, type: type) }, nil)
+        default: kind = .literal(Literal(value))
+        }
+        self.init(kind: kind, position: SourcePosition(0))
+    }
+}
+
+extension Literal {
+    /// The literal of a scalar that is not null.
+    init(_ value: Value) {
+        switch value {
+        case .bool(let value): self = .bool(value)
+        case .int(let value): self = .int(value)
+        case .float(let value): self = value.isFinite ? .float("\(value)") : Literal(.double(Double(value)))
+        case .double(let value):
+            self = value.isFinite ? .real("\(value)") : value.isNaN ? .nan : .infinity(negative: value < 0)
+        case .decimal(let value):
+            let number = DecimalNumber(value)
+            switch number.kind {
+            case .nan: self = .nan
+            case .infinite: self = .infinity(negative: number.isNegative)
+            case .finite: self = Int64(number.text).map { .int($0) } ?? .real(number.text)
+            }
+        case .string(let value): self = .string(value)
+        case .binary(let value): self = .binary(value)
+        case .timestamp(let value): self = .timestamp(value)
+        case .objectId(let value): self = .objectId(value)
+        case .uuid(let value): self = .uuid(value)
+        case .null, .list, .dictionary, .link: self = .null
+        }
+    }
+}
+
+extension Test {
+    fileprivate func syntax(_ subject: Subject, _ property: Property) -> SyntaxQuery {
+        let left: SyntaxOperand
+        let type: PropertyType
+        switch subject {
+        case .property:
+            left = .property(property.name)
+            type = property.type
+        case .elements(_, let quantifier):
+            left = .property(property.name, quantifier: quantifier)
+            type = property.type
+        case .count:
+            left = .property(property.name, suffix: .count)
+            type = .int
+        }
+        let right = SyntaxOperand(value, type: type)
+        // The mixed value of a list in an equality has no literal; only `isIn` lists come here.
+        return .compare(
+            SyntaxComparison(
+                left: left, comparison: comparison.syntax, foldsCase: foldsCase, right: right, position: SourcePosition(0)))
+    }
+}

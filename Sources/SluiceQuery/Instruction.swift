@@ -1,0 +1,58 @@
+/// One leaf of a compiled condition and where to go on, packed into two words.
+///
+/// | bits of the first word | |
+/// |---|---|
+/// | 0-7 | what is tested, `Opcode` |
+/// | 8-15 | the operator; bit 6 of it is `[c]`, bit 7 the NaN rule of mixed properties |
+/// | 16-31 | property index |
+/// | 32-47, 48-63 | next instruction when it holds, when it does not; or `accept`, `reject` |
+///
+/// The second word: a number to compare with, or the index of the first constant (low half) and their count (high half).
+struct Instruction {
+    var word: UInt64
+    var payload: UInt64
+
+    static let accept: UInt16 = 0xffff
+    static let reject: UInt16 = 0xfffe
+    /// More leaves than this are not compiled but evaluated as a tree.
+    static let maximumCount = 0xfff0
+
+    init(word: UInt64, payload: UInt64) {
+        self.word = word
+        self.payload = payload
+    }
+
+    init(_ opcode: Opcode, _ test: Test, isMixed: Bool, property: Int, payload: UInt64) {
+        let comparison = UInt64(test.comparison.rawValue) | (test.foldsCase ? 0x40 : 0) | (isMixed ? 0x80 : 0)
+        word = UInt64(opcode.rawValue) | comparison << 8 | UInt64(UInt16(truncatingIfNeeded: property)) << 16
+        self.payload = payload
+    }
+
+    func jumping(onTrue: UInt16, onFalse: UInt16) -> Instruction {
+        Instruction(word: word & 0xffff_ffff | UInt64(onTrue) << 32 | UInt64(onFalse) << 48, payload: payload)
+    }
+
+    var opcode: UInt8 { UInt8(truncatingIfNeeded: word) }
+    var comparison: UInt8 { UInt8(truncatingIfNeeded: word >> 8) & 0x3f }
+    var foldsCase: Bool { word & 0x4000 != 0 }
+    var isMixed: Bool { word & 0x8000 != 0 }
+    var property: Int { Int(UInt16(truncatingIfNeeded: word >> 16)) }
+    var onTrue: UInt16 { UInt16(truncatingIfNeeded: word >> 32) }
+    var onFalse: UInt16 { UInt16(truncatingIfNeeded: word >> 48) }
+    var firstConstant: Int { Int(UInt32(truncatingIfNeeded: payload)) }
+    var constantCount: Int { Int(payload >> 32) }
+}
+
+enum Opcode: UInt8 {
+    /// A property against constants.
+    case property
+    /// A property against the int in the payload.
+    case int
+    /// A property against null.
+    case null
+    case any, all, none
+    /// The length of a list against the int in the payload.
+    case count
+    /// A leaf that has no flat form, evaluated as a tree: its index in the payload.
+    case tree
+}

@@ -1,0 +1,275 @@
+import SluiceCore
+
+/// A constant of a query, from a literal or an argument, before it has met a property's type.
+enum QueryConstant: Sendable {
+    case null
+    case bool(Bool)
+    case int(Int64)
+    /// A number with the digits that stood in the text, so that a decimal property sees them unrounded.
+    case double(Double, text: String)
+    case float(Float, text: String)
+    case decimal(DecimalNumber)
+    case string(String)
+    case binary([UInt8])
+    /// `B64"…"` that is no UTF-8: bytes that stand where a string was expected.
+    case bytes([UInt8])
+    case timestamp(Timestamp)
+    case objectId(ObjectIdentifierBytes)
+    case uuid(UUIDBytes)
+    case link(type: String, key: Value)
+    case container(Value)
+
+    init(_ literal: Literal) {
+        switch literal {
+        case .null: self = .null
+        case .bool(let value): self = .bool(value)
+        case .int(let value): self = .int(value)
+        case .real(let text): self = .double(Double(text) ?? .nan, text: text)
+        case .float(let text): self = .float(Float(text) ?? .nan, text: text)
+        case .infinity(let negative): self = .double(negative ? -.infinity : .infinity, text: negative ? "-inf" : "inf")
+        case .nan: self = .double(.nan, text: "nan")
+        case .string(let value): self = .string(value)
+        case .bytes(let value): self = .bytes(value)
+        case .binary(let value): self = .binary(value)
+        case .timestamp(let value): self = .timestamp(value)
+        case .objectId(let value): self = .objectId(value)
+        case .uuid(let value): self = .uuid(value)
+        }
+    }
+
+    init(argument value: Value) {
+        switch value {
+        case .null: self = .null
+        case .bool(let value): self = .bool(value)
+        case .int(let value): self = .int(value)
+        case .float(let value): self = .float(value, text: "\(value)")
+        case .double(let value): self = .double(value, text: "\(value)")
+        case .decimal(let value): self = .decimal(DecimalNumber(value))
+        case .string(let value): self = .string(value)
+        case .binary(let value): self = .binary(value)
+        case .timestamp(let value): self = .timestamp(value)
+        case .objectId(let value): self = .objectId(value)
+        case .uuid(let value): self = .uuid(value)
+        case .link(let type, let key): self = .link(type: type, key: key)
+        case .list, .dictionary: self = .container(value)
+        }
+    }
+
+    /// As the value of a mixed property, or of a key.
+    var value: Value {
+        switch self {
+        case .null: .null
+        case .bool(let value): .bool(value)
+        case .int(let value): .int(value)
+        case .double(let value, _): .double(value == 0 ? 0 : value)
+        case .float(let value, _): .float(value == 0 ? 0 : value)
+        case .decimal(let value): .decimal(value.normalized.decimal)
+        case .string(let value): .string(value)
+        case .binary(let value), .bytes(let value): .binary(value)
+        case .timestamp(let value): .timestamp(value)
+        case .objectId(let value): .objectId(value)
+        case .uuid(let value): .uuid(value)
+        case .link(let type, let key): .link(type: type, key: key)
+        case .container(let value): value
+        }
+    }
+}
+
+/// What became of a comparison with a constant when the constant met a type.
+enum FittedTest {
+    case test(Test)
+    /// For every value, null too.
+    case always
+    case never
+    /// The types have no comparison.
+    case mismatch
+    case refused(String)
+}
+
+/// Brings a constant to a property's type so that the condition stays the same for every value of that type: `x < 1.5` on an int
+/// becomes `x <= 1`, `x == 1.5` never holds.
+struct ConstantFit {
+    let type: PropertyType
+    let comparison: TestOperator
+    let foldsCase: Bool
+    /// Whether a string in the query's text may stand for a number.
+    let readsNumbers: Bool
+
+    func fit(_ constant: QueryConstant) -> FittedTest {
+        if case .null = constant { return fitNull() }
+        if comparison.isText { return fitText(constant) }
+        switch type {
+        case .bool: if case .bool(let value) = constant { return test(.bool(value)) }
+        case .int: return fitInt(constant)
+        case .float, .double: return fitFloating(constant)
+        case .decimal: return fitDecimal(constant)
+        case .string:
+            if case .string(let value) = constant { return test(.string(foldsCase ? Folding.folded(value) : value)) }
+        case .binary:
+            if case .binary(let value) = constant { return test(.binary(foldsCase ? Folding.folded(value) : value)) }
+        case .timestamp: if case .timestamp(let value) = constant { return test(.timestamp(value)) }
+        case .objectId: if case .objectId(let value) = constant { return test(.objectId(value)) }
+        case .uuid: if case .uuid(let value) = constant { return test(.uuid(value)) }
+        case .mixed: return fitMixed(constant)
+        case .link(let target): return fitLink(constant, target)
+        case .embedded: break
+        }
+        return .mismatch
+    }
+
+    private func test(_ value: Value) -> FittedTest {
+        let isTextual =
+            switch value {
+            case .string, .binary: true
+            default: false
+            }
+        return .test(Test(comparison, value, foldsCase: foldsCase && isTextual))
+    }
+
+    private func fitNull() -> FittedTest {
+        switch comparison {
+        case .equal, .lessOrEqual, .greaterOrEqual, .like: .test(Test(.equal, .null))
+        case .notEqual: .test(Test(.notEqual, .null))
+        case .less, .greater: .never
+        case .beginsWith, .endsWith, .contains: .always
+        case .isIn: .mismatch
+        }
+    }
+
+    private func fitText(_ constant: QueryConstant) -> FittedTest {
+        let value: Value
+        switch (type, constant) {
+        case (.string, .string(let text)), (.mixed, .string(let text)):
+            value = .string(foldsCase ? Folding.folded(text) : text)
+        case (.binary, .binary(let bytes)), (.mixed, .binary(let bytes)), (.mixed, .bytes(let bytes)):
+            value = .binary(foldsCase ? Folding.folded(bytes) : bytes)
+        default:
+            return .mismatch
+        }
+        return test(value)
+    }
+
+    private func fitMixed(_ constant: QueryConstant) -> FittedTest {
+        switch constant {
+        case .string(let text): test(.string(foldsCase ? Folding.folded(text) : text))
+        case .binary(let bytes), .bytes(let bytes): test(.binary(foldsCase ? Folding.folded(bytes) : bytes))
+        case .link, .container: comparison.isOrdering ? .mismatch : test(constant.value)
+        default: test(constant.value)
+        }
+    }
+
+    private func fitLink(_ constant: QueryConstant, _ target: String) -> FittedTest {
+        guard case .link(let type, let key) = constant else { return .mismatch }
+        guard type == target else {
+            return .refused("a link to type '\(target)' cannot be compared to an object of type '\(type)'")
+        }
+        // A link without a key stands for an object that does not exist; it equals nothing.
+        if key.isNull { return comparison == .notEqual ? .always : .never }
+        return comparison.isOrdering ? .mismatch : test(key)
+    }
+
+    // MARK: Numbers
+
+    private func fitInt(_ constant: QueryConstant) -> FittedTest {
+        switch constant {
+        case .int(let value): return test(.int(value))
+        case .double(let value, let text): return fitInt(value, text)
+        case .float(let value, let text): return fitInt(Double(value), text)
+        case .decimal(let value): return fitInt(value)
+        case .string(let text):
+            guard readsNumbers else { return .mismatch }
+            if let value = Int64(text) { return test(.int(value)) }
+            return DecimalNumber(text).map(fitInt) ?? .mismatch
+        default: return .mismatch
+        }
+    }
+
+    private func fitInt(_ value: Double, _ text: String) -> FittedTest {
+        if value.isNaN { return .refused("NaN not supported for int") }
+        if value.isInfinite { return .refused("Infinity not supported for int") }
+        if let exact = Int64(exactly: value) { return test(.int(exact)) }
+        if value < -0x1p63 { return inexact(above: nil) }
+        return inexact(above: .int(value >= 0x1p63 ? .max : Int64(value.rounded(.down))))
+    }
+
+    private func fitInt(_ value: DecimalNumber) -> FittedTest {
+        if value.kind == .nan { return .refused("NaN not supported for int") }
+        if value.kind == .infinite { return .refused("Infinity not supported for int") }
+        let (floor, isExact) = value.floor
+        guard let floor else { return inexact(above: value.isNegative ? nil : .int(.max)) }
+        return isExact ? test(.int(floor)) : inexact(above: .int(floor))
+    }
+
+    private func fitFloating(_ constant: QueryConstant) -> FittedTest {
+        let isFloat = type == .float
+        switch constant {
+        case .int(let value):
+            if isFloat ? Float(exactly: value) != nil : Double(exactly: value) != nil { return fitFloating(Double(value)) }
+            let nearest = isFloat ? Double(Float(value)) : Double(value)
+            guard Number.compare(value, nearest) == .less else { return inexact(above: floating(nearest)) }
+            return inexact(above: floating(isFloat ? Double(Float(nearest).nextDown) : nearest.nextDown))
+        case .double(let value, _): return fitFloating(value)
+        case .float(let value, _): return fitFloating(Double(value))
+        case .decimal(let value): return fitFloating(Double(value.text) ?? .nan)
+        case .string(let text): return readsNumbers ? Double(text).map { fitFloating($0) } ?? .mismatch : .mismatch
+        default: return .mismatch
+        }
+    }
+
+    private func fitFloating(_ value: Double) -> FittedTest { value.isNaN ? unordered : test(floating(value)) }
+
+    private func floating(_ value: Double) -> Value {
+        let positive = value == 0 ? 0 : value
+        return type == .float ? .float(Float(positive)) : .double(positive)
+    }
+
+    private func fitDecimal(_ constant: QueryConstant) -> FittedTest {
+        switch constant {
+        case .int(let value): return fitDecimal(DecimalNumber(value))
+        case .double(_, let text), .float(_, let text): return DecimalNumber(text).map(fitDecimal) ?? .mismatch
+        case .decimal(let value): return fitDecimal(value)
+        case .string(let text): return readsNumbers ? DecimalNumber(text).map(fitDecimal) ?? .mismatch : .mismatch
+        default: return .mismatch
+        }
+    }
+
+    private func fitDecimal(_ value: DecimalNumber) -> FittedTest {
+        value.kind == .nan ? unordered : test(.decimal(value.normalized.decimal))
+    }
+
+    /// A comparison with NaN.
+    private var unordered: FittedTest { comparison == .notEqual ? .always : .never }
+
+    /// A comparison with a number that lies between two values of the type; `lower` is the one below, nil when there is none.
+    private func inexact(above lower: Value?) -> FittedTest {
+        switch comparison {
+        case .equal: .never
+        case .notEqual: .always
+        case .less, .lessOrEqual: lower.map { .test(Test(.lessOrEqual, $0)) } ?? .never
+        case .greater, .greaterOrEqual: .test(lower.map { Test(.greater, $0) } ?? Test(.notEqual, .null))
+        case .isIn, .beginsWith, .endsWith, .contains, .like: .mismatch
+        }
+    }
+}
+
+extension DecimalNumber {
+    /// The largest whole number that is not larger, if 64 bits hold it, and whether it is equal.
+    fileprivate var floor: (value: Int64?, isExact: Bool) {
+        let number = normalized
+        if number.coefficient == 0 { return (0, true) }
+        if number.exponent >= 0 {
+            guard number.exponent < 20 else { return (nil, false) }
+            let (product, overflow) = number.coefficient.multipliedReportingOverflow(by: DecimalNumber.powerOfTen(number.exponent))
+            if overflow { return (nil, false) }
+            return (DecimalNumber.whole(product, isNegative: isNegative), true)
+        }
+        guard -number.exponent <= DecimalNumber.digits else { return (isNegative ? -1 : 0, false) }
+        let quotient = number.coefficient / DecimalNumber.powerOfTen(-number.exponent)
+        return (DecimalNumber.whole(isNegative ? quotient + 1 : quotient, isNegative: isNegative), false)
+    }
+
+    private static func whole(_ magnitude: UInt128, isNegative: Bool) -> Int64? {
+        if !isNegative { return Int64(exactly: magnitude) }
+        return magnitude == 1 << 63 ? .min : Int64(exactly: magnitude).map { -$0 }
+    }
+}

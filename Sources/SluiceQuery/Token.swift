@@ -1,0 +1,104 @@
+/// What the lexer cuts the text into. Offsets are bytes of the text.
+struct Token: Hashable, Sendable {
+    var kind: TokenKind
+    var start: Int
+    var end: Int
+
+    var position: SourcePosition { SourcePosition(start) }
+}
+
+enum TokenKind: Hashable, Sendable {
+    case end
+    case name(String)
+    case keyword(Keyword)
+    case symbol(Symbol)
+    case literal(Literal)
+    /// A whole number without a sign, which may also be an index, a limit or a coordinate.
+    case natural(Int64)
+    /// `$0`
+    case argument(Int)
+    /// `$K0`
+    case pathArgument(Int)
+    /// `[c]`
+    case caseFlag
+    case meta(MetaWord)
+}
+
+/// Words with a meaning. Their spelling rules differ, see `Keyword.init(spelling:)`.
+enum Keyword: String, Hashable, Sendable, CaseIterable {
+    case and, or, not, `in`, any, all, none, beginsWith, endsWith, contains, like, text, between, geoWithin, sort
+    case distinct, limit, obj, subquery, geoBox, geoPolygon, geoCircle, truePredicate, falsePredicate
+    case ascending, descending, binary, first, last, size
+
+    /// Words that the grammar also takes as property names.
+    var mayBeName: Bool {
+        switch self {
+        case .beginsWith, .endsWith, .contains, .like, .between, .sort, .distinct, .limit, .ascending, .descending, .in,
+            .text, .binary, .first, .last, .size:
+            true
+        default: false
+        }
+    }
+}
+
+extension Keyword {
+    /// The keyword that a word is, by the three spelling rules of the language; nil for a name.
+    init?(spelling word: String) {
+        if let exact = Keyword.exact[word] {
+            self = exact
+        } else if let folded = Keyword.anyCase[word.lowercased()] {
+            self = folded
+        } else {
+            return nil
+        }
+    }
+
+    private static let exact: [String: Keyword] = [
+        "not": .not, "NOT": .not, "in": .in, "IN": .in, "any": .any, "ANY": .any, "some": .any, "SOME": .any,
+        "all": .all, "ALL": .all, "none": .none, "NONE": .none, "first": .first, "FIRST": .first, "last": .last,
+        "LAST": .last, "size": .size, "SIZE": .size,
+    ]
+
+    private static let anyCase: [String: Keyword] = [
+        "and": .and, "or": .or, "beginswith": .beginsWith, "endswith": .endsWith, "contains": .contains, "like": .like,
+        "text": .text, "between": .between, "geowithin": .geoWithin, "sort": .sort, "distinct": .distinct,
+        "limit": .limit, "obj": .obj, "subquery": .subquery, "geobox": .geoBox, "geopolygon": .geoPolygon,
+        "geocircle": .geoCircle, "truepredicate": .truePredicate, "falsepredicate": .falsePredicate,
+        "asc": .ascending, "ascending": .ascending, "desc": .descending, "descending": .descending, "bin": .binary,
+        "binary": .binary,
+    ]
+}
+
+enum Symbol: String, Hashable, Sendable {
+    case equal = "=="
+    case notEqual = "!="
+    case less = "<"
+    case lessOrEqual = "<="
+    case greater = ">"
+    case greaterOrEqual = ">="
+    case openParenthesis = "("
+    case closeParenthesis = ")"
+    case openBrace = "{"
+    case closeBrace = "}"
+    case openBracket = "["
+    case closeBracket = "]"
+    case comma = ","
+    case dot = "."
+    case plus = "+"
+    case minus = "-"
+    case times = "*"
+    case divide = "/"
+}
+
+/// Words that begin with `@`.
+enum MetaWord: String, Hashable, Sendable {
+    case count = "@count"
+    case max = "@max"
+    case min = "@min"
+    case sum = "@sum"
+    case average = "@avg"
+    case links = "@links"
+    case type = "@type"
+    case keys = "@keys"
+    case values = "@values"
+}
