@@ -124,9 +124,3 @@ extension FeedState {
         #expect(feed.release() == nil)
     }
 }
-
-extension ReleasedBatch: @retroactive Equatable {
-    public static func == (lhs: ReleasedBatch, rhs: ReleasedBatch) -> Bool {
-        lhs.records.map(\.position) == rhs.records.map(\.position) && lhs.watermark == rhs.watermark && lhs.resync == rhs.resync
-    }
-}

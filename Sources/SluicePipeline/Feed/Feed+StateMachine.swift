@@ -1,14 +1,14 @@
 package import SluiceCore
 
 /// A record read from its partition and not yet below the watermark. The bytes are a slice of the fetch that brought them.
-package struct PendingRecord: Sendable {
+package struct PendingRecord: Hashable, Sendable {
     package var position: Position
     package var xid: UInt32
     package var bytes: ArraySlice<UInt8>
 }
 
 /// Everything that one step of the watermark released, in commit order.
-package struct ReleasedBatch: Sendable {
+package struct ReleasedBatch: Hashable, Sendable {
     package var records: [PendingRecord]
     package var watermark: LSN
     /// Partitions that lost records (a gap in the log, or too many waiting): their sessions start again from a bootstrap.
