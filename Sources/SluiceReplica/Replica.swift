@@ -63,7 +63,7 @@ package final class Replica: Sendable {
         let handle = pool.writeWithoutTransaction { Handle(pointer: $0.sqliteConnection) }
         guard let pointer = handle.pointer else { throw SluiceError(.replicaCorrupt, "The local file \(path) has no handle.") }
         writer = Writer(
-            connection: Connection(handle: pointer, ownsHandle: false), layouts: layouts, isSynced: isSynced,
+            connection: Connection.writer(handle: pointer), layouts: layouts, isSynced: isSynced,
             environment: environment)
         let opened = pool.writeWithoutTransaction { [writer] _ in Result { () throws(SluiceError) in try writer.open() } }
         try opened.get()

@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluiceQuery
 
 /// A query over one class as the device runs it.
 package struct ReplicaQuery: Sendable {
@@ -14,31 +15,30 @@ package struct ReplicaQuery: Sendable {
 
     package var type: Int
     /// Nil: every row.
-    package var filter: (@Sendable (RowView) -> Bool)?
+    package var predicate: Predicate?
     /// The most significant first; rows that are equal in all keep the table's order.
     package var sort: [SortKey]
     package var limit: Int?
 
     package init(
-        type: Int, filter: (@Sendable (RowView) -> Bool)? = nil, sort: [SortKey] = [], limit: Int? = nil
+        type: Int, predicate: Predicate? = nil, sort: [SortKey] = [], limit: Int? = nil
     ) {
         self.type = type
-        self.filter = filter
+        self.predicate = predicate
         self.sort = sort
         self.limit = limit
     }
 
-    /// The keys of the objects that match, in order. O(rows of the class); about 1 µs a row.
+    /// The keys of the objects that match, in order. O(rows of the class): about 1 µs a row that matches, less for one that
+    /// SQLite can rule out itself.
     package func run(on store: RowStore) throws(SluiceError) -> [Value] {
-        var keys: [Value]
-        if filter == nil && sort.isEmpty {
-            keys = try store.keys(type: type)
-        } else {
-            keys = try sorted(try matches(in: store))
-        }
+        var keys = try sorted(try matches(in: store))
         if let limit, keys.count > limit { keys.removeSubrange(limit...) }
         return keys
     }
+
+    /// Whether one object matches.
+    package func matches(_ row: Row) -> Bool { predicate?.matches(row) ?? true }
 
     private struct Match {
         var key: Value
@@ -46,14 +46,39 @@ package struct ReplicaQuery: Sendable {
     }
 
     private func matches(in store: RowStore) throws(SluiceError) -> [Match] {
-        let key = store.layouts[type].key
+        let properties = sort.map(\.property)
         var matches: [Match] = []
+        if let condition = try condition(in: store.layouts[type]) {
+            try store.select(type: type, where: condition, properties: properties) { key, values in
+                matches.append(Match(key: key, sortValues: values))
+            }
+            return matches
+        }
+        let key = store.layouts[type].key
         try store.scan(type: type) { row throws(SluiceError) in
-            if let filter, !filter(row) { return }
-            matches.append(
-                Match(key: row.value(key) ?? .null, sortValues: sort.map { row.value($0.property) ?? .null }))
+            if let predicate, !predicate.matches(row) { return }
+            matches.append(Match(key: row.value(key) ?? .null, sortValues: properties.map { row.value($0) ?? .null }))
         }
         return matches
+    }
+
+    /// The predicate as SQL; nil when SQL cannot say exactly the same. Floating-point columns keep NaN and -0 in a form
+    /// of their own, so conditions on them are evaluated on rows.
+    private func condition(in layout: TableLayout) throws(SluiceError) -> SQLCondition? {
+        guard let predicate else { return SQLCondition(text: "1", parameters: []) }
+        let isExact = predicate.properties.allSatisfy { property in
+            switch layout.kinds[property] {
+            case .float, .double, .coded: false
+            default: true
+            }
+        }
+        guard isExact else { return nil }
+        do throws(SluiceError) {
+            return try predicate.sql(.sqlite)
+        } catch {
+            if error.code == .queryUnsupported { return nil }
+            throw error
+        }
     }
 
     private func sorted(_ matches: [Match]) throws(SluiceError) -> [Value] {

@@ -9,7 +9,9 @@ package final class Connection {
     let handle: OpaquePointer
     /// Whether `deinit` closes the handle; false for the writer, whose handle GRDB owns.
     private let ownsHandle: Bool
+    /// Beyond `keptStatements` all are let go; queries with literal lists would fill it otherwise.
     private var statements: [String: Statement] = [:]
+    private static let keptStatements = 256
 
     init(handle: OpaquePointer, ownsHandle: Bool) {
         self.handle = handle
@@ -31,8 +33,15 @@ package final class Connection {
         return connection
     }
 
+    /// Takes over the writer's handle. GRDB watches commits of its own statements through hooks; ours would reach it out of turn.
+    static func writer(handle: OpaquePointer) -> Connection {
+        sqlite3_commit_hook(handle, nil, nil)
+        sqlite3_rollback_hook(handle, nil, nil)
+        return Connection(handle: handle, ownsHandle: false)
+    }
+
     deinit {
-        for statement in statements.values { statement.finalize() }
+        statements = [:]
         if ownsHandle { sqlite3_close_v2(handle) }
     }
 
@@ -42,6 +51,7 @@ package final class Connection {
             statement.reset()
             return statement
         }
+        if statements.count >= Connection.keptStatements { statements = [:] }
         let statement = try Statement(sql, on: self)
         statements[sql] = statement
         return statement
@@ -54,7 +64,6 @@ package final class Connection {
 
     /// Forgets the prepared statements; needed after the schema of the file has changed.
     func forgetStatements() {
-        for statement in statements.values { statement.finalize() }
         statements = [:]
     }
 

@@ -19,7 +19,7 @@ final class Statement {
         self.connection = connection
     }
 
-    func finalize() { sqlite3_finalize(pointer) }
+    deinit { sqlite3_finalize(pointer) }
 
     func reset() {
         sqlite3_reset(pointer)

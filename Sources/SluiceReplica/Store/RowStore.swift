@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceQuery
 
 /// The tables of classes as seen by one connection: what apps see.
 package final class RowStore {
@@ -41,15 +42,24 @@ package final class RowStore {
         return try statement.step() ? Int(statement.int(0)) : 0
     }
 
-    /// All keys in the table's order, which is the order of insertion.
-    package func keys(type: Int) throws(SluiceError) -> [Value] {
+    /// Visits key and some properties of the rows that meet a condition, in the table's order: that of insertion.
+    func select(
+        type: Int, where condition: SQLCondition, properties: [Int], _ visit: (Value, [Value]) -> Void
+    ) throws(SluiceError) {
         let layout = layouts[type]
-        guard layout.hasTable else { return [] }
-        let statement = try connection.statement("SELECT \(layout.keyColumn) FROM \(layout.table) ORDER BY rowid")
-        var keys: [Value] = []
-        while try statement.step() { keys.append(layout.readKey(statement)) }
-        statement.reset()
-        return keys
+        guard layout.hasTable else { return }
+        let columns = ([layout.key] + properties).map { TableLayout.quoted(layout.type.properties[$0].name) }
+        let statement = try connection.statement(
+            "SELECT \(columns.joined(separator: ", ")) FROM \(layout.table) WHERE \(condition.text) ORDER BY rowid")
+        for (index, parameter) in condition.parameters.enumerated() {
+            layout.bind(parameter.value, at: index, to: statement)
+        }
+        defer { statement.reset() }
+        while try statement.step() {
+            visit(
+                layout.readKey(statement),
+                properties.enumerated().map { layout.value(statement, $0 + 1, layout.kinds[$1]) })
+        }
     }
 
     /// Visits all rows in the table's order; the view is valid during the call only.

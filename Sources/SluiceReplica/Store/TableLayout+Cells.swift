@@ -39,6 +39,11 @@ extension TableLayout {
         bind(value, kind: kinds[property], at: index, to: statement)
     }
 
+    /// A constant of a condition on a property that is not coded.
+    func bind(_ value: Value, at index: Int, to statement: Statement) {
+        bind(value, kind: .binary, at: index, to: statement)
+    }
+
     private func bind(_ value: Value, kind: ColumnKind, at index: Int, to statement: Statement) {
         if kind == .coded && !value.isNull {
             statement.bind(index, StoredValue.encode(value))

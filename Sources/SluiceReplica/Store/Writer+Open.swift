@@ -38,7 +38,7 @@ extension Writer {
 
     private func checkVersion() throws(SluiceError) {
         let exists = try Statement("SELECT 1 FROM sqlite_master WHERE name = '_sluice_meta'", on: connection)
-        defer { exists.finalize() }
+        defer { exists.reset() }
         guard try exists.step() else { return }
         guard case .int(let version)? = try readMeta()["format"] else {
             throw SluiceError(.replicaCorrupt, "The local file has no format version.")

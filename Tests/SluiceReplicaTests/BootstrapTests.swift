@@ -1,0 +1,111 @@
+import SluiceCore
+import SluiceReplica
+import Synchronization
+import Testing
+
+@Suite struct BootstrapTests {
+    let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private func stage(_ replica: Replica, _ rows: [Row]) async throws {
+        var buffer = RowBuffer()
+        let refs = rows.map { buffer.append($0) }
+        try await replica.stage(type: 0, rows: refs, of: buffer)
+    }
+
+    @Test func `nothing of a bootstrap shows before its end, everything after`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.apply(batch(10, put: [todo(1, "old"), todo(2, "stays")]))
+        try await replica.beginBootstrap(version: 1)
+        try await stage(replica, [todo(2, "stays"), todo(3, "new")])
+        #expect(try replica.titles() == [1: "old", 2: "stays"])
+        try await replica.endBootstrap(version: 1, lsn: LSN(rawValue: 50), types: [0])
+        #expect(try replica.titles() == [2: "stays", 3: "new"])
+        #expect(try await replica.appliedPosition() == AppliedPosition(lsn: LSN(rawValue: 50), version: 1))
+    }
+
+    @Test func `a bootstrap that does not replace a class adds to it`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.apply(batch(10, put: [todo(1, "old")]))
+        try await replica.beginBootstrap(version: 1)
+        try await stage(replica, [todo(3, "new")])
+        try await replica.endBootstrap(version: 1, lsn: LSN(rawValue: 50), types: [])
+        #expect(try replica.titles() == [1: "old", 3: "new"])
+    }
+
+    @Test func `a bootstrap that begins again forgets the first`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.beginBootstrap(version: 1)
+        try await stage(replica, [todo(1, "from the first")])
+        try await replica.beginBootstrap(version: 1)
+        try await stage(replica, [todo(2, "from the second")])
+        try await replica.endBootstrap(version: 1, lsn: LSN(rawValue: 50), types: [0])
+        #expect(try replica.titles() == [2: "from the second"])
+    }
+
+    @Test func `pending writes stay on top of a bootstrap`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.apply(batch(10, put: [todo(1, "server"), todo(2, "server")]))
+        try replica.rename(1, "mine")
+        try replica.rename(2, "mine too")
+        try replica.create(3, "made here")
+        try await replica.beginBootstrap(version: 1)
+        try await stage(replica, [todo(1, "boot", priority: 9)])
+        try await replica.endBootstrap(version: 1, lsn: LSN(rawValue: 50), types: [0])
+        #expect(try replica.titles() == [1: "mine", 3: "made here"])
+        #expect(try replica.makeReader().store.row(type: 0, key: .int(1))?[2] == .int(9))
+        try await replica.acknowledgeUpload(upTo: 3, lsn: LSN(rawValue: 50))
+        #expect(try replica.titles() == [1: "boot"])
+    }
+
+    @Test func `a bootstrap reports only what differs`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.apply(batch(10, put: [todo(1, "same"), todo(2, "old"), todo(3, "goes")]))
+        let seen = Mutex<[ReplicaChange]>([])
+        let observer = replica.observeChanges { change in seen.withLock { $0.append(change) } }
+        try await replica.beginBootstrap(version: 1)
+        try await stage(replica, [todo(1, "same"), todo(2, "new"), todo(4, "comes")])
+        try await replica.endBootstrap(version: 1, lsn: LSN(rawValue: 50), types: [0])
+        replica.removeObserver(observer)
+        let changes = seen.withLock { $0 }
+        #expect(changes.count == 1)
+        #expect(changes.first?.types[0]?.keys == [.int(2), .int(3), .int(4)])
+    }
+
+    @Test func `applying a commit twice changes nothing the second time`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.apply(batch(10, put: [todo(1, "first")]))
+        try await replica.apply(batch(20, put: [todo(1, "second")]))
+        try await replica.apply(batch(10, put: [todo(1, "first")]))
+        #expect(try replica.titles() == [1: "second"])
+        #expect(try await replica.appliedPosition().lsn == LSN(rawValue: 20))
+    }
+
+    @Test func `a batch that cannot be applied changes nothing`() async throws {
+        let replica = try await Replica.make(folder)
+        var broken = batch(10, put: [todo(1, "fine")])
+        broken.changes.append(ReplicaRowChange(type: 0, event: .deleted))
+        broken.commits[0].changes = broken.changes.indices
+        await #expect(throws: SluiceError.self) { try await replica.apply(broken) }
+        #expect(try replica.titles().isEmpty)
+        #expect(try await replica.appliedPosition().lsn == .zero)
+    }
+
+    @Test func `a hundred thousand rows are staged and shown`() async throws {
+        let replica = try await Replica.make(folder)
+        let clock = ContinuousClock()
+        let duration = try await clock.measure {
+            try await replica.beginBootstrap(version: 1)
+            for part in 0..<50 {
+                var buffer = RowBuffer()
+                let refs = (0..<2_000).map { buffer.append(todo(part * 2_000 + $0, "row \($0)")) }
+                try await replica.stage(type: 0, rows: refs, of: buffer)
+            }
+            try await replica.endBootstrap(version: 1, lsn: LSN(rawValue: 50), types: [0])
+        }
+        #expect(try replica.makeReader().store.count(type: 0) == 100_000)
+        // Far below what a release build does; it notices a change of the order of growth.
+        #expect(duration < .seconds(60))
+    }
+}

@@ -1,0 +1,162 @@
+import SluiceCore
+import SluiceReplica
+import Testing
+
+@Suite struct PendingTests {
+    let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    @Test func `a local write is seen at once and waits for upload`() async throws {
+        let replica = try await Replica.make(folder)
+        try replica.create(1, "mine")
+        #expect(try replica.titles() == [1: "mine"])
+        let pending = try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20)
+        #expect(pending.count == 1)
+        #expect(pending.first?.number == 1)
+        #expect(pending.first?.changes.first?.kind == .create)
+        #expect(pending.first?.changes.first?.values["title"] == .string("mine"))
+    }
+
+    @Test func `a cancelled transaction leaves nothing`() async throws {
+        let replica = try await Replica.make(folder)
+        let transaction = try replica.beginWrite()
+        try transaction.create(type: 0, key: .int(1), values: ["title": .string("no")])
+        transaction.cancel()
+        #expect(try replica.titles().isEmpty)
+        #expect(try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).isEmpty)
+        try replica.create(2, "yes")
+        #expect(try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).map(\.number) == [1])
+    }
+
+    @Test func `server data arrive under pending writes and do not hide them`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.apply(batch(10, put: [todo(1, "server", priority: 1)]))
+        try replica.rename(1, "mine")
+        try await replica.apply(batch(20, put: [todo(1, "newer server", priority: 5), todo(2, "other")]))
+        #expect(try replica.titles() == [1: "mine", 2: "other"])
+        let row = try replica.makeReader().store.row(type: 0, key: .int(1))
+        #expect(row?[2] == .int(5))
+    }
+
+    @Test func `an acknowledged write stays on top until its commit has been applied`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.apply(batch(10, put: [todo(1, "server")]))
+        try replica.rename(1, "mine")
+        try await replica.acknowledgeUpload(upTo: 1, lsn: LSN(rawValue: 30))
+        #expect(try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).isEmpty)
+        try await replica.apply(batch(20, put: [todo(1, "before mine")]))
+        #expect(try replica.titles() == [1: "mine"])
+        try await replica.apply(batch(30, put: [todo(1, "merged")]))
+        #expect(try replica.titles() == [1: "merged"])
+    }
+
+    @Test func `an acknowledgement after its commit drops the write at once`() async throws {
+        let replica = try await Replica.make(folder)
+        try replica.create(1, "mine")
+        try await replica.apply(batch(30, put: [todo(1, "merged")]))
+        #expect(try replica.titles() == [1: "mine"])
+        try await replica.acknowledgeUpload(upTo: 1, lsn: LSN(rawValue: 30))
+        #expect(try replica.titles() == [1: "merged"])
+    }
+
+    @Test func `a pending edit of an object that the server took away shows nothing`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.apply(batch(10, put: [todo(1, "server")]))
+        try replica.rename(1, "mine")
+        try await replica.apply(batch(20, leave: [1]))
+        #expect(try replica.titles().isEmpty)
+    }
+
+    @Test func `compensation takes back the object's writes and leaves the others`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.apply(batch(10, put: [todo(1, "server")]))
+        try replica.write { transaction in
+            try transaction.set(type: 0, key: .int(1), property: 1, .string("forbidden"))
+            try transaction.create(type: 0, key: .int(2), values: ["title": .string("allowed")])
+        }
+        try replica.rename(1, "forbidden again")
+        let refused = RefusedWrite(object: ObjectKey(type: "Todo", key: .int(1)), code: 231, reason: "no")
+        let report = try await replica.applyCompensation(id: 7, writes: [refused])
+        #expect(report?.writes == [refused])
+        #expect(try replica.titles() == [1: "server", 2: "allowed"])
+        #expect(try await replica.applyCompensation(id: 7, writes: [refused]) == nil)
+        #expect(try await replica.lastCompensation() == 7)
+        #expect(try await replica.unreportedRefusals().count == 1)
+        try await replica.reported(report?.id ?? 0)
+        #expect(try await replica.unreportedRefusals().isEmpty)
+    }
+
+    @Test func `a forbidden creation is erased and a forbidden deletion undone`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.apply(batch(10, put: [todo(1, "server")]))
+        try replica.create(2, "made")
+        try replica.write { try $0.delete(type: 0, key: .int(1)) }
+        #expect(try replica.titles() == [2: "made"])
+        let writes = [1, 2].map { RefusedWrite(object: ObjectKey(type: "Todo", key: .int($0)), code: 231, reason: "no") }
+        try await replica.applyCompensation(id: 1, writes: writes)
+        #expect(try replica.titles() == [1: "server"])
+    }
+
+    @Test func `writing a class without subscription is refused`() async throws {
+        let replica = try await Replica.make(folder, subscribed: false)
+        let error = #expect(throws: SluiceError.self) { try replica.create(1, "mine") }
+        #expect(error?.code == .noSubscriptionForWrite)
+        #expect(try replica.titles().isEmpty)
+    }
+
+    @Test func `changes of one object in one transaction are joined`() async throws {
+        let replica = try await Replica.make(folder)
+        try replica.write { transaction in
+            try transaction.create(type: 0, key: .int(1), values: ["title": .string("a")])
+            try transaction.set(type: 0, key: .int(1), property: 1, .string("b"))
+            try transaction.create(type: 0, key: .int(2), values: [:])
+            try transaction.delete(type: 0, key: .int(2))
+        }
+        let changes = try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).first?.changes
+        #expect(changes?.count == 1)
+        #expect(changes?.first?.values == ["title": .string("b")])
+    }
+
+    @Test func `uploads are taken in pieces of bounded size`() async throws {
+        let replica = try await Replica.make(folder)
+        for id in 1...10 { try replica.create(id, String(repeating: "x", count: 100)) }
+        let first = try await replica.pendingChangesets(after: 0, maximumBytes: 350)
+        #expect(first.count >= 1 && first.count < 4)
+        let next = try await replica.pendingChangesets(after: first.last?.number ?? 0, maximumBytes: 1 << 20)
+        #expect(first.map(\.number) + next.map(\.number) == Array(1...10))
+        #expect(try await replica.pendingChangesets(after: 9, maximumBytes: 1).map(\.number) == [10])
+    }
+
+    @Test func `asymmetric objects go to the queue and keep their batch until acknowledged`() async throws {
+        let replica = try await Replica.make(folder)
+        try replica.write { transaction in
+            for id in 1...5 { try transaction.create(type: 1, key: .int(Int64(id)), values: ["celsius": .double(20)]) }
+        }
+        let first = try await replica.pendingIngest(after: 0, maximumObjects: 3)
+        #expect(first?.number == 1)
+        #expect(first?.objects.map(\.object.key) == [.int(1), .int(2), .int(3)])
+        let again = try await replica.pendingIngest(after: 0, maximumObjects: 5)
+        #expect(again == first)
+        let second = try await replica.pendingIngest(after: 1)
+        #expect(second?.number == 2)
+        #expect(second?.objects.count == 2)
+        try await replica.acknowledgeIngest(upTo: 2)
+        #expect(try await replica.pendingIngest(after: 0) == nil)
+        #expect(try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).isEmpty)
+    }
+
+    @Test func `a file that the gateway does not know starts anew and keeps what was not sent`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.setIdentity(ReplicaIdentity(client: ClientID(rawValue: 9), secret: [1, 2]))
+        for id in 1...3 { try replica.create(id, "t\(id)") }
+        try await replica.acknowledgeUpload(upTo: 1, lsn: LSN(rawValue: 100))
+        try await replica.forgetServer()
+        #expect(try await replica.identity() == nil)
+        let pending = try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20)
+        #expect(pending.map(\.number) == [1, 2])
+        #expect(pending.map { $0.changes.first?.object.key } == [.int(2), .int(3)])
+        #expect(try await replica.appliedPosition() == AppliedPosition(lsn: .zero, version: 0))
+        #expect(try await replica.latestSubscriptionSet().state == .pending)
+    }
+}
