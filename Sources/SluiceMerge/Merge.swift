@@ -118,17 +118,16 @@ package enum Merge {
         return .unchanged(isSuperseded ? .superseded : .same)
     }
 
-    /// A new life of an object. What its create does not write is null, or empty, and everything beats it; were it left
-    /// without a clock, it would look like a value written by SQL.
+    /// A new life of an object. What its create does not write is empty (`Property.emptyValue`), and everything beats it;
+    /// were it left without a clock, it would look like a value written by SQL.
     private static func begin(_ state: inout ObjectState, _ stamp: WriteStamp, _ type: ObjectType) {
         state.values = [:]
         state.clocks = ObjectClocks(created: stamp, deletion: state.clocks.deletion)
         for (index, property) in type.properties.enumerated() where index != type.primaryKey {
+            let value = property.emptyValue
+            state.values?[property.name] = value
             var clock = PropertyClock.unwritten
-            if let value = property.emptyValue {
-                state.values?[property.name] = value
-                clock.valueHash = ValueHash(value)
-            }
+            clock.valueHash = ValueHash(value)
             state.clocks.properties[property.id] = clock
         }
     }
@@ -168,17 +167,6 @@ package enum Merge {
     private static func store(_ value: Value, _ property: Property, _ state: inout ObjectState) -> Outcome {
         let before = state.values?.updateValue(value, forKey: property.name) ?? .null
         return before == value ? .same : .changed
-    }
-}
-
-extension Property {
-    /// What a new object holds; nil for a required property, which only its writer can give.
-    fileprivate var emptyValue: Value? {
-        switch collection {
-        case .list, .set: .list([])
-        case .dictionary: .dictionary([:])
-        case .none: isRequired ? nil : .null
-        }
     }
 }
 

@@ -99,3 +99,28 @@ import Testing
         #expect(world.shown == ["name": "again", "count": 1])
     }
 }
+
+@Suite struct EmptyValueTests {
+    @Test func `what a create leaves out is empty, and any other write beats it`() throws {
+        let type = ObjectType(
+            name: "Sparse",
+            properties: [
+                Property(id: 1, name: "_id", type: .int), Property(id: 2, name: "required", type: .int),
+                Property(id: 3, name: "optional", type: .int, isOptional: true),
+                Property(id: 4, name: "list", type: .string, collection: .list),
+                Property(id: 5, name: "pairs", type: .mixed, collection: .dictionary),
+            ])
+        let object = ObjectKey(type: "Sparse", key: 1)
+        func writer(_ time: Int64) -> WriteContext {
+            WriteContext(stamp: WriteStamp(time: HybridTime(milliseconds: time), client: ClientID(rawValue: 1)), base: .zero, now: .zero)
+        }
+        var state = ObjectState()
+        try Merge.apply(ObjectChange(object: object, kind: .create), by: writer(100), to: &state, type: type)
+        #expect(state.values == ["required": 0, "optional": .null, "list": .list([]), "pairs": .dictionary([:])])
+        // Read back, nothing looks as if SQL had written it, so a write older than the create still counts.
+        var stored = ObjectState(row: state.values, clocks: state.clocks, type: type, rowTime: 200)
+        #expect(stored == state)
+        try Merge.apply(ObjectChange(object: object, kind: .set, values: ["required": 5]), by: writer(50), to: &stored, type: type)
+        #expect(stored.values?["required"] == 5)
+    }
+}

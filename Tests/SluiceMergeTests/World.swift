@@ -6,7 +6,7 @@ let thing = ObjectType(
     name: "Thing",
     properties: [
         Property(id: 1, name: "_id", type: .int),
-        Property(id: 2, name: "name", type: .string),
+        Property(id: 2, name: "name", type: .string, isOptional: true),
         Property(id: 3, name: "count", type: .int, isOptional: true),
         Property(id: 4, name: "any", type: .mixed),
         Property(id: 7, name: "owner", type: .link(to: "Person"), isOptional: true),
