@@ -10,7 +10,7 @@ extension Property {
 }
 
 extension PropertyType {
-    private var zero: Value {
+    fileprivate var zero: Value {
         switch self {
         case .bool: .bool(false)
         case .int: .int(0)
