@@ -4,13 +4,28 @@ package import SluiceCore
 package struct IndexEntry: Hashable, Sendable {
     /// The value of the indexed property (`.null` is a key too); nil is every row, where the type lacks the property or the condition
     /// does not pin it.
-    package var key: Value?
+    package let key: Value?
     /// What remains to be tested on the rows of that key: normalised, so that equal conditions written in another order are equal.
-    package var residual: BoundPredicate
+    package let residual: BoundPredicate
 
-    package init(key: Value?, residual: BoundPredicate) {
+    /// The residual compiled; entries of one subscription share it.
+    package let program: Program
+
+    /// - Parameter type: the object type of the rows.
+    package init(key: Value?, residual: BoundPredicate, type: ObjectType) {
+        self.init(key: key, residual: residual, program: residual.compile(for: type))
+    }
+
+    fileprivate init(key: Value?, residual: BoundPredicate, program: Program) {
         self.key = key
         self.residual = residual
+        self.program = program
+    }
+
+    package static func == (lhs: IndexEntry, rhs: IndexEntry) -> Bool { lhs.key == rhs.key && lhs.residual == rhs.residual }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(key)
     }
 }
 
@@ -18,33 +33,46 @@ extension Predicate {
     /// Splits the condition by the indexed property: a row satisfies the condition if and only if it satisfies the residual of an
     /// entry with its key, or of an entry for every row. No entry at all: no row does.
     package func indexForm(indexedProperty: Int?) -> [IndexEntry] {
-        let parts = IndexForm(property: indexedProperty).entries(bound.normalized)
-        var seen: Set<IndexEntry> = []
         var entries: [IndexEntry] = []
-        for part in parts {
-            let entry = IndexEntry(key: part.key, residual: part.residual.normalized)
-            if entry.residual != .constant(false), seen.insert(entry).inserted { entries.append(entry) }
+        var seen: Set<IndexEntry> = []
+        for group in IndexForm(property: indexedProperty).groups(bound.normalized) {
+            let residual = group.residual.normalized
+            if residual == .constant(false) { continue }
+            let program = residual.compile(for: type)
+            for key in group.keys?.map(Optional.some) ?? [nil] {
+                let entry = IndexEntry(key: key, residual: residual, program: program)
+                if seen.insert(entry).inserted { entries.append(entry) }
+            }
         }
         return entries
     }
 }
 
+/// Keys that share a residual; nil is every row.
+private struct IndexGroup {
+    var keys: [Value]?
+    var residual: BoundPredicate
+}
+
 private struct IndexForm {
     let property: Int?
 
-    func entries(_ predicate: BoundPredicate) -> [IndexEntry] {
-        guard property != nil else { return [IndexEntry(key: nil, residual: predicate)] }
+    /// Bounds what pushing one part of an AND into the groups of another may cost, in comparisons.
+    private static let budget = 16_384
+
+    func groups(_ predicate: BoundPredicate) -> [IndexGroup] {
+        guard property != nil else { return [IndexGroup(keys: nil, residual: predicate)] }
         switch predicate {
         case .constant(false): return []
-        case .or(let parts): return parts.flatMap(entries)
+        case .or(let parts): return disjunction(parts)
         case .and(let parts): return conjunction(parts)
         case .test(let subject, let test):
-            return keys(subject, test)?.map { IndexEntry(key: $0, residual: .constant(true)) } ?? whole(predicate)
-        case .constant, .not, .properties: return whole(predicate)
+            guard let keys = keys(subject, test) else { break }
+            return [IndexGroup(keys: keys, residual: .constant(true))]
+        case .constant, .not, .properties: break
         }
+        return [IndexGroup(keys: nil, residual: predicate)]
     }
-
-    private func whole(_ predicate: BoundPredicate) -> [IndexEntry] { [IndexEntry(key: nil, residual: predicate)] }
 
     /// The keys that a comparison allows; nil when it is none of the indexed property.
     private func keys(_ subject: Subject, _ test: Test) -> [Value]? {
@@ -56,19 +84,35 @@ private struct IndexForm {
         }
     }
 
-    /// Takes the part that pins the property to the fewest keys and leaves the others to be tested.
-    private func conjunction(_ parts: [BoundPredicate]) -> [IndexEntry] {
-        var best: (index: Int, entries: [IndexEntry])?
-        for (index, part) in parts.enumerated() {
-            let candidate = entries(part)
-            guard candidate.allSatisfy({ $0.key != nil }), candidate.count < best?.entries.count ?? .max else { continue }
-            best = (index, candidate)
+    /// All groups of the parts; those without a residual become one.
+    private func disjunction(_ parts: [BoundPredicate]) -> [IndexGroup] {
+        var bare: [Value] = []
+        var groups: [IndexGroup] = []
+        for group in parts.flatMap(groups) {
+            if let keys = group.keys, group.residual == .constant(true) { bare += keys } else { groups.append(group) }
         }
-        guard let best else { return whole(.conjunction(parts)) }
+        if !bare.isEmpty { groups.append(IndexGroup(keys: bare, residual: .constant(true))) }
+        return groups
+    }
+
+    /// Takes the part that pins the property to the fewest keys and leaves the others to be tested.
+    private func conjunction(_ parts: [BoundPredicate]) -> [IndexGroup] {
+        var best: (index: Int, groups: [IndexGroup], count: Int)?
+        for (index, part) in parts.enumerated() {
+            let candidate = groups(part)
+            guard candidate.allSatisfy({ $0.keys != nil }) else { continue }
+            let count = candidate.reduce(0) { $0 + ($1.keys?.count ?? 0) }
+            if count < best?.count ?? .max { best = (index, candidate, count) }
+        }
+        guard let best else { return [IndexGroup(keys: nil, residual: .conjunction(parts))] }
         var rest = parts
         rest.remove(at: best.index)
         let remaining = BoundPredicate.conjunction(rest)
-        return best.entries.map { IndexEntry(key: $0.key, residual: .conjunction([$0.residual, remaining])) }
+        if best.groups.count > 1, best.groups.count * remaining.leafCount > IndexForm.budget {
+            let keys = Set(best.groups.flatMap { $0.keys ?? [] })
+            return [IndexGroup(keys: Array(keys), residual: .conjunction(parts))]
+        }
+        return best.groups.map { IndexGroup(keys: $0.keys, residual: .conjunction([$0.residual, remaining])) }
     }
 }
 

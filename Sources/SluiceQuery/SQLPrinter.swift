@@ -10,14 +10,21 @@ extension Predicate {
     ///   - firstParameter: the number of the first placeholder, `$1` or `?1`.
     ///   - column: the expression of a property by its index; the quoted name when nil.
     /// - Throws: `queryUnsupported` for what the dialect cannot say exactly: mixed properties, text operators on binary data (`[c]`, and
-    ///   LIKE) and, in SQLite, decimals other than null tests, and lists. Such a condition is evaluated on rows instead.
+    ///   LIKE) and, in SQLite, decimals other than null tests, lists, and conditions too large for its limits. Such a condition is
+    ///   evaluated on rows instead.
     package func sql(
         _ dialect: SQLDialect, firstParameter: Int = 1, column: ((Int) -> String)? = nil
     ) throws(SluiceError) -> SQLCondition {
+        if dialect == .sqlite, bound.leafCount > SQLPrinter.sqliteLeaves {
+            throw SluiceError(.queryUnsupported, "a condition of \(bound.leafCount) comparisons is too deep for SQLite.")
+        }
         var printer = SQLPrinter(
             dialect: dialect, type: type, firstParameter: firstParameter,
             column: column ?? { [type] in SQLDialect.quoted(type.properties[$0].name) })
         try printer.print(bound, isNegated: false)
+        if dialect == .sqlite, firstParameter + printer.parameters.count > SQLPrinter.sqliteParameters {
+            throw SluiceError(.queryUnsupported, "a condition with \(printer.parameters.count) constants is too large for SQLite.")
+        }
         return SQLCondition(text: printer.text, parameters: printer.parameters)
     }
 }
@@ -25,6 +32,10 @@ extension Predicate {
 /// Prints two-valued logic into three-valued SQL: a leaf that may be NULL is as good as false where it stands positively, and negations
 /// are pushed down to the leaves, where `IS NOT TRUE` takes NULL in. So indexes stay usable for positive conditions.
 struct SQLPrinter {
+    /// SQLite allows expressions 1,000 levels deep and 32,766 parameters.
+    fileprivate static let sqliteLeaves = 800
+    fileprivate static let sqliteParameters = 32_766
+
     let dialect: SQLDialect
     let type: ObjectType
     let firstParameter: Int
