@@ -88,7 +88,7 @@ private struct IndexForm {
     private func disjunction(_ parts: [BoundPredicate]) -> [IndexGroup] {
         var bare: [Value] = []
         var groups: [IndexGroup] = []
-        for group in parts.flatMap(groups) {
+        for group in parts.flatMap({ self.groups($0) }) {
             if let keys = group.keys, group.residual == .constant(true) { bare += keys } else { groups.append(group) }
         }
         if !bare.isEmpty { groups.append(IndexGroup(keys: bare, residual: .constant(true))) }
