@@ -24,8 +24,8 @@ package enum Hook: UInt8, CaseIterable, Sendable {
 }
 
 /// What came back from a call.
-struct HookAnswer: Hashable, Sendable {
-    enum Status: UInt8, Sendable {
+package struct HookAnswer: Hashable, Sendable {
+    package enum Status: UInt8, Sendable {
         case ok = 0
         case denied = 1
         case failed = 2
@@ -33,11 +33,16 @@ struct HookAnswer: Hashable, Sendable {
         case unusable = 3
     }
 
-    var status: Status
+    package var status: Status
     /// JSON when `ok`, plain text otherwise.
-    var bytes: [UInt8]
+    package var bytes: [UInt8]
 
-    var text: String { String(decoding: bytes, as: UTF8.self) }
+    package init(status: Status, bytes: [UInt8]) {
+        self.status = status
+        self.bytes = bytes
+    }
+
+    package var text: String { String(decoding: bytes, as: UTF8.self) }
 }
 
 /// Who a plugin is, as it told at loading.

@@ -131,7 +131,7 @@ final class HostLoop {
             owner.note(processID: peer.processID)
             perform(calls.hostStarted(path: owner.spec.path, now: monotonicNow()))
         } catch {
-            perform(calls.hostEnded(error.message, now: monotonicNow()))
+            perform(calls.startFailed(error, now: monotonicNow()))
         }
     }
 

@@ -1,4 +1,4 @@
-import SluiceCore
+package import SluiceCore
 
 /// The calls of one plugin and the life of its host, as a pure state machine: what happens comes in as methods with the
 /// time, what is to be done goes out as actions.
@@ -6,17 +6,25 @@ import SluiceCore
 /// The host works on calls one at a time in the order they were sent. So when it dies, the oldest unanswered call is the
 /// one that killed it: that call fails, the others are sent again to the host that replaces it. A call that keeps on
 /// killing hosts is refused for a while.
-struct HostedCalls {
-    struct Call {
-        var id: UInt64
-        var hook: Hook
-        var input: [UInt8]
+package struct HostedCalls {
+    package struct Call {
+        package var id: UInt64
+        package var hook: Hook
+        package var input: [UInt8]
         /// When its caller stops waiting, and how long the plugin may work on it; nanoseconds.
-        var expires: UInt64
-        var budget: UInt64
+        package var expires: UInt64
+        package var budget: UInt64
+
+        package init(id: UInt64, hook: Hook, input: [UInt8], expires: UInt64, budget: UInt64) {
+            self.id = id
+            self.hook = hook
+            self.input = input
+            self.expires = expires
+            self.budget = budget
+        }
     }
 
-    enum Action {
+    package enum Action {
         case start
         case send(HostedMessage)
         case finish(id: UInt64, Result<HookAnswer, SluiceError>)
@@ -24,7 +32,7 @@ struct HostedCalls {
         case kill
     }
 
-    enum Phase: Hashable {
+    package enum Phase: Hashable {
         /// The process is being started and the library loaded.
         case starting(since: UInt64)
         /// The library is loaded and is given the configuration of its predecessor.
@@ -41,13 +49,13 @@ struct HostedCalls {
         var isAbandoned = false
     }
 
-    let plugin: String
-    let startBudget: UInt64
+    package let plugin: String
+    package let startBudget: UInt64
     /// Whether a host that hangs can be ended; the one inside the gateway cannot.
-    let isReplaceable: Bool
+    package let isReplaceable: Bool
 
-    private(set) var phase: Phase = .down(until: 0)
-    private(set) var info: PluginInfo?
+    package private(set) var phase: Phase = .down(until: 0)
+    package private(set) var info: PluginInfo?
     /// Input of the last accepted `configure`, given again to a new host.
     private var configuration: [UInt8]?
     private var waiting: [Call] = []
@@ -56,11 +64,11 @@ struct HostedCalls {
     private var headSince: UInt64 = 0
     /// Why the host is to be killed, when we decided it.
     private var verdict: SluiceError?
-    private(set) var lastError: SluiceError?
+    package private(set) var lastError: SluiceError?
     private var failures = 0
     private var poison = PoisonList()
 
-    init(plugin: String, startBudget: UInt64, isReplaceable: Bool) {
+    package init(plugin: String, startBudget: UInt64, isReplaceable: Bool) {
         self.plugin = plugin
         self.startBudget = startBudget
         self.isReplaceable = isReplaceable
@@ -69,20 +77,20 @@ struct HostedCalls {
     // MARK: Events
 
     /// A caller wants an answer.
-    mutating func submit(_ call: Call, now: UInt64) -> [Action] {
+    package mutating func submit(_ call: Call, now: UInt64) -> [Action] {
         if phase == .stopped { return [.finish(id: call.id, .failure(stoppedError))] }
         waiting.append(call)
         return pump(now: now)
     }
 
     /// The host process runs and can be spoken to.
-    mutating func hostStarted(path: String, now: UInt64) -> [Action] {
+    package mutating func hostStarted(path: String, now: UInt64) -> [Action] {
         phase = .starting(since: now)
         verdict = nil
         return [.send(.call(id: 0, hook: .load, deadline: now &+ startBudget, input: Array(path.utf8)))]
     }
 
-    mutating func received(id: UInt64, _ answer: HookAnswer, now: UInt64) -> [Action] {
+    package mutating func received(id: UInt64, _ answer: HookAnswer, now: UInt64) -> [Action] {
         switch phase {
         case _ where id != 0: return answered(id: id, answer, now: now)
         case .starting: return loaded(answer, now: now)
@@ -94,10 +102,10 @@ struct HostedCalls {
     }
 
     /// The host sent something that is no message.
-    mutating func receivedGarbage(_ error: SluiceError) -> [Action] { kill(error) }
+    package mutating func receivedGarbage(_ error: SluiceError) -> [Action] { kill(error) }
 
     /// The host has ended, by itself or because it was killed.
-    mutating func hostEnded(_ how: String, now: UInt64) -> [Action] {
+    package mutating func hostEnded(_ how: String, now: UInt64) -> [Action] {
         guard phase != .stopped else { return [] }
         let killedFor = verdict
         verdict = nil
@@ -117,8 +125,14 @@ struct HostedCalls {
         return (head.isAbandoned ? [] : [.finish(id: head.call.id, .failure(error))]) + tick(now: now)
     }
 
+    /// The host could not even be started.
+    package mutating func startFailed(_ error: SluiceError, now: UInt64) -> [Action] {
+        verdict = error
+        return hostEnded("it did not start", now: now)
+    }
+
     /// Time has passed: to be called at `nextWake`.
-    mutating func tick(now: UInt64) -> [Action] {
+    package mutating func tick(now: UInt64) -> [Action] {
         var actions = expire(now: now)
         switch phase {
         case .down(let until) where until <= now:
@@ -133,7 +147,7 @@ struct HostedCalls {
         return actions
     }
 
-    mutating func stop() -> [Action] {
+    package mutating func stop() -> [Action] {
         phase = .stopped
         let calls = sent.filter { !$0.isAbandoned }.map(\.call) + waiting
         sent.removeAll()
@@ -142,7 +156,7 @@ struct HostedCalls {
     }
 
     /// When `tick` is due; nil when only events matter.
-    var nextWake: UInt64? {
+    package var nextWake: UInt64? {
         var wake = (sent.filter { !$0.isAbandoned }.map(\.call.expires) + waiting.map(\.expires)).min()
         func include(_ time: UInt64) { wake = min(wake ?? time, time) }
         switch phase {

@@ -1,10 +1,10 @@
-import SluiceCore
+package import SluiceCore
 
 /// The messages between the gateway and a plugin's host process, over a stream socket.
 ///
 /// A message is a 32-bit length, a kind byte, and content; integers are little-endian. The gateway sends calls, the host
 /// answers each in order and logs in between. Both sides are of one release, so there is no version.
-enum HostedMessage: Hashable, Sendable {
+package enum HostedMessage: Hashable, Sendable {
     /// - Parameter deadline: by the monotonic clock, which both processes share, in nanoseconds. A call that the host comes
     ///   to later is not made.
     case call(id: UInt64, hook: Hook, deadline: UInt64, input: [UInt8])
@@ -13,13 +13,13 @@ enum HostedMessage: Hashable, Sendable {
     case log(level: UInt8, text: String)
 }
 
-enum HostedProtocol {
+package enum HostedProtocol {
     private enum Kind: UInt8 { case call = 1, answer, log }
 
     /// Bytes of a message beside its content.
     static let overhead = 4 + 1 + 8 + 1 + 8
 
-    static func encode(_ message: HostedMessage, into bytes: inout [UInt8]) {
+    package static func encode(_ message: HostedMessage, into bytes: inout [UInt8]) {
         let start = bytes.count
         append(UInt32(0), to: &bytes)
         switch message {
@@ -48,7 +48,7 @@ enum HostedProtocol {
     }
 
     /// Reads the content of one message, the length left out.
-    static func decode(_ bytes: ArraySlice<UInt8>) throws(SluiceError) -> HostedMessage {
+    package static func decode(_ bytes: ArraySlice<UInt8>) throws(SluiceError) -> HostedMessage {
         var rest = bytes
         switch Kind(rawValue: try integer(&rest, UInt8.self)) {
         case .call:
@@ -78,17 +78,19 @@ enum HostedProtocol {
         return value
     }
 
-    static func malformed(_ what: String) -> SluiceError {
+    package static func malformed(_ what: String) -> SluiceError {
         SluiceError(.pluginBadAnswer, "the plugin's process sent a message with \(what)")
     }
 }
 
 /// Cuts a stream of bytes into messages.
-struct HostedDecoder {
+package struct HostedDecoder {
     private var buffer: [UInt8] = []
     private var start = 0
 
-    mutating func feed(_ bytes: some Collection<UInt8>) {
+    package init() {}
+
+    package mutating func feed(_ bytes: some Collection<UInt8>) {
         if start > 0, start == buffer.count || start > 1 << 16 {
             buffer.removeFirst(start)
             start = 0
@@ -98,7 +100,7 @@ struct HostedDecoder {
 
     /// The next whole message; nil when more bytes are needed.
     /// - Throws: `pluginBadAnswer` for bytes that are no message or one over the limit; the stream is then of no more use.
-    mutating func next() throws(SluiceError) -> HostedMessage? {
+    package mutating func next() throws(SluiceError) -> HostedMessage? {
         guard buffer.count - start >= 4 else { return nil }
         var length = 0
         for index in 0..<4 { length |= Int(buffer[start + index]) << (8 * index) }

@@ -1,0 +1,126 @@
+import Glibc
+import Logging
+import SluiceCore
+import SluicePluginHost
+import Synchronization
+
+/// Where the build put the plugins and the host program: beside the test bundle.
+enum Built {
+    static let folder: String = {
+        var buffer = [CChar](repeating: 0, count: 4_096)
+        let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
+        let path = String(decoding: buffer.prefix(max(count, 0)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return path.split(separator: "/").dropLast().map { "/" + $0 }.joined()
+    }()
+
+    static let host = "\(folder)/sluice-plugin-host"
+    static func plugin(_ name: String) -> String { "\(folder)/lib\(name).so" }
+}
+
+/// Collects what is logged, as `level text`.
+final class LogBook: Sendable {
+    private struct Book {
+        var lines: [String] = []
+        var waiting: [(word: String, continuation: CheckedContinuation<Void, Never>)] = []
+    }
+
+    private let book = Mutex(Book())
+
+    var lines: [String] { book.withLock { $0.lines } }
+
+    func add(_ line: String) {
+        let woken = book.withLock { book in
+            book.lines.append(line)
+            let woken = book.waiting.filter { line.contains($0.word) }
+            book.waiting.removeAll { line.contains($0.word) }
+            return woken
+        }
+        for waiter in woken { waiter.continuation.resume() }
+    }
+
+    /// Waits until a line with the word has been logged.
+    func wait(for word: String) async {
+        await withCheckedContinuation { continuation in
+            let isThere = book.withLock { book in
+                if book.lines.contains(where: { $0.contains(word) }) { return true }
+                book.waiting.append((word, continuation))
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+
+    var logger: Logger {
+        var logger = Logger(label: "test") { _ in BookHandler(book: self) }
+        logger.logLevel = .trace
+        return logger
+    }
+}
+
+private struct BookHandler: LogHandler {
+    let book: LogBook
+    var metadata: Logger.Metadata = [:]
+    var logLevel: Logger.Level = .trace
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        let all = metadata.merging(event.metadata ?? [:]) { _, new in new }
+        let details = all.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: " ")
+        book.add("\(event.level) \(event.message) \(details)")
+    }
+}
+
+/// Starts a chain, runs the test, stops the chain.
+func withChain<R>(
+    _ plugins: [PluginSpec], log: LogBook = LogBook(), _ body: (PluginChain) async throws -> R
+) async throws -> R {
+    let chain = PluginChain(plugins: plugins, hostExecutable: Built.host, logger: log.logger)
+    try await chain.start()
+    do {
+        let result = try await body(chain)
+        await chain.stop()
+        return result
+    } catch {
+        await chain.stop()
+        throw error
+    }
+}
+
+func faulty(_ mode: PluginSpec.Mode = .process, milliseconds: UInt64 = 5_000) -> PluginSpec {
+    PluginSpec(path: Built.plugin("FaultyC"), mode: mode, deadline: milliseconds * 1_000_000)
+}
+
+/// A user whose id makes FaultyC misbehave.
+func user(_ id: String) -> UserContext { UserContext(id: id) }
+
+/// Whether the chain answers a user whom nothing befalls.
+func answers(_ chain: PluginChain) async -> Bool {
+    (try? await chain.openSession(user: user("somebody"), types: ["Store"])) != nil
+}
+
+/// The error that the body throws; nil when it throws none.
+func failure<R>(_ body: () async throws -> R) async -> SluiceError? {
+    do {
+        _ = try await body()
+        return nil
+    } catch { return error as? SluiceError }
+}
+
+let schema = Schema([
+    ObjectType(
+        name: "Store",
+        properties: [
+            Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "name", type: .string, isOptional: true),
+            Property(id: 3, name: "size", type: .int, isOptional: true),
+        ]),
+    ObjectType(
+        name: "Reading", kind: .asymmetric,
+        properties: [Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "value", type: .double, isOptional: true)]),
+    ObjectType(
+        name: "Rare", kind: .asymmetric,
+        properties: [Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "note", type: .string, isOptional: true)]),
+])

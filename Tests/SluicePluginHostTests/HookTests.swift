@@ -1,0 +1,170 @@
+import SluiceCore
+import SluicePluginHost
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `Asking the chain` {
+    private static let modes: [PluginSpec.Mode] = [.process, .inProcess]
+    private let reading = schema["Reading"]!
+
+    private func write(_ word: String = "x") -> ProposedWrite {
+        ProposedWrite(type: "Store", operation: .update, before: ["_id": .string(word)], after: ["_id": .string(word), "size": .int(1)])
+    }
+
+    @Test(arguments: modes)
+    func `openSession brings back every part of a plan`(mode: PluginSpec.Mode) async throws {
+        let plan = try await withChain([faulty(mode)]) { try await $0.openSession(user: user("somebody"), types: ["Store", "Other"]) }
+        let expected = TypePlan(
+            read: "size > 1", write: "TRUEPREDICATE", insert: true, delete: false, readableFields: ["_id", "name"],
+            role: "configured 0", checkWrite: true)
+        #expect(plan == SessionPlan(types: ["Store": expected]))
+        #expect(plan?["Other"] == .denied)
+    }
+
+    @Test func `types that nobody asked for are left out`() async throws {
+        let plan = try await withChain([faulty()]) { try await $0.openSession(user: user("somebody"), types: ["Other"]) }
+        #expect(plan == SessionPlan(types: [:]))
+    }
+
+    @Test func `without a plugin that has the hook the caller decides`() async throws {
+        let plan = try await withChain([]) { try await $0.openSession(user: user("somebody"), types: ["Store"]) }
+        #expect(plan == nil)
+    }
+
+    @Test func `several plugins together allow no more than each`() async throws {
+        let listed = PluginSpec(path: Built.plugin("DenyAllC"), config: ["allow": ["Store", "Other"]])
+        try await withChain([listed, faulty()]) { chain in
+            try await chain.configure(app: ["app_id": "test"])
+            let plan = try await chain.openSession(user: user("somebody"), types: ["Store", "Other"])
+            #expect(plan?.types.keys.sorted() == ["Store"])
+            #expect(plan?["Store"].read == "size > 1")
+            #expect(plan?["Store"].delete == false)
+            #expect(plan?["Store"].role == "listed & configured 1")
+        }
+    }
+
+    @Test(arguments: [
+        ("do-deny", ErrorCode.pluginRefused, "FaultyC refused: not today"),
+        ("do-fail", .pluginRefused, "FaultyC failed in open_session: the directory service is down"),
+        ("do-odd-status", .pluginRefused, "failed in open_session"),
+        ("do-garbage", .pluginBadAnswer, "not JSON"),
+        ("do-misspell", .pluginBadAnswer, "unknown key \"readable_field\""),
+        ("do-overflow", .pluginRefused, "larger than"),
+    ])
+    func `an answer that cannot be used is a named error`(word: String, code: ErrorCode, text: String) async throws {
+        for mode in Self.modes {
+            try await withChain([faulty(mode)]) { chain in
+                let error = await failure { try await chain.openSession(user: user(word), types: ["Store"]) }
+                #expect(error?.code == code)
+                #expect(error?.message.contains(text) == true, "\(error?.message ?? "no error")")
+                #expect(await answers(chain))
+            }
+        }
+    }
+
+    @Test(arguments: modes)
+    func `checkSubscription accepts, narrows and refuses`(mode: PluginSpec.Mode) async throws {
+        try await withChain([faulty(mode)]) { chain in
+            let queries = [TypeQuery(type: "Store", query: "size > 3")]
+            #expect(try await chain.checkSubscription(user: user("somebody"), queries: queries) == [])
+            let narrowed = try await chain.checkSubscription(user: user("do-narrow"), queries: queries)
+            #expect(narrowed == [TypeQuery(type: "Store", query: "size < 100")])
+            let refused = await failure { try await chain.checkSubscription(user: user("do-deny"), queries: queries) }
+            #expect(refused?.code == .pluginRefused)
+            let stray = await failure { try await chain.checkSubscription(user: user("do-stray"), queries: queries) }
+            #expect(stray?.code == .pluginBadAnswer)
+        }
+    }
+
+    @Test(arguments: modes)
+    func `checkWrites brings back a verdict for each write`(mode: PluginSpec.Mode) async throws {
+        try await withChain([faulty(mode)]) { chain in
+            let verdicts = await chain.checkWrites(user: user("do-three"), writes: [write(), write(), write()], schema: schema)
+            #expect(verdicts == [.allow, .deny(reason: "the second is not allowed"), .amend(["size": .int(7)])])
+            #expect(await chain.checkWrites(user: user("somebody"), writes: [write()], schema: schema) == [.allow])
+        }
+    }
+
+    @Test func `checkWrites denies everything when the plugin fails`() async throws {
+        try await withChain([faulty()]) { chain in
+            for word in ["do-crash", "do-fail", "do-garbage"] {
+                let verdicts = await chain.checkWrites(user: user("somebody"), writes: [write(word), write()], schema: schema)
+                #expect(verdicts.count == 2)
+                for verdict in verdicts {
+                    guard case .deny(let reason) = verdict else {
+                        Issue.record("\(word) was allowed")
+                        continue
+                    }
+                    #expect(reason.contains("FaultyC"))
+                }
+            }
+            let short = await chain.checkWrites(user: user("somebody"), writes: [write(), write()], schema: schema)
+            #expect(short.allSatisfy { if case .deny(let reason) = $0 { reason.contains("1 verdicts instead of 2") } else { false } })
+        }
+    }
+
+    @Test(arguments: modes)
+    func `ingest brings back every kind of verdict`(mode: PluginSpec.Mode) async throws {
+        let objects = ["a", "b", "c", "d", "e", "f"].map { ["_id": Value.string($0), "value": .double(1)] }
+        let verdicts = try await withChain([faulty(mode)]) { try await $0.ingest(type: reading, objects: objects, schema: schema) }
+        #expect(
+            verdicts.prefix(5) == [
+                .accept, .transform(["_id": .string("b"), "value": .double(2.5)]),
+                .route(type: "Rare", values: ["_id": .string("c"), "note": .string("rare")]), .drop, .reject(reason: "too hot"),
+            ])
+        guard case .reject(let reason) = verdicts.last else { throw SluiceError(.internalError, "the unfit object was taken") }
+        #expect(reason.contains("made it unfit"))
+    }
+
+    @Test func `ingest fails as a whole when the plugin fails`() async throws {
+        try await withChain([faulty()]) { chain in
+            for (word, code) in [("do-crash", ErrorCode.pluginCrashed), ("do-fail", .pluginRefused), ("one alone", .pluginBadAnswer)] {
+                let error = await failure { try await chain.ingest(type: reading, objects: [["_id": .string(word)]], schema: schema) }
+                #expect(error?.code == code)
+            }
+        }
+    }
+
+    @Test(arguments: modes)
+    func `userChanged reaches the plugin`(mode: PluginSpec.Mode) async throws {
+        try await withChain([faulty(mode)]) { chain in
+            await chain.userChanged(user("somebody"))
+            let plan = try await chain.openSession(user: user("somebody"), types: ["Store"])
+            #expect(plan?["Store"].role == "configured 100")
+        }
+    }
+
+    @Test func `configure logs warnings, and a refusal keeps what was accepted before`() async throws {
+        let log = LogBook()
+        let listed = PluginSpec(path: Built.plugin("DenyAllC"), config: ["allow": ["Store"]])
+        try await withChain([listed, faulty()], log: log) { chain in
+            try await chain.configure(app: ["app_id": "do-warn"])
+            let error = await failure { try await chain.configure(app: ["app_id": "do-fail"]) }
+            #expect(error?.code == .pluginRefused)
+            #expect(try await chain.openSession(user: user("somebody"), types: ["Store"])?["Store"].role == "listed & configured 1")
+        }
+        #expect(log.lines.contains { $0.hasPrefix("warning a plugin warns about the app") && $0.contains("a warning") })
+    }
+
+    @Test func `a plugin in process that is slow fails its call and lives on`() async throws {
+        try await withChain([faulty(.inProcess, milliseconds: 50)]) { chain in
+            let error = await failure { try await chain.openSession(user: user("do-slow"), types: ["Store"]) }
+            #expect(error?.code == .pluginTimeout)
+            var plan: SessionPlan?
+            // The thread is busy for a moment longer: calls are refused until it is free.
+            while plan == nil { plan = try? await chain.openSession(user: user("somebody"), types: ["Store"]) }
+            #expect(plan?["Store"].read == "size > 1")
+        }
+    }
+
+    @Test func `many calls at once are all answered`() async throws {
+        try await withChain([faulty(milliseconds: 30_000)]) { chain in
+            let answered = await withTaskGroup(of: Bool.self) { group in
+                for index in 0..<500 {
+                    group.addTask { (try? await chain.openSession(user: user("user \(index)"), types: ["Store"])) != nil }
+                }
+                return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+            }
+            #expect(answered == 500)
+        }
+    }
+}
