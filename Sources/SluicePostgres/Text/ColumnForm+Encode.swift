@@ -1,0 +1,134 @@
+package import SluiceCore
+
+extension ColumnForm {
+    /// The value as a statement's parameter.
+    ///
+    /// A value of another type than the property's comes out as some text that PostgreSQL refuses.
+    package func parameter(_ value: Value) -> PostgresParameter {
+        if code == .binary, case .binary(let bytes) = value { return .bytes(bytes) }
+        return .optional(text(value))
+    }
+
+    /// PostgreSQL's text form of a value, as parameters, literals and COPY take it; nil for NULL.
+    package func text(_ value: Value) -> String? {
+        if value.isNull { return nil }
+        switch code {
+        case .json: return ExtendedJSON.json(value).text
+        case .array, .set:
+            guard case .list(let elements) = value else { return Self.scalarText(value) }
+            return Self.arrayText(elements)
+        default: return Self.scalarText(value)
+        }
+    }
+
+    /// The value as it comes back from PostgreSQL after it has been written: times cut to microseconds, decimals without
+    /// exponents, sets in order. What is hashed or compared with rows from the database goes through this first.
+    package func stored(_ value: Value) -> Value {
+        switch (code, value) {
+        case (.array, .list(let elements)): return .list(elements.map(Self.storedScalar))
+        case (.set, .list(let elements)): return Value.set(elements.map(Self.storedScalar))
+        case (.json, _): return storedJSON(value)
+        default: return Self.storedScalar(value)
+        }
+    }
+
+    private func storedJSON(_ value: Value) -> Value {
+        guard let text = text(value) else { return value }
+        var buffer = RowBuffer()
+        var bytes = Array(text.utf8)
+        let result: Value? = unsafe bytes.withUnsafeMutableBufferPointer { bytes in
+            guard let cell = try? unsafe decode(UnsafeBufferPointer(bytes), into: &buffer) else { return nil }
+            return unsafe buffer.withBase { cells, arena in
+                unsafe RowView(cells: cells, count: 0, arena: arena).value(of: cell)
+            }
+        }
+        return result ?? value
+    }
+
+    private static func storedScalar(_ value: Value) -> Value {
+        switch value {
+        case .timestamp(let time): return .timestamp(Timestamp(microseconds: time.microseconds))
+        case .decimal(let number): return .decimal(storedDecimal(number))
+        case .double(let number) where number.isNaN: return .double(.nan)
+        case .float(let number) where number.isNaN: return .float(.nan)
+        default: return value
+        }
+    }
+
+    /// `numeric` keeps digits and scale; it has no exponent above the point, no negative zero and one NaN.
+    private static func storedDecimal(_ value: Decimal128) -> Decimal128 {
+        if value.isNaN { return .nan }
+        if value.isInfinite { return value.isNegative ? .negativeInfinity : .infinity }
+        let (coefficient, exponent) = value.parts
+        if exponent <= 0 { return coefficient == 0 ? Decimal128(high: value.high & ~(1 << 63), low: value.low) : value }
+        let digits = coefficient == 0 ? "0" : String(coefficient) + String(repeating: "0", count: exponent)
+        return Decimal128((value.isNegative && coefficient != 0 ? "-" : "") + digits) ?? value
+    }
+
+    private static func scalarText(_ value: Value) -> String {
+        switch value {
+        case .null: ""
+        case .bool(let value): value ? "t" : "f"
+        case .int(let value): String(value)
+        case .float(let value): value.isFinite ? "\(value)" : special(Double(value))
+        case .double(let value): value.isFinite ? "\(value)" : special(value)
+        case .decimal(let value): value.description
+        case .string(let value): value
+        case .binary(let value): "\\x" + Hex.encode(value)
+        case .timestamp(let value): TextTimestamp.text(value)
+        case .objectId(let value): value.description
+        case .uuid(let value): value.description
+        case .list(let elements): arrayText(elements)
+        case .dictionary, .link: ExtendedJSON.json(value).text
+        }
+    }
+
+    private static func special(_ value: Double) -> String { value.isNaN ? "NaN" : value < 0 ? "-Infinity" : "Infinity" }
+
+    private static func arrayText(_ elements: [Value]) -> String {
+        var text: [UInt8] = [UInt8(ascii: "{")]
+        for (index, element) in elements.enumerated() {
+            if index > 0 { text.append(UInt8(ascii: ",")) }
+            if element.isNull {
+                text.append(contentsOf: "NULL".utf8)
+                continue
+            }
+            text.append(UInt8(ascii: "\""))
+            for byte in scalarText(element).utf8 {
+                if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { text.append(UInt8(ascii: "\\")) }
+                text.append(byte)
+            }
+            text.append(UInt8(ascii: "\""))
+        }
+        text.append(UInt8(ascii: "}"))
+        return String(decoding: text, as: UTF8.self)
+    }
+}
+
+/// Rows in the text format of COPY.
+package enum CopyText {
+    /// Appends one row; nil is NULL.
+    package static func append(_ values: some Sequence<String?>, to bytes: inout [UInt8]) {
+        var isFirst = true
+        for value in values {
+            if !isFirst { bytes.append(UInt8(ascii: "\t")) }
+            isFirst = false
+            guard let value else {
+                bytes.append(contentsOf: "\\N".utf8)
+                continue
+            }
+            for byte in value.utf8 { append(byte, to: &bytes) }
+        }
+        bytes.append(UInt8(ascii: "\n"))
+    }
+
+    private static func append(_ byte: UInt8, to bytes: inout [UInt8]) {
+        switch byte {
+        case UInt8(ascii: "\\"): bytes.append(contentsOf: "\\\\".utf8)
+        case UInt8(ascii: "\n"): bytes.append(contentsOf: "\\n".utf8)
+        case UInt8(ascii: "\r"): bytes.append(contentsOf: "\\r".utf8)
+        case UInt8(ascii: "\t"): bytes.append(contentsOf: "\\t".utf8)
+        default: bytes.append(byte)
+        }
+    }
+}

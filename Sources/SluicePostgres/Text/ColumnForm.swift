@@ -1,0 +1,133 @@
+package import SluiceCore
+
+/// Why a value of a table does not fit its property.
+package struct Misfit: Error, Hashable, Sendable {
+    package var reason: String
+}
+
+/// How one property lies in its column: the column's type, and the way between PostgreSQL's text and cells.
+///
+/// | property | column |
+/// |---|---|
+/// | bool, int, float, double | `boolean`, `bigint`, `real`, `double precision` |
+/// | decimal, string, binary, date, uuid | `numeric`, `text`, `bytea`, `timestamp with time zone`, `uuid` |
+/// | objectId | `sluice.objectid`: text of 24 lower-case hexadecimal digits |
+/// | link | the type of the target's primary key |
+/// | list and set of these | an array; NULL reads as empty |
+/// | mixed, embedded, dictionary, list of mixed or embedded | `jsonb` holding `ExtendedJSON`; a NULL dictionary or list reads as empty |
+package struct ColumnForm: Sendable {
+    enum Code: UInt8, Sendable {
+        case bool, int, float, double, decimal, string, binary, timestamp, objectId, uuid
+        case array, set, json
+    }
+
+    package let property: Property
+    /// What one text is.
+    let code: Code
+    /// What the elements of an array are; equal to `code` for scalars.
+    let element: Code
+    /// Whether NULL has no place in the column (or, for arrays, in its elements).
+    let isRequired: Bool
+    private let schema: Schema?
+
+    package init(_ property: Property, in schema: Schema) {
+        self.property = property
+        element = Self.code(of: property.type, in: schema, depth: 0)
+        switch property.collection {
+        case .none: code = element
+        case .list: code = element == .json ? .json : .array
+        case .set: code = element == .json ? .json : .set
+        case .dictionary: code = .json
+        }
+        isRequired = property.collection == .none ? property.isRequired : !property.isOptional
+        self.schema = code == .json ? schema : nil
+    }
+
+    private static func code(of type: PropertyType, in schema: Schema, depth: Int) -> Code {
+        switch type {
+        case .bool: return .bool
+        case .int: return .int
+        case .float: return .float
+        case .double: return .double
+        case .decimal: return .decimal
+        case .string: return .string
+        case .binary: return .binary
+        case .timestamp: return .timestamp
+        case .objectId: return .objectId
+        case .uuid: return .uuid
+        case .mixed, .embedded: return .json
+        case .link(let target):
+            // A link whose target is unknown or keyed by a link is refused by the schema's own checks; text holds any key.
+            guard depth < 2, let type = schema[target], let key = type.primaryKey else { return .string }
+            return code(of: type.properties[key].type, in: schema, depth: depth + 1)
+        }
+    }
+
+    /// The column's type as `CREATE TABLE` writes it.
+    package var columnType: String {
+        switch code {
+        case .array, .set: element.typeName + "[]"
+        default: code.typeName
+        }
+    }
+
+    /// The cell of NULL.
+    /// - Throws: when the property has no null.
+    @inline(__always)
+    func null(into buffer: inout RowBuffer) throws(Misfit) -> Cell {
+        if property.collection == .none {
+            if isRequired { throw misfit("it is NULL and the property is required") }
+            return .null
+        }
+        return buffer.encode(property.collection == .dictionary ? .dictionary([:]) : .list([]))
+    }
+
+    func json(_ bytes: UnsafeBufferPointer<UInt8>, into buffer: inout RowBuffer) throws(Misfit) -> Cell {
+        do {
+            let json = unsafe try JSON.parse(Array(bytes))
+            if json == .null, property.collection != .none { return try null(into: &buffer) }
+            return buffer.encode(try ExtendedJSON.value(json, property: property, schema: schema))
+        } catch {
+            throw Misfit(reason: (error as? Misfit)?.reason ?? "\(property.name): \((error as? SluiceError)?.message ?? "\(error)")")
+        }
+    }
+
+    /// A misfit that names the property.
+    func misfit(_ reason: String) -> Misfit { Misfit(reason: "\(property.name): \(reason)") }
+
+    func misfit(_ code: Code, _ bytes: UnsafeBufferPointer<UInt8>) -> Misfit {
+        let text = unsafe String(decoding: bytes.prefix(60), as: UTF8.self) + (bytes.count > 60 ? "…" : "")
+        return misfit("expected \(code.typeName), found '\(text)'")
+    }
+}
+
+extension ColumnForm.Code {
+    /// The SQL type, without its collation.
+    var typeName: String {
+        switch self {
+        case .bool: "boolean"
+        case .int: "bigint"
+        case .float: "real"
+        case .double: "double precision"
+        case .decimal: "numeric"
+        case .string: "text"
+        case .binary: "bytea"
+        case .timestamp: "timestamp with time zone"
+        case .objectId: "sluice.objectid"
+        case .uuid: "uuid"
+        case .array, .set: "text[]"
+        case .json: "jsonb"
+        }
+    }
+
+    /// Types of existing columns that hold every value of this one, besides `typeName`. Integer columns narrower than the
+    /// property are accepted: a value that is too large is refused when it is written.
+    var alsoAccepted: [String] {
+        switch self {
+        case .int: ["integer", "smallint"]
+        case .string: ["character varying"]
+        case .objectId: ["text", "character varying", "character"]
+        default: []
+        }
+    }
+}

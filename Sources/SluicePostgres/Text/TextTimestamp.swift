@@ -1,0 +1,131 @@
+package import SluiceCore
+
+/// PostgreSQL's text form of a `timestamptz` in UTC: `2026-03-01 12:30:00.25+00`, years of four to six digits, ` BC` at the end
+/// of dates before the year 1.
+package enum TextTimestamp {
+    /// Microseconds since 1970; nil for `infinity`, `-infinity`, years beyond 294246 and anything else that
+    /// is no such text.
+    @unsafe
+    package static func microseconds(_ bytes: UnsafeBufferPointer<UInt8>) -> Int64? {
+        var reader = unsafe Reader(bytes: bytes)
+        guard var year = reader.number(4...6), reader.skip("-"), let month = reader.number(2...2), reader.skip("-"),
+            let day = reader.number(2...2), reader.skip(" "), let hour = reader.number(2...2), reader.skip(":"),
+            let minute = reader.number(2...2), reader.skip(":"), let second = reader.number(2...2), month >= 1, month <= 12
+        else { return nil }
+        var fraction: Int64 = 0
+        if reader.skip(".") {
+            guard let digits = reader.fraction() else { return nil }
+            fraction = digits
+        }
+        guard let offset = reader.offset() else { return nil }
+        if reader.isBeforeChrist() { year = 1 - year }
+        // Microseconds since 1970 end in the year 294247; PostgreSQL's, which count from 2000, thirty years later.
+        guard reader.isAtEnd, (-290_000...294_246).contains(year) else { return nil }
+        let days = CivilDate.days(year: year, month: month, day: day)
+        return ((days * 24 + hour) * 60 + minute) * 60_000_000 + second * 1_000_000 + fraction - offset * 1_000_000
+    }
+
+    /// The text of a time, cut to microseconds towards zero as `Timestamp` says. Times that PostgreSQL cannot hold (before
+    /// 4713 BC, after the year 294276) come out as text that it refuses.
+    package static func text(_ value: Timestamp) -> String {
+        let microseconds = value.microseconds
+        let (days, rest) = floored(microseconds, 86_400_000_000)
+        let date = CivilDate.date(days: days)
+        let seconds = rest / 1_000_000
+        let year = date.year > 0 ? date.year : 1 - date.year
+        var text = "\(padded(year, 4))-\(padded(date.month, 2))-\(padded(date.day, 2)) "
+        text += "\(padded(seconds / 3_600, 2)):\(padded(seconds / 60 % 60, 2)):\(padded(seconds % 60, 2))"
+        if rest % 1_000_000 != 0 { text += "." + padded(rest % 1_000_000, 6) }
+        return text + (date.year > 0 ? "+00" : "+00 BC")
+    }
+
+    private static func padded(_ value: Int64, _ count: Int) -> String {
+        let digits = String(value)
+        return String(repeating: "0", count: max(0, count - digits.count)) + digits
+    }
+
+    private static func floored(_ value: Int64, _ divisor: Int64) -> (Int64, Int64) {
+        let (quotient, remainder) = value.quotientAndRemainder(dividingBy: divisor)
+        return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
+    }
+
+    @safe
+    private struct Reader {
+        private let bytes: UnsafeBufferPointer<UInt8>
+        private let count: Int
+        private var position = 0
+
+        init(bytes: UnsafeBufferPointer<UInt8>) {
+            unsafe self.bytes = bytes
+            count = bytes.count
+        }
+
+        var isAtEnd: Bool { position == count }
+
+        private var digit: Int64? {
+            guard position < count else { return nil }
+            let digit = unsafe bytes[position] &- UInt8(ascii: "0")
+            return digit <= 9 ? Int64(digit) : nil
+        }
+
+        mutating func skip(_ scalar: Unicode.Scalar) -> Bool {
+            guard position < count, unsafe bytes[position] == UInt8(truncatingIfNeeded: scalar.value) else { return false }
+            position += 1
+            return true
+        }
+
+        mutating func number(_ counts: ClosedRange<Int>) -> Int64? {
+            var value: Int64 = 0
+            let start = position
+            while position - start < counts.upperBound, let digit {
+                value = value * 10 + digit
+                position += 1
+            }
+            return position - start >= counts.lowerBound ? value : nil
+        }
+
+        /// Up to six digits behind the point, as microseconds.
+        mutating func fraction() -> Int64? {
+            let start = position
+            guard var value = number(1...6) else { return nil }
+            for _ in position - start..<6 { value *= 10 }
+            return value
+        }
+
+        /// `+00`, `-03:30`: seconds east of UTC.
+        mutating func offset() -> Int64? {
+            let isEast = skip("+")
+            guard isEast || skip("-"), var seconds = number(2...2).map({ $0 * 3_600 }) else { return nil }
+            for unit: Int64 in [60, 1] where skip(":") {
+                guard let part = number(2...2) else { return nil }
+                seconds += part * unit
+            }
+            return isEast ? seconds : -seconds
+        }
+
+        mutating func isBeforeChrist() -> Bool { skip(" ") && skip("B") && skip("C") }
+    }
+}
+
+/// The proleptic Gregorian calendar; the year 0 is 1 BC.
+enum CivilDate {
+    /// Days since 1970-01-01. Counts in years that begin in March, so that the leap day is the last of its year.
+    static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
+        let shifted = month > 2 ? year : year - 1
+        let century = shifted >= 0 ? shifted / 400 : (shifted - 399) / 400
+        let yearOfEra = shifted - century * 400
+        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+        return century * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+    }
+
+    static func date(days: Int64) -> (year: Int64, month: Int64, day: Int64) {
+        let shifted = days + 719_468
+        let era = shifted >= 0 ? shifted / 146_097 : (shifted - 146_096) / 146_097
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let month = (5 * dayOfYear + 2) / 153
+        let year = yearOfEra + era * 400 + (month >= 10 ? 1 : 0)
+        return (year, month < 10 ? month + 3 : month - 9, dayOfYear - (153 * month + 2) / 5 + 1)
+    }
+}
