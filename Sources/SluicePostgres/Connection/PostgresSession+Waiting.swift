@@ -100,12 +100,14 @@ extension PostgresSession {
 
     /// Whether the server has closed the connection while nothing was asked of it.
     var hasClosed: Bool {
-        do {
-            try waitForSocket(Int16(POLLIN), .now + .microseconds(1))
-        } catch {
-            return error is ConnectionBroke
+        // A server that ends a connection says so first: the end itself is only seen by reading on.
+        for _ in 0..<8 {
+            var entry = unsafe pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
+            if entry.fd < 0 { return true }
+            if unsafe poll(&entry, 1, 0) <= 0 { return false }
+            if unsafe PQconsumeInput(handle) == 0 || PQstatus(handle) == CONNECTION_BAD { return true }
         }
-        return unsafe PQconsumeInput(handle) == 0 || PQstatus(handle) == CONNECTION_BAD
+        return false
     }
 
     /// Throws away what is left of a statement, so that the connection can be used again.

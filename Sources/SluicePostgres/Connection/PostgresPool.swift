@@ -1,0 +1,114 @@
+import Dispatch
+import SluiceCore
+import Synchronization
+
+/// A bounded number of connections to one database, lent for the time of a closure.
+///
+/// Whoever finds none free waits in line, at most for its limit, then `timeout` names the pool and its size. A
+/// connection that broke is replaced; a transaction that was left open is rolled back before the next borrower.
+package final class PostgresPool: Sendable {
+    private typealias Grant = PoolGrant<PostgresConnection>
+    private typealias Waiter = CheckedContinuation<Grant, any Error>
+    private typealias Machine = PoolStateMachine<PostgresConnection, Waiter>
+
+    package let name: String
+    package let size: Int
+    private let conninfo: String
+    private let state: Mutex<Machine>
+    private let numbers = Atomic<UInt64>(0)
+
+    /// - Parameter size: connections at most, at least 1; they are opened when they are needed.
+    package init(_ conninfo: String, name: String = "postgres", size: Int = 8) {
+        self.conninfo = conninfo
+        self.name = name
+        self.size = max(1, size)
+        state = Mutex(Machine(size: max(1, size)))
+    }
+
+    /// Lends a connection to the body. Nested borrowing can wait for itself: do not.
+    ///
+    /// - Parameter limit: how long to wait for a connection, and how long opening one may take.
+    package nonisolated(nonsending) func withConnection<R>(
+        within limit: Duration = .seconds(10), _ body: nonisolated(nonsending) (PostgresConnection) async throws -> R
+    ) async throws -> R {
+        let connection = try await borrow(limit)
+        do {
+            let result = try await body(connection)
+            await giveBack(connection)
+            return result
+        } catch {
+            await giveBack(connection)
+            throw error
+        }
+    }
+
+    /// Closes idle connections now and lent ones when they come back; later calls end in `shutting-down`.
+    package func close() async {
+        let (connections, waiters) = state.withLock { $0.close() }
+        for waiter in waiters { waiter.resume(throwing: refusal) }
+        for connection in connections { await connection.close() }
+    }
+
+    /// How many wait in line now.
+    package var waiting: Int { state.withLock(\.waiting) }
+
+    private func borrow(_ limit: Duration) async throws -> PostgresConnection {
+        let grant: Grant
+        switch state.withLock({ $0.acquire() }) {
+        case .grant(let granted): grant = granted
+        case .refuse: throw refusal
+        case .wait: grant = try await wait(limit)
+        }
+        if case .use(let connection) = grant {
+            if await connection.isUsable { return connection }
+            await connection.close()
+        }
+        do {
+            return try await PostgresConnection.connect(conninfo, within: limit)
+        } catch {
+            discard()
+            throw error
+        }
+    }
+
+    private func wait(_ limit: Duration) async throws -> Grant {
+        let id = numbers.add(1, ordering: .relaxed).newValue
+        defer { state.withLock { $0.forget(id) } }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { (waiter: Waiter) in
+                switch state.withLock({ $0.enqueue(id, waiter) }) {
+                case .waits: expire(id, after: limit)
+                case .grant(let grant): waiter.resume(returning: grant)
+                case .cancelled: waiter.resume(throwing: CancellationError())
+                case .refuse: waiter.resume(throwing: refusal)
+                }
+            }
+        } onCancel: {
+            state.withLock { $0.cancel(id) }?.resume(throwing: CancellationError())
+        }
+    }
+
+    private func expire(_ id: UInt64, after limit: Duration) {
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(Int(limit.pollMilliseconds))) { [weak self] in
+            guard let self, let waiter = state.withLock({ $0.expire(id) }) else { return }
+            waiter.resume(
+                throwing: PostgresFailure(
+                    .timeout, "All \(size) connections of the pool “\(name)” stayed busy for \(limit).",
+                    fix: "Raise the pool's size, or find the statements that take so long."))
+        }
+    }
+
+    private func giveBack(_ connection: PostgresConnection) async {
+        guard await connection.tidy() else {
+            await connection.close()
+            return discard()
+        }
+        let (waiter, close) = state.withLock { $0.release(connection) }
+        waiter?.resume(returning: .use(connection))
+        if close { await connection.close() }
+    }
+
+    private func discard() { state.withLock { $0.discard() }?.resume(returning: .open) }
+
+    private var refusal: PostgresFailure { PostgresFailure(.shuttingDown, "The pool “\(name)” has been closed.") }
+}
