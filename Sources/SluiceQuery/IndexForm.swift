@@ -35,7 +35,8 @@ extension Predicate {
     package func indexForm(indexedProperty: Int?) -> [IndexEntry] {
         var entries: [IndexEntry] = []
         var seen: Set<IndexEntry> = []
-        for group in IndexForm(property: indexedProperty).groups(bound.normalized) {
+        let pinned = indexedProperty.flatMap { type.properties[$0].isExactKey ? $0 : nil }
+        for group in IndexForm(property: pinned).groups(bound.normalized) {
             let residual = group.residual.normalized
             if residual == .constant(false) { continue }
             let program = residual.compile(for: type)
@@ -45,6 +46,17 @@ extension Predicate {
             }
         }
         return entries
+    }
+}
+
+extension Property {
+    /// Whether equal values of the type have equal bytes, which the key of an index needs; numbers with a fraction do not.
+    fileprivate var isExactKey: Bool {
+        guard collection == .none else { return false }
+        return switch type {
+        case .bool, .int, .string, .binary, .timestamp, .objectId, .uuid: true
+        case .float, .double, .decimal, .mixed, .link, .embedded: false
+        }
     }
 }
 

@@ -1,0 +1,61 @@
+/// Who is concerned by a change, and how; reused from change to change.
+///
+/// Takes 8 bytes per match, and 8 per subscriber id in use for telling who is in it already.
+package struct MatchResult: Sendable, RandomAccessCollection {
+    package enum Transition: UInt8, Sendable { case entered, updated, left }
+
+    package struct Element: Sendable, Hashable {
+        package let subscriber: UInt32
+        fileprivate(set) var images: UInt8
+
+        package var transition: Transition {
+            switch images {
+            case MatchResult.before: .left
+            case MatchResult.after: .entered
+            default: .updated
+            }
+        }
+    }
+
+    static let before: UInt8 = 1
+    static let after: UInt8 = 2
+
+    private var elements: [Element] = []
+    /// By subscriber: the change (high half) that it was last noted for, and where in `elements` (low half).
+    private var stamps: [UInt64] = []
+    private var change: UInt32 = 0
+
+    package init() {}
+
+    package var startIndex: Int { 0 }
+    package var endIndex: Int { elements.count }
+    package subscript(_ index: Int) -> Element { elements[index] }
+
+    /// Forgets the last change's matches and makes room for subscriber ids below `bound`.
+    mutating func begin(bound: Int) {
+        elements.removeAll(keepingCapacity: true)
+        if stamps.count < bound { stamps.append(contentsOf: repeatElement(0, count: bound - stamps.count)) }
+        change &+= 1
+        if change == 0 {
+            for index in stamps.indices { stamps[index] = 0 }
+            change = 1
+        }
+    }
+
+    /// Notes that images of the change match for the subscribers in the low halves of `words`.
+    mutating func note(_ words: UnsafeBufferPointer<UInt64>, images: UInt8) {
+        elements.reserveCapacity(elements.count + words.count)
+        stamps.withUnsafeMutableBufferPointer { stamps in
+            for word in words {
+                let subscriber = UInt32(truncatingIfNeeded: word)
+                let stamp = stamps[Int(subscriber)]
+                if stamp >> 32 == UInt64(change) {
+                    elements[Int(UInt32(truncatingIfNeeded: stamp))].images |= images
+                } else {
+                    stamps[Int(subscriber)] = UInt64(change) << 32 | UInt64(elements.count)
+                    elements.append(Element(subscriber: subscriber, images: images))
+                }
+            }
+        }
+    }
+}

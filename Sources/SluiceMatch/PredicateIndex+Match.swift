@@ -1,0 +1,67 @@
+package import SluiceCore
+import SluiceQuery
+
+extension PredicateIndex {
+    /// Finds the subscribers for whom a row entered, changed or left, each once however many of its entries match.
+    ///
+    /// Allocates nothing once `result` has grown to its size.
+    /// - Parameters:
+    ///   - type: index of the object type; an unknown one concerns nobody.
+    ///   - before: the old row; nil for an insert.
+    ///   - after: the new row; nil for a delete.
+    package func match(type: Int, before: RowView?, after: RowView?, into result: inout MatchResult) {
+        result.begin(bound: heads.count)
+        guard hasSubscribers(type: type) else { return }
+        let state = types[type]
+        if state.unkeyed != PredicateIndex.none { visit(state.unkeyed, before, after, &result) }
+        guard state.property >= 0 else { return }
+        let oldKey = before.map { KeyView($0, state.property) }
+        let newKey = after.map { KeyView($0, state.property) }
+        if let oldKey, let newKey, oldKey.isSame(newKey) {
+            if let bucket = bucket(of: oldKey, type) { visit(bucket, before, after, &result) }
+            return
+        }
+        if let oldKey, let bucket = bucket(of: oldKey, type) { visit(bucket, before, nil, &result) }
+        if let newKey, let bucket = bucket(of: newKey, type) { visit(bucket, nil, after, &result) }
+    }
+
+    private func bucket(of key: KeyView, _ type: Int) -> UInt32? {
+        bucketTable.find(key.hash(type: type, seed: seed)) { isKey($0, key, type) }
+    }
+
+    /// Whether a bucket is that of a key: by bytes, whatever the hash says.
+    func isKey(_ index: UInt32, _ key: KeyView, _ type: Int) -> Bool {
+        let bucket = buckets[index]
+        guard bucket.type == UInt32(type), bucket.key.tag == key.cell.tag, bucket.key.length == key.cell.length else { return false }
+        if !key.cell.tag.isInArena { return bucket.key.bits == key.cell.bits }
+        return pool.words.withUnsafeBytes { raw in
+            let start = Int(bucket.keyBlock) * 8
+            for index in 0..<key.bytes.count where raw[start + index] != key.bytes[index] { return false }
+            return true
+        }
+    }
+
+    private func visit(_ index: UInt32, _ before: RowView?, _ after: RowView?, _ result: inout MatchResult) {
+        let bucket = buckets[index]
+        pool.words.withUnsafeBufferPointer { words in
+            guard let base = words.baseAddress else { return }
+            for slot in 0..<Int(bucket.entries.count) {
+                let word = base[Int(bucket.entries.block) + slot]
+                let code = UInt32(truncatingIfNeeded: word)
+                var images: UInt8 = 0
+                if let before, holds(code, word, base, before) { images |= MatchResult.before }
+                if let after, holds(code, word, base, after) { images |= MatchResult.after }
+                if images == 0 { continue }
+                let subscribers = nodes[UInt32(word >> 32)].subscribers
+                let list = UnsafeBufferPointer(start: base + Int(subscribers.block), count: Int(subscribers.count))
+                result.note(list, images: images)
+            }
+        }
+    }
+
+    @inline(__always)
+    private func holds(_ code: UInt32, _ word: UInt64, _ base: UnsafePointer<UInt64>, _ row: RowView) -> Bool {
+        if code != PredicateIndex.none { return Program.run(base + Int(code), row) }
+        return trees[nodes[UInt32(word >> 32)].program]?.matches(row) ?? false
+    }
+}

@@ -1,0 +1,110 @@
+/// Blocks of words in one array, with a free list for each size: programs, keys and subscriber lists that grow and shrink without an
+/// allocation of their own. A block is known by its offset, which stays valid when the array moves.
+struct WordPool: Sendable {
+    private(set) var words: [UInt64] = []
+    private var free: [[UInt32]] = []
+
+    /// Rounds a size up to the next of 1, 2, 3, 4, 6, 8, 12, 16, 24, …: at most a third is unused.
+    static func capacity(for count: Int) -> Int { sizes[sizeClass(of: count)] }
+
+    private static let sizes: [Int] = [1, 2] + (0..<29).flatMap { [3 << $0, 4 << $0] }
+
+    private static func sizeClass(of count: Int) -> Int {
+        var low = 0
+        var high = sizes.count - 1
+        while low < high {
+            let middle = (low + high) / 2
+            if sizes[middle] < count { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    /// A block of at least `count` words, their content undefined.
+    mutating func allocate(_ count: Int) -> UInt32 {
+        let sizeClass = WordPool.sizeClass(of: count)
+        if sizeClass < free.count, let block = free[sizeClass].popLast() { return block }
+        let block = UInt32(words.count)
+        words.append(contentsOf: repeatElement(0, count: WordPool.sizes[sizeClass]))
+        return block
+    }
+
+    /// Gives a block back that was allocated for `count` words, or any count of the same capacity.
+    mutating func release(_ block: UInt32, _ count: Int) {
+        let sizeClass = WordPool.sizeClass(of: count)
+        while free.count <= sizeClass { free.append([]) }
+        free[sizeClass].append(block)
+    }
+
+    mutating func store(_ content: [UInt64]) -> UInt32 {
+        let block = allocate(content.count)
+        for (index, word) in content.enumerated() { words[Int(block) + index] = word }
+        return block
+    }
+
+    /// Adds a word to the end of a list; a full one moves to a larger block.
+    mutating func append(_ word: UInt64, to list: inout WordList) {
+        if list.count == list.capacity { move(&list, capacity: Int(list.count) + 1) }
+        words[Int(list.block) + Int(list.count)] = word
+        list.count += 1
+    }
+
+    /// Removes the word at an index; the last one takes its place.
+    /// - Returns: the word that moved, or the removed one when it was the last.
+    mutating func remove(at index: Int, of list: inout WordList) -> UInt64 {
+        list.count -= 1
+        let last = words[Int(list.block) + Int(list.count)]
+        words[Int(list.block) + index] = last
+        if list.count > 0, list.capacity > 4, list.count * 4 <= list.capacity { move(&list, capacity: Int(list.count) * 2) }
+        return last
+    }
+
+    mutating func release(_ list: WordList) {
+        if list.capacity > 0 { release(list.block, Int(list.capacity)) }
+    }
+
+    private mutating func move(_ list: inout WordList, capacity: Int) {
+        let target = allocate(capacity)
+        for index in 0..<Int(list.count) { words[Int(target) + index] = words[Int(list.block) + index] }
+        release(list)
+        list.block = target
+        list.capacity = UInt32(WordPool.capacity(for: capacity))
+    }
+
+    func holds(_ content: [UInt64], at block: UInt32) -> Bool {
+        content.indices.allSatisfy { words[Int(block) + $0] == content[$0] }
+    }
+
+    var byteCount: Int { words.capacity * 8 + free.reduce(0) { $0 + $1.capacity * 4 } }
+}
+
+/// A list of words in a pool.
+struct WordList: Sendable {
+    fileprivate(set) var block: UInt32 = 0
+    fileprivate(set) var count: UInt32 = 0
+    fileprivate var capacity: UInt32 = 0
+}
+
+/// Records of one kind in one array; an index is used again after its record was removed.
+struct Slab<Record: Sendable>: Sendable {
+    private(set) var records: [Record] = []
+    private var free: [UInt32] = []
+
+    mutating func insert(_ record: Record) -> UInt32 {
+        if let index = free.popLast() {
+            records[Int(index)] = record
+            return index
+        }
+        records.append(record)
+        return UInt32(records.count - 1)
+    }
+
+    mutating func remove(_ index: UInt32) { free.append(index) }
+
+    subscript(_ index: UInt32) -> Record {
+        get { records[Int(index)] }
+        set { records[Int(index)] = newValue }
+    }
+
+    var count: Int { records.count - free.count }
+    var byteCount: Int { records.capacity * MemoryLayout<Record>.stride + free.capacity * 4 }
+}
