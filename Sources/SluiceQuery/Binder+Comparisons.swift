@@ -187,7 +187,7 @@ private struct Context {
         }
         guard let first = values.first else { return holds(false, for: subject) }
         if values.count == 1 { return .test(subject, Test(.equal, first, foldsCase: foldsCase)) }
-        return .test(subject, Test(.isIn, .list(values.sorted(by: ValueOrder.precedes)), foldsCase: foldsCase))
+        return .test(subject, Test(.isIn, .list(values.sorted { $0.precedes($1) }), foldsCase: foldsCase))
     }
 
     func between() throws(SluiceError) -> BoundPredicate {
@@ -225,24 +225,6 @@ private struct Context {
                 at: comparison.position)
         }
         return .properties(left, test, right, foldsCase: comparison.foldsCase)
-    }
-}
-
-extension ValueOrder {
-    /// A fixed order of all constants, for sorting lists: null, then by kind, then by the language's order.
-    static func precedes(_ left: Value, _ right: Value) -> Bool {
-        let l = rank(left)
-        let r = rank(right)
-        if l != r { return l < r }
-        if let order = compare(left, right, nan: .lowest), order != .equal { return order == .less }
-        return left == right ? false : "\(left)" < "\(right)"
-    }
-
-    private static func rank(_ value: Value) -> UInt8 {
-        switch value {
-        case .int, .float, .double, .decimal: CellTag.int.rawValue
-        default: ValueCoding.tag(of: value).rawValue
-        }
     }
 }
 

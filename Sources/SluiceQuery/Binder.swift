@@ -114,35 +114,9 @@ struct Binder {
     }
 
     private func unknown(_ name: String, at position: SourcePosition) -> SluiceError {
-        let suggestion = Spelling.nearest(to: name, among: type.properties.map(\.name))
+        let suggestion = Suggestion.nearest(to: name, in: type.properties.map(\.name))
         return diagnostic.error(
             .queryUnknownProperty, "'\(type.name)' has no property '\(name)'", at: position,
             fix: suggestion.map { "Did you mean '\($0)'?" })
-    }
-}
-
-/// Guesses what was meant by a word that does not exist.
-enum Spelling {
-    /// The candidate with the fewest edits, if it is near enough to be worth a suggestion.
-    static func nearest(to word: String, among candidates: [String]) -> String? {
-        let bound = max(1, word.utf8.count / 3)
-        let scored = candidates.prefix(1_000).map { (name: $0, distance: distance(word.lowercased(), $0.lowercased())) }
-        return scored.min { $0.distance < $1.distance }.flatMap { $0.distance <= bound ? $0.name : nil }
-    }
-
-    private static func distance(_ left: String, _ right: String) -> Int {
-        let l = Array(left.utf8.prefix(64))
-        let r = Array(right.utf8.prefix(64))
-        var row = Array(0...r.count)
-        for (i, byte) in l.enumerated() {
-            var diagonal = row[0]
-            row[0] = i + 1
-            for j in 0..<r.count {
-                let replaced = diagonal + (byte == r[j] ? 0 : 1)
-                diagonal = row[j + 1]
-                row[j + 1] = min(replaced, row[j] + 1, row[j + 1] + 1)
-            }
-        }
-        return row[r.count]
     }
 }

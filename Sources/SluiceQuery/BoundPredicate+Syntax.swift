@@ -50,11 +50,12 @@ extension Literal {
         case .double(let value):
             self = value.isFinite ? .real("\(value)") : value.isNaN ? .nan : .infinity(negative: value < 0)
         case .decimal(let value):
-            let number = DecimalNumber(value)
-            switch number.kind {
-            case .nan: self = .nan
-            case .infinite: self = .infinity(negative: number.isNegative)
-            case .finite: self = Int64(number.text).map { .int($0) } ?? .real(number.text)
+            if value.isNaN {
+                self = .nan
+            } else if value.isInfinite {
+                self = .infinity(negative: value.isNegative)
+            } else {
+                self = Int64(value.description).map { .int($0) } ?? .real(value.description)
             }
         case .string(let value): self = .string(value)
         case .binary(let value): self = .binary(value)

@@ -175,7 +175,7 @@ extension Literal {
         case .float(let digits): digits + "f"
         case .infinity(let negative): negative ? "-inf" : "inf"
         case .nan: "nan"
-        case .string(let value): Literal.isPlain(value) ? "\"\(value)\"" : "B64\"\(Base64.encode(value.utf8))\""
+        case .string(let value): Literal.isPlain(value) ? "\"\(value)\"" : "B64\"\(Base64.encode(Array(value.utf8)))\""
         case .bytes(let value): "B64\"\(Base64.encode(value))\""
         case .binary(let value): "binary(B64\"\(Base64.encode(value))\")"
         case .timestamp(let value): "T\(value.seconds):\(value.nanoseconds)"

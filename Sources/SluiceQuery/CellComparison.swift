@@ -105,9 +105,9 @@ struct CellComparison {
         }
     }
 
-    private static func decimal(_ bytes: UnsafePointer<UInt8>) -> DecimalNumber {
+    private static func decimal(_ bytes: UnsafePointer<UInt8>) -> Decimal128 {
         let raw = UnsafeRawPointer(bytes)
-        return DecimalNumber(
+        return Decimal128(
             high: UInt64(bigEndian: raw.loadUnaligned(as: UInt64.self)),
             low: UInt64(bigEndian: raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
     }

@@ -55,7 +55,7 @@ extension Lexer {
         guard let end = bytes[content...].firstIndex(of: UInt8(ascii: "\"")) else {
             throw failure("this string has no closing quote", at: start)
         }
-        guard let decoded = Base64.decode(bytes[content..<end]) else {
+        guard let decoded = Base64.decode(text(content..<end)) else {
             throw failure("what stands between the quotes is not base64", at: start)
         }
         position = end + 1

@@ -8,7 +8,7 @@ enum QueryConstant: Sendable {
     /// A number with the digits that stood in the text, so that a decimal property sees them unrounded.
     case double(Double, text: String)
     case float(Float, text: String)
-    case decimal(DecimalNumber)
+    case decimal(Decimal128)
     case string(String)
     case binary([UInt8])
     /// `B64"…"` that is no UTF-8: bytes that stand where a string was expected.
@@ -44,7 +44,7 @@ enum QueryConstant: Sendable {
         case .int(let value): self = .int(value)
         case .float(let value): self = .float(value, text: "\(value)")
         case .double(let value): self = .double(value, text: "\(value)")
-        case .decimal(let value): self = .decimal(DecimalNumber(value))
+        case .decimal(let value): self = .decimal(value)
         case .string(let value): self = .string(value)
         case .binary(let value): self = .binary(value)
         case .timestamp(let value): self = .timestamp(value)
@@ -63,7 +63,7 @@ enum QueryConstant: Sendable {
         case .int(let value): .int(value)
         case .double(let value, _): .double(value == 0 ? 0 : value)
         case .float(let value, _): .float(value == 0 ? 0 : value)
-        case .decimal(let value): .decimal(value.normalized.decimal)
+        case .decimal(let value): .decimal(value.normalized)
         case .string(let value): .string(value)
         case .binary(let value), .bytes(let value): .binary(value)
         case .timestamp(let value): .timestamp(value)
@@ -179,7 +179,7 @@ struct ConstantFit {
         case .string(let text):
             guard readsNumbers else { return .mismatch }
             if let value = Int64(text) { return test(.int(value)) }
-            return DecimalNumber(text).map(fitInt) ?? .mismatch
+            return Decimal128(rounding: text).map(fitInt) ?? .mismatch
         default: return .mismatch
         }
     }
@@ -192,9 +192,9 @@ struct ConstantFit {
         return inexact(above: .int(value >= 0x1p63 ? .max : Int64(value.rounded(.down))))
     }
 
-    private func fitInt(_ value: DecimalNumber) -> FittedTest {
-        if value.kind == .nan { return .refused("NaN not supported for int") }
-        if value.kind == .infinite { return .refused("Infinity not supported for int") }
+    private func fitInt(_ value: Decimal128) -> FittedTest {
+        if value.isNaN { return .refused("NaN not supported for int") }
+        if value.isInfinite { return .refused("Infinity not supported for int") }
         let (floor, isExact) = value.floor
         guard let floor else { return inexact(above: value.isNegative ? nil : .int(.max)) }
         return isExact ? test(.int(floor)) : inexact(above: .int(floor))
@@ -210,7 +210,7 @@ struct ConstantFit {
             return inexact(above: floating(isFloat ? Double(Float(nearest).nextDown) : nearest.nextDown))
         case .double(let value, _): return fitFloating(value)
         case .float(let value, _): return fitFloating(Double(value))
-        case .decimal(let value): return fitFloating(Double(value.text) ?? .nan)
+        case .decimal(let value): return fitFloating(value.double)
         case .string(let text): return readsNumbers ? Double(text).map { fitFloating($0) } ?? .mismatch : .mismatch
         default: return .mismatch
         }
@@ -225,16 +225,16 @@ struct ConstantFit {
 
     private func fitDecimal(_ constant: QueryConstant) -> FittedTest {
         switch constant {
-        case .int(let value): return fitDecimal(DecimalNumber(value))
-        case .double(_, let text), .float(_, let text): return DecimalNumber(text).map(fitDecimal) ?? .mismatch
+        case .int(let value): return fitDecimal(Decimal128(value))
+        case .double(_, let text), .float(_, let text): return Decimal128(rounding: text).map(fitDecimal) ?? .mismatch
         case .decimal(let value): return fitDecimal(value)
-        case .string(let text): return readsNumbers ? DecimalNumber(text).map(fitDecimal) ?? .mismatch : .mismatch
+        case .string(let text): return readsNumbers ? Decimal128(rounding: text).map(fitDecimal) ?? .mismatch : .mismatch
         default: return .mismatch
         }
     }
 
-    private func fitDecimal(_ value: DecimalNumber) -> FittedTest {
-        value.kind == .nan ? unordered : test(.decimal(value.normalized.decimal))
+    private func fitDecimal(_ value: Decimal128) -> FittedTest {
+        value.isNaN ? unordered : test(.decimal(value.normalized))
     }
 
     /// A comparison with NaN.
@@ -249,27 +249,5 @@ struct ConstantFit {
         case .greater, .greaterOrEqual: .test(lower.map { Test(.greater, $0) } ?? Test(.notEqual, .null))
         case .isIn, .beginsWith, .endsWith, .contains, .like: .mismatch
         }
-    }
-}
-
-extension DecimalNumber {
-    /// The largest whole number that is not larger, if 64 bits hold it, and whether it is equal.
-    fileprivate var floor: (value: Int64?, isExact: Bool) {
-        let number = normalized
-        if number.coefficient == 0 { return (0, true) }
-        if number.exponent >= 0 {
-            guard number.exponent < 20 else { return (nil, false) }
-            let (product, overflow) = number.coefficient.multipliedReportingOverflow(by: DecimalNumber.powerOfTen(number.exponent))
-            if overflow { return (nil, false) }
-            return (DecimalNumber.whole(product, isNegative: isNegative), true)
-        }
-        guard -number.exponent <= DecimalNumber.digits else { return (isNegative ? -1 : 0, false) }
-        let quotient = number.coefficient / DecimalNumber.powerOfTen(-number.exponent)
-        return (DecimalNumber.whole(isNegative ? quotient + 1 : quotient, isNegative: isNegative), false)
-    }
-
-    private static func whole(_ magnitude: UInt128, isNegative: Bool) -> Int64? {
-        if !isNegative { return Int64(exactly: magnitude) }
-        return magnitude == 1 << 63 ? .min : Int64(exactly: magnitude).map { -$0 }
     }
 }

@@ -45,14 +45,14 @@ enum ValueOrder {
 enum Number: Sendable {
     case int(Int64)
     case double(Double)
-    case decimal(DecimalNumber)
+    case decimal(Decimal128)
 
     init?(_ value: Value) {
         switch value {
         case .int(let v): self = .int(v)
         case .float(let v): self = .double(Double(v))
         case .double(let v): self = .double(v)
-        case .decimal(let v): self = .decimal(DecimalNumber(v))
+        case .decimal(let v): self = .decimal(v)
         default: return nil
         }
     }
@@ -61,7 +61,7 @@ enum Number: Sendable {
         switch self {
         case .int: false
         case .double(let value): value.isNaN
-        case .decimal(let value): value.kind == .nan
+        case .decimal(let value): value.isNaN
         }
     }
 
@@ -76,7 +76,7 @@ enum Number: Sendable {
         case (.double(let l), .double(let r)): return .of(l, r)
         case (.int(let l), .double(let r)): return compare(l, r)
         case (.double(let l), .int(let r)): return compare(r, l).reversed
-        default: return DecimalNumber.compare(left.asDecimal, right.asDecimal)
+        default: return .of(Decimal128.compare(left.asDecimal, right.asDecimal), 0)
         }
     }
 
@@ -90,10 +90,10 @@ enum Number: Sendable {
         return right > whole ? .less : .equal
     }
 
-    var asDecimal: DecimalNumber {
+    var asDecimal: Decimal128 {
         switch self {
-        case .int(let value): DecimalNumber(value)
-        case .double(let value): DecimalNumber("\(value)") ?? DecimalNumber()
+        case .int(let value): Decimal128(value)
+        case .double(let value): Decimal128(double: value)
         case .decimal(let value): value
         }
     }
