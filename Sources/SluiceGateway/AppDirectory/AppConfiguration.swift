@@ -1,0 +1,97 @@
+package import SluiceCore
+
+/// An app as its directory describes it (the export form of App Services).
+package struct AppConfiguration: Sendable {
+    /// A table of PostgreSQL.
+    package struct Table: Hashable, Sendable {
+        /// The folder of the database in the directory.
+        package var schema: String
+        /// The folder of the collection.
+        package var name: String
+
+        package init(schema: String, name: String) {
+            self.schema = schema
+            self.name = name
+        }
+    }
+
+    /// One way to log in.
+    package struct AuthProvider: Hashable, Sendable {
+        /// `anon-user`, `local-userpass`, …
+        package var type: String
+        package var isEnabled: Bool
+        /// Its `config` as it stands in the file.
+        package var config: JSON
+
+        package init(type: String, isEnabled: Bool, config: JSON = .object([])) {
+            self.type = type
+            self.isEnabled = isEnabled
+            self.config = config
+        }
+    }
+
+    /// Where custom user data live when the app keeps them in a table of its own.
+    package struct CustomUserData: Hashable, Sendable {
+        package var table: Table
+        /// The column with the user's id.
+        package var userIDField: String
+    }
+
+    package var appID: String
+    package var name: String
+    /// Top-level and asymmetric types by path of their files, then embedded types as they appear. Properties have the
+    /// order of the file and provisional ids 1…n; the stored numbering is assigned by the gateway.
+    package var schema: Schema
+    /// Where each top-level and asymmetric type is kept.
+    package var tables: [String: Table]
+    package var queryableFields: QueryableFields
+    package var authProviders: [AuthProvider]
+    package var customUserData: CustomUserData?
+    /// `values/*.json` and the values of the environment, by name.
+    package var values: [String: JSON]
+    /// `%%environment.tag`.
+    package var environmentTag: String
+    /// Seconds.
+    package var refreshTokenLifetime: Int
+    package var isDevelopmentMode: Bool
+    /// False while sync is paused by `"state": "disabled"`.
+    package var isSyncEnabled: Bool
+    /// Every file by its path in the directory, as text: what the rule plugin is configured with.
+    package var files: [String: String]
+    /// What was read and has no effect here, one sentence each: `sluice check` prints them.
+    package var notes: [String]
+
+    package func isEnabled(provider type: String) -> Bool { authProviders.contains { $0.type == type && $0.isEnabled } }
+}
+
+/// One thing that is wrong with an app directory.
+package struct ConfigProblem: Hashable, Sendable, CustomStringConvertible {
+    package var code: ErrorCode
+    /// Path in the directory.
+    package var file: String
+    /// From 1; 0 when the problem is with the file as a whole.
+    package var line: Int
+    package var column: Int
+    package var message: String
+    package var fix: String
+
+    package var place: String { line == 0 ? file : "\(file):\(line):\(column)" }
+    package var description: String { "\(place): \(message) \(fix)" }
+    package var error: SluiceError { SluiceError(code, "\(place): \(message)", fix: fix) }
+}
+
+/// Everything that is wrong with an app directory, all at once.
+package struct AppDirectoryError: Error, CustomStringConvertible {
+    /// By file and line; never empty.
+    package var problems: [ConfigProblem]
+
+    package var description: String { problems.map(\.description).joined(separator: "\n") }
+
+    /// The first problem, and how many there are, where one error has to do.
+    package var summary: SluiceError {
+        guard let first = problems.first else { return SluiceError(.configInvalid, "The app directory cannot be used.") }
+        var error = first.error
+        if problems.count > 1 { error.message += " (and \(problems.count - 1) more; sluice check lists them)" }
+        return error
+    }
+}

@@ -1,0 +1,80 @@
+import FoundationEssentials
+import SluiceCore
+
+/// Reads an app directory.
+package enum AppDirectory {
+    /// One file, bytes. Beyond: a problem.
+    static let fileBytes = 16 << 20
+    /// Files in all. Beyond: a problem.
+    static let fileCount = 20_000
+
+    /// Reads the directory at `path` whole, so it blocks: call it at the start, or from a thread of your own.
+    package static func load(at path: String) throws(AppDirectoryError) -> AppConfiguration {
+        try read(files: try files(at: path))
+    }
+
+    /// Reads a directory that is given as its files by relative path.
+    package static func read(files: [String: String]) throws(AppDirectoryError) -> AppConfiguration {
+        let list = ProblemList()
+        var trees: [String: ConfigNode] = [:]
+        for (path, text) in files where path.hasSuffix(".json") {
+            do throws(SluiceError) {
+                trees[path] = ConfigNode(file: path, json: try JSON.parse(text), list: list)
+            } catch {
+                list.add(error.code, file: path, error.message, fix: error.fix)
+            }
+        }
+        let reader = AppReader(trees: trees, paths: Set(files.keys), list: list)
+        let configuration = reader.read(files: files)
+        guard list.problems.isEmpty, let configuration else {
+            throw AppDirectoryError(problems: list.problems.sorted { ($0.file, $0.line, $0.column) < ($1.file, $1.line, $1.column) })
+        }
+        return configuration
+    }
+
+    private static func files(at root: String) throws(AppDirectoryError) -> [String: String] {
+        let manager = FileManager.default
+        let list = ProblemList()
+        var isDirectory = false
+        guard manager.fileExists(atPath: root, isDirectory: &isDirectory), isDirectory,
+            let paths = try? manager.subpathsOfDirectory(atPath: root)
+        else {
+            list.add(.configMissing, file: root, "There is no app directory here.", fix: "Name the directory with realm_config.json in it.")
+            throw AppDirectoryError(problems: list.problems)
+        }
+        var files: [String: String] = [:]
+        for path in paths.sorted() where !isHidden(path) {
+            guard path.hasSuffix(".json") || path.hasSuffix(".js") else { continue }
+            if let text = text(of: root + "/" + path, named: path, list) { files[path] = text }
+            if files.count > fileCount {
+                list.add(.configInvalid, file: root, "There are more than \(fileCount) files here.")
+                break
+            }
+        }
+        guard list.problems.isEmpty else { throw AppDirectoryError(problems: list.problems) }
+        return files
+    }
+
+    private static func isHidden(_ path: String) -> Bool {
+        path.split(separator: "/").contains { $0.hasPrefix(".") || $0 == "node_modules" }
+    }
+
+    private static func text(of file: String, named name: String, _ list: ProblemList) -> String? {
+        guard let data = FileManager.default.contents(atPath: file) else {
+            // A directory may well be called x.json; a file that may not be read is the reader's business.
+            var isDirectory = false
+            if FileManager.default.fileExists(atPath: file, isDirectory: &isDirectory), isDirectory { return nil }
+            list.add(.configInvalid, file: name, "The file cannot be read.", fix: "Check its permissions.")
+            return nil
+        }
+        guard data.count <= fileBytes else {
+            list.add(.configInvalid, file: name, "The file has \(data.count) bytes, over the limit of \(fileBytes).")
+            return nil
+        }
+        guard let text = String(validating: data, as: UTF8.self) else {
+            list.add(.configInvalid, file: name, "The file is not UTF-8.")
+            return nil
+        }
+        return text
+    }
+}

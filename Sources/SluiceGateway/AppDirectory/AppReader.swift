@@ -1,0 +1,157 @@
+import SluiceCore
+
+/// Makes one configuration of the parsed files of a directory; what is wrong goes to the list.
+struct AppReader {
+    let trees: [String: ConfigNode]
+    let paths: Set<String>
+    let list: ProblemList
+
+    private static let mainFiles = ["realm_config.json", "app.json", "root_config.json"]
+    /// Folders of things that Sluice does not run: accepted, mentioned, not read.
+    private static let withoutEffect = [
+        "functions", "triggers", "http_endpoints", "graphql", "hosting", "log_forwarders", "services", "https_endpoints",
+    ]
+
+    func read(files: [String: String]) -> AppConfiguration? {
+        checkPlaces()
+        let main = readMain()
+        let source = DataSourceReader(trees: trees, list: list)
+        source.checkRules()
+        let sync = SyncReader(list: list)
+        let settings = trees["sync/config.json"].map { sync.read($0) } ?? missingSync()
+        let sourceName = source.choose(settings.serviceName, named: settings.serviceNameNode)
+        let result = SchemaReader(list: list).read(source.collections(of: sourceName), asymmetric: settings.asymmetric)
+        // Fields cannot be checked against a schema that was only read in part: what follows would mislead.
+        let isSchemaWhole = !list.problems.contains { $0.file.hasSuffix("/schema.json") }
+        let queryable = isSchemaWhole ? sync.queryable(settings, in: result) : QueryableFields()
+        let auth = AuthReader(list: list)
+        guard let main, list.problems.isEmpty else { return nil }
+        var configuration = AppConfiguration(
+            appID: main.id, name: main.name, schema: result.schema, tables: result.tables, queryableFields: queryable,
+            authProviders: trees["auth/providers.json"].map(auth.providers) ?? [],
+            customUserData: trees["auth/custom_user_data.json"].flatMap(auth.customUserData), values: values(environment: main.environment),
+            environmentTag: main.environment, refreshTokenLifetime: main.refreshTokenLifetime,
+            isDevelopmentMode: settings.isDevelopmentMode, isSyncEnabled: settings.isEnabled, files: files, notes: [])
+        if trees["auth/providers.json"] == nil { list.notes.append("There is no auth/providers.json: nobody can log in.") }
+        configuration.notes = list.notes
+        return list.problems.isEmpty ? configuration : nil
+    }
+
+    // MARK: Main file
+
+    private struct Main {
+        var id: String
+        var name: String
+        var environment: String
+        var refreshTokenLifetime: Int
+    }
+
+    private func readMain() -> Main? {
+        guard let node = Self.mainFiles.lazy.compactMap({ trees[$0] }).first else {
+            // A file that is there and is not JSON has its problem already.
+            if !Self.mainFiles.contains(where: paths.contains) {
+                list.add(
+                    .configMissing, file: "realm_config.json", "The file that names the app is missing.",
+                    fix: "Add it with at least {\"app_id\": \"…\"}.")
+            }
+            return nil
+        }
+        let members = node.members(allowing: [
+            "app_id", "name", "config_version", "location", "provider_region", "deployment_model", "environment", "environments",
+            "security",
+            "hosting", "custom_user_data_config", "sync", "allowed_request_origins",
+        ])
+        let id = members.required("app_id", of: node)?.string ?? ""
+        let isName = !id.isEmpty && id.utf8.allSatisfy { $0 == 45 || $0 == 95 || (48...57).contains($0) || (97...122).contains($0 | 32) }
+        if members["app_id"] != nil, !isName {
+            members["app_id"]?.problem("The app id '\(id)' is not a name.", fix: "Use letters, digits, '-' and '_' only.")
+        }
+        return Main(
+            id: id, name: members["name"]?.string ?? id, environment: members["environment"]?.string ?? "",
+            refreshTokenLifetime: members["security"].map(refreshTokenLifetime) ?? 60 * 86_400)
+    }
+
+    /// 30 minutes to 5 years, 60 days when it is not given (AUTH-11).
+    private func refreshTokenLifetime(_ security: ConfigNode) -> Int {
+        let members = security.members(allowing: ["refresh_token_expiration", "allowed_request_origins"])
+        guard let node = members["refresh_token_expiration"], let seconds = node.int else { return 60 * 86_400 }
+        if !(1_800...157_680_000).contains(seconds) {
+            node.problem("\(seconds) seconds is no lifetime of a refresh token.", fix: "Give 1800 (30 minutes) to 157680000 (5 years).")
+        }
+        return Int(seconds)
+    }
+
+    private func missingSync() -> SyncReader.Settings {
+        if !paths.contains("sync/config.json") {
+            list.add(
+                .configMissing, file: "sync/config.json", "The sync configuration is missing.", fix: "Add it, or export the app again.")
+        }
+        return SyncReader.Settings()
+    }
+
+    // MARK: Values
+
+    private func values(environment: String) -> [String: JSON] {
+        var values: [String: JSON] = [:]
+        for (path, node) in trees.sorted(by: { $0.key < $1.key }) where path.hasPrefix("values/") {
+            let members = node.members(allowing: ["name", "value", "private", "from_secret", "id", "last_modified"])
+            guard let name = members.required("name", of: node)?.string, let value = members.required("value", of: node) else { continue }
+            values[name] = members["from_secret"]?.bool == true ? secret(value) : value.json
+        }
+        let tag = environment.isEmpty ? "no-environment" : environment
+        if let node = trees["environments/\(tag).json"] {
+            for (name, value) in node.members(allowing: ["values"])["values"]?.members ?? [] { values[name] = value.json }
+        }
+        return values
+    }
+
+    /// A value that names a secret has the secret's value.
+    private func secret(_ node: ConfigNode) -> JSON? {
+        guard let name = node.string else { return nil }
+        if let secret = trees["secrets.json"]?.json[name] { return secret }
+        node.problem("There is no secret '\(name)'.", fix: "Add it to secrets.json.")
+        return nil
+    }
+
+    // MARK: Places
+
+    /// A file in a place where nothing is read is most likely misspelt.
+    private func checkPlaces() {
+        let folders = ["auth", "data_sources", "environments", "sync", "values"] + Self.withoutEffect
+        var unused: Set<String> = []
+        for path in paths.sorted() where path.hasSuffix(".json") {
+            let parts = path.split(separator: "/").map(String.init)
+            if parts.count == 1 {
+                require(path, oneOf: Self.mainFiles + ["secrets.json"], given: parts[0])
+            } else if Self.withoutEffect.contains(parts[0]) {
+                unused.insert(parts[0])
+            } else if !folders.contains(parts[0]) {
+                require(path, oneOf: folders, given: parts[0])
+            } else {
+                checkFile(path, parts)
+            }
+        }
+        for folder in unused.sorted() { list.notes.append("\(folder)/ has no effect here.") }
+    }
+
+    private func checkFile(_ path: String, _ parts: [String]) {
+        let name = parts[parts.count - 1]
+        switch (parts[0], parts.count) {
+        case ("auth", 2): require(path, oneOf: ["providers.json", "custom_user_data.json"], given: name)
+        case ("sync", 2): require(path, oneOf: ["config.json"], given: name)
+        case ("data_sources", 3): require(path, oneOf: ["config.json", "default_rule.json"], given: name)
+        case ("data_sources", 5): require(path, oneOf: ["schema.json", "rules.json", "relationships.json"], given: name)
+        case ("values", 2), ("environments", 2): break
+        default:
+            list.add(.configUnknownKey, file: path, "Nothing is read from this place.", fix: "Move or remove the file.")
+        }
+    }
+
+    private func require(_ path: String, oneOf known: [String], given: String) {
+        guard !known.contains(given) else { return }
+        let near = Suggestion.nearest(to: given, in: known)
+        list.add(
+            .configUnknownKey, file: path, "'\(given)' means nothing here.",
+            fix: near.map { "Did you mean '\($0)'?" } ?? "Known are \(known.joined(separator: ", ")).")
+    }
+}

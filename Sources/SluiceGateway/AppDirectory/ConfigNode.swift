@@ -1,0 +1,131 @@
+import SluiceCore
+
+/// Collects problems, so that one run reports all of them.
+final class ProblemList {
+    var problems: [ConfigProblem] = []
+    var notes: [String] = []
+
+    func add(_ code: ErrorCode, file: String, line: Int = 0, column: Int = 0, _ message: String, fix: String? = nil) {
+        problems.append(ConfigProblem(code: code, file: file, line: line, column: column, message: message, fix: fix ?? code.fix))
+    }
+}
+
+/// A JSON value of a configuration file that knows its place. Reading it notes what is wrong instead of throwing.
+struct ConfigNode {
+    let file: String
+    /// Keys from the file's top, joined with dots.
+    let path: String
+    let json: JSON
+    /// Place of the key that holds the value.
+    let line: Int
+    let column: Int
+    let list: ProblemList
+
+    init(file: String, json: JSON, list: ProblemList) {
+        self.init(file: file, path: "", json: json, line: 1, column: 1, list: list)
+    }
+
+    private init(file: String, path: String, json: JSON, line: Int, column: Int, list: ProblemList) {
+        self.file = file
+        self.path = path
+        self.json = json
+        self.line = line
+        self.column = column
+        self.list = list
+    }
+
+    var name: String { path.isEmpty ? "the file" : "'\(path)'" }
+
+    func problem(_ message: String, fix: String? = nil, code: ErrorCode = .configInvalid) {
+        list.add(code, file: file, line: line, column: column, message, fix: fix)
+    }
+
+    private func child(_ member: JSON.Member) -> ConfigNode {
+        ConfigNode(
+            file: file, path: path.isEmpty ? member.key : "\(path).\(member.key)", json: member.value, line: member.line,
+            column: member.column, list: list)
+    }
+
+    /// An element of an array has the place of the array.
+    private func element(_ index: Int, _ json: JSON) -> ConfigNode {
+        ConfigNode(file: file, path: "\(path)[\(index)]", json: json, line: line, column: column, list: list)
+    }
+
+    /// The members of an object in the file's order; none, with a problem, when it is something else.
+    var members: [(key: String, node: ConfigNode)] {
+        guard let members = json.members else {
+            problem("\(name) must be an object, not \(json.kindName).")
+            return []
+        }
+        return members.map { ($0.key, child($0)) }
+    }
+
+    /// The members of an object with these keys; any other key is a problem.
+    func members(allowing keys: [String]) -> [String: ConfigNode] {
+        var known: [String: ConfigNode] = [:]
+        for (key, node) in members {
+            guard keys.contains(key) else {
+                let near = Suggestion.nearest(to: key, in: keys)
+                node.problem(
+                    "'\(key)' means nothing \(path.isEmpty ? "here" : "in \(name)").",
+                    fix: near.map { "Did you mean '\($0)'?" } ?? "Remove it; known are \(keys.sorted().joined(separator: ", ")).",
+                    code: .configUnknownKey)
+                continue
+            }
+            known[key] = node
+        }
+        return known
+    }
+
+    var string: String? {
+        if let text = json.string { return text }
+        problem("\(name) must be a text, not \(json.kindName).")
+        return nil
+    }
+
+    var bool: Bool? {
+        if let value = json.bool { return value }
+        problem("\(name) must be true or false, not \(json.kindName).")
+        return nil
+    }
+
+    var int: Int64? {
+        if let value = json.int { return value }
+        problem("\(name) must be a whole number, not \(json.kindName).")
+        return nil
+    }
+
+    var elements: [ConfigNode] {
+        guard let array = json.array else {
+            problem("\(name) must be an array, not \(json.kindName).")
+            return []
+        }
+        return array.enumerated().map { element($0, $1) }
+    }
+
+    /// An array of texts.
+    var strings: [String] { elements.compactMap(\.string) }
+}
+
+extension [String: ConfigNode] {
+    /// A member that must be there.
+    func required(_ key: String, of node: ConfigNode) -> ConfigNode? {
+        if let found = self[key] { return found }
+        node.problem("'\(key)' is missing\(node.path.isEmpty ? "" : " in \(node.name)").", fix: "Add it.", code: .configMissing)
+        return nil
+    }
+}
+
+extension JSON {
+    /// What kind of value it is, for messages.
+    var kindName: String {
+        switch self {
+        case .null: "null"
+        case .bool: "a truth value"
+        case .int, .double: "a number"
+        case .string: "a text"
+        case .array: "an array"
+        case .object: "an object"
+        }
+    }
+}

@@ -1,0 +1,103 @@
+import SluiceCore
+
+/// Finds the collections of the data source, and checks the shape of the rule files (their meaning is the plugin's).
+struct DataSourceReader {
+    let trees: [String: ConfigNode]
+    let list: ProblemList
+
+    /// The files of one collection.
+    struct Collection {
+        var source: String
+        var table: AppConfiguration.Table
+        var schema: ConfigNode
+        var relationships: ConfigNode?
+    }
+
+    private var sources: [String] {
+        Set(trees.keys.filter { $0.hasPrefix("data_sources/") }.map { String($0.split(separator: "/")[1]) }).sorted()
+    }
+
+    /// The data source that sync uses; an app synchronises exactly one.
+    func choose(_ wanted: String?, named node: ConfigNode?) -> String? {
+        let sources = sources
+        if let wanted {
+            if sources.contains(wanted) { return wanted }
+            node?.problem(
+                "There is no data source '\(wanted)'.",
+                fix: Suggestion.nearest(to: wanted, in: sources).map { "Did you mean '\($0)'?" } ?? "Add data_sources/\(wanted)/.")
+            return nil
+        }
+        if sources.count > 1 {
+            list.add(
+                .configMissing, file: "sync/config.json", "There are several data sources: \(sources.joined(separator: ", ")).",
+                fix: "Name one in 'service_name'.")
+        }
+        return sources.first
+    }
+
+    /// The collections that have a schema, by path.
+    func collections(of source: String?) -> [Collection] {
+        guard let source else { return [] }
+        var collections: [Collection] = []
+        for (path, node) in trees.sorted(by: { $0.key < $1.key }) where path.hasSuffix("/schema.json") {
+            let parts = path.split(separator: "/").map(String.init)
+            guard parts.count == 5, parts[0] == "data_sources", parts[1] == source else { continue }
+            collections.append(
+                Collection(
+                    source: source, table: .init(schema: parts[2], name: parts[3]), schema: node,
+                    relationships: trees["data_sources/\(source)/\(parts[2])/\(parts[3])/relationships.json"]))
+        }
+        for other in sources where other != source { list.notes.append("The data source \(other) is not synchronised.") }
+        return collections
+    }
+
+    // MARK: Rules
+
+    func checkRules() {
+        for (path, node) in trees.sorted(by: { $0.key < $1.key }) where path.hasPrefix("data_sources/") {
+            if path.hasSuffix("/rules.json") || path.hasSuffix("/default_rule.json") { checkRuleFile(node) }
+            if path.hasSuffix("/config.json"), path.split(separator: "/").count == 3 {
+                _ = node.members(allowing: ["name", "type", "config", "secret_config", "version", "id"])
+            }
+        }
+    }
+
+    private func checkRuleFile(_ node: ConfigNode) {
+        let members = node.members(allowing: ["database", "collection", "roles", "filters", "id"])
+        let parts = node.file.split(separator: "/").map(String.init)
+        if parts.count == 5 {
+            checkName(members["database"], parts[2])
+            checkName(members["collection"], parts[3])
+        }
+        var names: Set<String> = []
+        for role in members["roles"]?.elements ?? [] {
+            let inner = role.members(allowing: [
+                "name", "apply_when", "document_filters", "read", "write", "insert", "delete", "search", "fields", "additional_fields",
+            ])
+            if let name = inner.required("name", of: role)?.string {
+                if !names.insert(name).inserted { role.problem("Two roles are called '\(name)'.", fix: "Give each its own name.") }
+                if name.utf8.count > 100 { role.problem("The role name '\(name)' is over 100 bytes.", fix: "Shorten it.") }
+            }
+            _ = inner.required("apply_when", of: role)
+            _ = inner["document_filters"]?.members(allowing: ["read", "write"])
+            inner["fields"].map(checkFields)
+            _ = inner["additional_fields"]?.members(allowing: ["read", "write"])
+        }
+        for filter in members["filters"]?.elements ?? [] {
+            _ = filter.members(allowing: ["name", "apply_when", "query", "projection"])
+        }
+    }
+
+    private func checkName(_ node: ConfigNode?, _ folder: String) {
+        guard let node, let name = node.string, name != folder else { return }
+        node.problem("'\(name)' differs from the folder '\(folder)'.", fix: "Make them equal.")
+    }
+
+    private func checkFields(_ fields: ConfigNode) {
+        for (_, field) in fields.members {
+            let members = field.members(allowing: ["read", "write", "fields", "additional_fields"])
+            members["fields"].map(checkFields)
+            _ = members["additional_fields"]?.members(allowing: ["read", "write"])
+        }
+    }
+}

@@ -1,0 +1,135 @@
+import SluiceCore
+
+/// Reads `sync/config.json` (CFG 1.2 of the server specification).
+struct SyncReader {
+    let list: ProblemList
+
+    struct Settings {
+        var serviceName: String?
+        var serviceNameNode: ConfigNode?
+        var isEnabled = true
+        var isDevelopmentMode = false
+        var global: ConfigNode?
+        var byCollection: ConfigNode?
+        var indexed: ConfigNode?
+        /// Class or collection names.
+        var asymmetric: ConfigNode?
+    }
+
+    func read(_ node: ConfigNode) -> Settings {
+        let members = node.members(allowing: [
+            "type", "state", "service_name", "database_name", "development_mode_enabled", "queryable_fields_names",
+            "collection_queryable_fields_names", "indexed_queryable_fields_names", "asymmetric_tables", "client_max_offline_days",
+            "is_recovery_mode_disabled", "last_disabled", "permissions",
+        ])
+        if let type = members["type"], type.string != "flexible" {
+            type.problem("The sync type must be 'flexible'.", fix: "Partition-based sync is not served; migrate to flexible first.")
+        }
+        let states = ["enabled", "disabled", ""]
+        if let state = members["state"], let text = state.string, !states.contains(text) {
+            state.problem("'\(text)' is no state.", fix: "Use 'enabled' or 'disabled'.")
+        }
+        if let days = members["client_max_offline_days"], let count = days.int, count < 1 {
+            days.problem("\(count) days is no horizon.", fix: "Give 1 or more.")
+        }
+        if members["permissions"]?.json.members?.isEmpty == false {
+            list.notes.append("'permissions' in sync/config.json has no effect: rules are in the rule files.")
+        }
+        return Settings(
+            serviceName: members["service_name"]?.string, serviceNameNode: members["service_name"],
+            isEnabled: members["state"]?.json.string ?? "enabled" == "enabled",
+            isDevelopmentMode: members["development_mode_enabled"]?.bool ?? false, global: members["queryable_fields_names"],
+            byCollection: members["collection_queryable_fields_names"], indexed: members["indexed_queryable_fields_names"],
+            asymmetric: members["asymmetric_tables"])
+    }
+
+    // MARK: Queryable fields
+
+    func queryable(_ settings: Settings, in result: SchemaReader.Result) -> QueryableFields {
+        var fields = QueryableFields()
+        for node in settings.global?.elements ?? [] {
+            guard let name = checked(node) else { continue }
+            fields.global.insert(name)
+            if result.schema.types.isEmpty || result.schema.types.contains(where: { $0[name] != nil }) { continue }
+            let known = Set(result.schema.types.flatMap { $0.properties.map(\.name) })
+            node.problem(
+                "No class has the queryable field '\(name)'.",
+                fix: Suggestion.nearest(to: name, in: known).map { "Did you mean '\($0)'?" } ?? "Remove it.")
+        }
+        readByCollection(settings.byCollection, result, &fields)
+        readIndexed(settings.indexed, result, &fields)
+        return fields
+    }
+
+    private func readByCollection(_ node: ConfigNode?, _ result: SchemaReader.Result, _ fields: inout QueryableFields) {
+        for (name, names) in node?.members ?? [] {
+            guard let type = result.type(calledOrIn: name) else {
+                names.problem(
+                    "There is no collection '\(name)'.",
+                    fix: Suggestion.nearest(to: name, in: result.names).map { "Did you mean '\($0)'?" } ?? "Remove it.")
+                continue
+            }
+            for element in names.elements {
+                guard let field = checked(element) else { continue }
+                guard let property = type[field] else {
+                    let known = type.properties.map(\.name)
+                    element.problem(
+                        "\(type.name) has no property '\(field)'.",
+                        fix: Suggestion.nearest(to: field, in: known).map { "Did you mean '\($0)'?" } ?? "Remove it.")
+                    continue
+                }
+                if !property.isEligible {
+                    element.problem("'\(field)' of \(type.name) cannot be queryable.", fix: "Only scalars and arrays of scalars can.")
+                }
+                fields.byType[type.name, default: []].insert(field)
+            }
+        }
+    }
+
+    private func readIndexed(_ node: ConfigNode?, _ result: SchemaReader.Result, _ fields: inout QueryableFields) {
+        guard let node else { return }
+        let elements = node.elements
+        if elements.count > 1 { node.problem("There are \(elements.count) indexed queryable fields.", fix: "Keep one.") }
+        guard let element = elements.first, let name = checked(element) else { return }
+        if !fields.global.contains(name) {
+            element.problem("The indexed queryable field '\(name)' is not queryable.", fix: "Add it to queryable_fields_names as well.")
+        }
+        let types = Set(result.schema.types.filter { $0.kind != .embedded }.compactMap { $0[name]?.type })
+        if let unfit = types.first(where: { ![.int, .string, .objectId, .uuid].contains($0) }) {
+            element.problem("The indexed queryable field '\(name)' is of type \(unfit).", fix: "It must be long, string, objectId or uuid.")
+        } else if types.count > 1 {
+            element.problem("The indexed queryable field '\(name)' has several types.", fix: "Give it one type in every class (IQF-2).")
+        }
+        fields.indexed = name
+    }
+
+    /// A name that may be a queryable field's (QF-9).
+    private func checked(_ node: ConfigNode) -> String? {
+        guard let name = node.string else { return nil }
+        if Self.reservedInAnyCase.contains(name.lowercased()) || Self.reserved.contains(name) {
+            node.problem("'\(name)' is a word of the query language.", fix: "Rename the field.")
+        }
+        return name
+    }
+
+    private static let reservedInAnyCase: Set<String> = [
+        "and", "asc", "ascending", "beginswith", "between", "contains", "desc", "descending", "distinct", "endswith", "falsepredicate",
+        "inf",
+        "infinity", "like", "limit", "nan", "nil", "null", "or", "sort", "subquery", "truepredicate",
+    ]
+    private static let reserved: Set<String> = [
+        "ALL", "ANY", "B64", "FALSE", "IN", "NONE", "NOT", "SOME", "TRUE", "all", "any", "false", "in", "none", "not", "oid", "some",
+        "true",
+        "uuid",
+    ]
+}
+
+extension Property {
+    /// Whether it may be a queryable field (QF-3): scalars, and lists of them.
+    var isEligible: Bool {
+        switch type {
+        case .embedded, .link: false
+        default: collection != .dictionary
+        }
+    }
+}

@@ -1,0 +1,156 @@
+import SluiceCore
+import SluiceGateway
+import Testing
+
+/// One mistake, and what must be said of it.
+struct Mistake: Sendable, CustomTestStringConvertible {
+    var what: String
+    var files: [String: String]
+    var place: String
+    var message: String
+    var fix: String
+    var code: ErrorCode = .configInvalid
+
+    var testDescription: String { what }
+
+    static func replacing(
+        _ piece: String, _ other: String, in file: String, _ place: String, _ message: String, _ fix: String,
+        _ code: ErrorCode = .configInvalid
+    ) -> Mistake {
+        Mistake(
+            what: "\(file): \(piece) → \(other)", files: AppFixture.replacing(piece, with: other, in: file), place: "\(file)\(place)",
+            message: message, fix: fix, code: code)
+    }
+}
+
+struct AppDirectoryProblemTests {
+    static let schema = AppFixture.orders("schema")
+    static let links = AppFixture.orders("relationships")
+    static let rules = AppFixture.orders("rules")
+    static let sync = "sync/config.json"
+
+    @Test(arguments: mistakesInSchemas + mistakesElsewhere)
+    func `a mistake is named with its place and its fix`(mistake: Mistake) {
+        let problems = AppFixture.problems(of: mistake.files)
+        let found = problems.first { $0.place == mistake.place && $0.message.contains(mistake.message) }
+        #expect(found != nil, "\(problems)")
+        #expect(found?.code == mistake.code)
+        #expect(found?.fix.contains(mistake.fix) == true, "\(problems)")
+    }
+
+    static let mistakesInSchemas: [Mistake] = [
+        .replacing("\"bsonType\": \"decimal\"", "\"bsonType\": \"decimel\"", in: schema, ":9:9", "'decimel' is no type", "'decimal'"),
+        .replacing("{ \"bsonType\": \"decimal\" }", "{}", in: schema, ":9:9", "has no bsonType", "Add it", .configMissing),
+        .replacing("{ \"bsonType\": \"decimal\" }", "7", in: schema, ":9:9", "must be an object", ""),
+        .replacing(
+            "\"bsonType\": \"decimal\"", "\"bsonType\": \"decimal\", \"requird\": 1", in: schema, ":9:43", "'requird' means nothing", "",
+            .configUnknownKey),
+        .replacing("\"decimal\"", "[\"decimal\", \"string\"]", in: schema, ":9:9", "must be one type", "'mixed'"),
+        .replacing(
+            "\"uniqueItems\"", "\"uniqueitems\"", in: schema, ":11:40", "'uniqueitems' means nothing", "'uniqueItems'", .configUnknownKey),
+        .replacing(", \"items\": { \"bsonType\": \"string\" }", "", in: schema, ":11:9", "'items' is missing", "", .configMissing),
+        .replacing(
+            "\"items\": { \"bsonType\": \"string\" }", "\"items\": { \"bsonType\": \"array\", \"items\": { \"bsonType\": \"int\" } }",
+            in: schema,
+            ":11:61", "collection of collections", "'mixed'"),
+        .replacing("\"title\": \"Address\", ", "", in: schema, ":18:9", "without a class name", "'title'"),
+        .replacing("\"title\": \"Address\"", "\"title\": \"Line\"", in: schema, ":18:9", "differs from the one in", "rename one"),
+        .replacing(
+            "\"store\", \"address\"]", "\"store\", \"adress\"]", in: schema, ":4:5", "'adress' is required and not a property", "'address'"),
+        .replacing("\"objectId\"", "\"double\"", in: schema, ":1:1", "primary key of Order is of type double", "objectId"),
+        .replacing("\"_id\": {", "\"id\": {", in: schema, ":1:1", "Order has no '_id'", "primary key", .configMissing),
+        .replacing("\"title\": \"Order\",", "", in: schema, ":1:1", "'title' is missing", "", .configMissing),
+        .replacing("\"title\": \"Order\"", "\"title\": \"\(String(repeating: "x", count: 58))\"", in: schema, ":2:5", "58 bytes", "57"),
+        .replacing(
+            "shop/people\", \"foreign_key\": \"_id\", \"is_list\": false", "shop/peple\"", in: links, ":2:16", "no collection 'shop/peple'",
+            "'people'"),
+        .replacing(
+            "\"#/relationship/mongodb-atlas/shop/people\", \"foreign_key\": \"_id\", \"is_list\": false", "\"people\"", in: links, ":2:16",
+            "is no reference", "#/relationship"),
+        .replacing("\"is_list\": true", "\"is_list\": false", in: links, ":3:5", "an array and no list here", "is_list"),
+        .replacing("\"buyer\":", "\"buyr\":", in: links, ":2:5", "Order has no property 'buyr'", "'buyer'"),
+        .replacing("\"buyer\":", "\"store\":", in: links, ":2:5", "The link 'store' is required", "'required'"),
+        .replacing("\"buyer\":", "\"owner\":", in: links, ":2:5", "but the '_id' of Person", "equal"),
+        .replacing("\"_id\", \"is_list\": false", "\"email\"", in: links, ":2:67", "foreign key 'email'", "'_id'"),
+        .replacing("lines.[].buyers", "address.[].buyers", in: links, ":3:5", "Address has no property 'buyers'", ""),
+        .replacing("lines.[].buyers", "owner.x", in: links, ":3:5", "is no embedded object", ""),
+    ]
+
+    static let mistakesElsewhere: [Mistake] = [
+        .replacing("\"flexible\"", "\"partition\"", in: sync, ":2:5", "must be 'flexible'", "migrate"),
+        .replacing("\"enabled\"", "\"on\"", in: sync, ":3:5", "'on' is no state", "'enabled'"),
+        .replacing("\"mongodb-atlas\"", "\"mongo-atlas\"", in: sync, ":4:5", "no data source 'mongo-atlas'", "'mongodb-atlas'"),
+        .replacing("[\"owner\", \"store\"]", "[\"owner\", \"store\", \"stoer\"]", in: sync, ":5:5", "queryable field 'stoer'", "'store'"),
+        .replacing("[\"owner\", \"store\"]", "[\"owner\", \"store\", \"limit\"]", in: sync, ":5:5", "word of the query language", "Rename"),
+        .replacing("[\"owner\", \"store\"]", "[\"owner\"]", in: sync, ":7:5", "'store' is not queryable", "queryable_fields_names"),
+        .replacing("[\"owner\", \"store\"]", "\"owner\"", in: sync, ":5:5", "must be an array, not a text", ""),
+        .replacing("[\"store\"]", "[\"store\", \"owner\"]", in: sync, ":7:5", "2 indexed queryable fields", "Keep one"),
+        .replacing("\"orders\"", "\"ordrs\"", in: sync, ":6:44", "no collection 'ordrs'", "'orders'"),
+        .replacing("[\"total\"]", "[\"totals\"]", in: sync, ":6:44", "Order has no property 'totals'", "'total'"),
+        .replacing("[\"total\"]", "[\"address\"]", in: sync, ":6:44", "cannot be queryable", "scalars"),
+        .replacing("\"Reading\"", "\"Readings2\"", in: sync, ":8:5", "no collection 'Readings2'", "'readings'"),
+        .replacing(
+            "\"document_filters\"", "\"document_filter\"", in: rules, ":8:13", "'document_filter' means nothing", "'document_filters'",
+            .configUnknownKey),
+        .replacing("\"write\": false", "\"wrte\": false", in: rules, ":8:69", "'wrte' means nothing", "'write'", .configUnknownKey),
+        .replacing("\"apply_when\": {},", "", in: rules, ":4:5", "'apply_when' is missing", "", .configMissing),
+        .replacing(
+            "\"collection\": \"orders\"", "\"collection\": \"other\"", in: rules, ":3:5", "differs from the folder 'orders'", "equal"),
+        .replacing(
+            "\"autoConfirm\"", "\"autoconfirm\"", in: "auth/providers.json", ":3:63", "'autoconfirm' means nothing", "'autoConfirm'",
+            .configUnknownKey),
+        .replacing(
+            "\"type\": \"anon-user\"", "\"type\": \"anon-usr\"", in: "auth/providers.json", ":2:5", "'anon-usr' is no way", "'anon-user'",
+            .configUnknownKey),
+        .replacing("\"disabled\": true", "\"disabled\": \"yes\"", in: "auth/providers.json", ":3:86", "true or false, not a text", ""),
+        .replacing("7200", "60", in: "realm_config.json", ":5:19", "60 seconds is no lifetime", "1800"),
+        .replacing("shop-abc", "shop abc", in: "realm_config.json", ":2:5", "'shop abc' is not a name", "letters"),
+        .replacing("\"value\"", "\"valu\"", in: "values/region.json", ":1:21", "'valu' means nothing", "'value'", .configUnknownKey),
+        Mistake(
+            what: "no main file", files: AppFixture.removing("realm_config.json"), place: "realm_config.json", message: "is missing",
+            fix: "app_id", code: .configMissing),
+        Mistake(
+            what: "no sync file", files: AppFixture.removing("sync/config.json"), place: "sync/config.json", message: "is missing",
+            fix: "Add",
+            code: .configMissing),
+        Mistake(
+            what: "misspelt file", files: AppFixture.adding("data_sources/mongodb-atlas/shop/orders/rule.json", "{}"),
+            place: "data_sources/mongodb-atlas/shop/orders/rule.json", message: "'rule.json' means nothing", fix: "'rules.json'",
+            code: .configUnknownKey),
+        Mistake(
+            what: "misspelt folder", files: AppFixture.adding("data_source/x/config.json", "{}"), place: "data_source/x/config.json",
+            message: "'data_source' means nothing", fix: "'data_sources'", code: .configUnknownKey),
+        Mistake(
+            what: "not JSON", files: AppFixture.adding(sync, "{\n  \"type\": flexible\n}"), place: sync, message: "line 2", fix: "",
+            code: .badJSON),
+        Mistake(
+            what: "secret that is not there",
+            files: AppFixture.adding("values/key.json", #"{ "name": "key", "value": "the-key", "from_secret": true }"#),
+            place: "values/key.json:1:18", message: "no secret 'the-key'", fix: "secrets.json"),
+    ]
+
+    @Test func `two collections with one title are refused`() {
+        let problems = AppFixture.problems(of: AppFixture.replacing("\"title\": \"Order\"", with: "\"title\": \"Person\"", in: Self.schema))
+        #expect(problems.contains { $0.message.contains("Two collections have the title 'Person'") })
+    }
+
+    @Test func `an indexed field of two types is refused`() {
+        let files = AppFixture.adding(
+            "data_sources/mongodb-atlas/shop/stores/schema.json",
+            #"{ "title": "Store", "bsonType": "object", "properties": { "_id": { "bsonType": "int" }, "store": { "bsonType": "string" } } }"#
+        )
+        #expect(AppFixture.problems(of: files).map(\.place) == ["sync/config.json:7:5"])
+    }
+
+    @Test func `a mistake in a schema is not followed by wrong advice about fields`() {
+        let problems = AppFixture.problems(of: AppFixture.replacing("\"decimal\"", with: "\"decimel\"", in: Self.schema))
+        #expect(problems.count == 1, "\(problems)")
+    }
+
+    @Test func `no cut of a file is taken for a whole one`() {
+        for (path, text) in AppFixture.files where path != "functions/config.json" {
+            let cut = String(text.prefix(text.count / 2))
+            #expect(!AppFixture.problems(of: AppFixture.adding(path, cut)).isEmpty, "\(path)")
+        }
+    }
+}
