@@ -1,0 +1,60 @@
+package import SluiceCore
+
+/// A client file as the gateway knows it.
+package struct ClientRecord: Hashable, Sendable {
+    package var id: ClientID
+    package var user: String
+    package var secret: [UInt8]
+    /// The highest changeset and ingest numbers that took effect.
+    package var lastChangeset: UInt64
+    package var lastIngest: UInt64
+}
+
+/// Client files (`sluice.client`).
+package struct ClientStore: Sendable {
+    private let pool: PostgresPool
+
+    package init(pool: PostgresPool) { self.pool = pool }
+
+    /// Allots a number to a new client file.
+    package func allot(user: String, secret: [UInt8]) async throws -> ClientRecord {
+        try await pool.perform { session in
+            let result = try session.query(
+                "INSERT INTO sluice.client (user_id, secret) VALUES ($1, $2) RETURNING id", [.text(user), .bytes(secret)], cached: true)
+            let id = ClientID(rawValue: UInt64(result.int(0, 0) ?? 0))
+            return ClientRecord(id: id, user: user, secret: secret, lastChangeset: 0, lastIngest: 0)
+        }
+    }
+
+    /// Finds a client file and notes that it was seen.
+    /// - Throws: `badClientFile` for an unknown number or a wrong secret, `userMismatch` for another user's file.
+    package func open(id: ClientID, secret: [UInt8], user: String) async throws -> ClientRecord {
+        try await pool.perform { session in
+            let number = Int64(clamping: id.rawValue)
+            let result = try session.query(
+                "SELECT user_id, secret, last_changeset, last_ingest FROM sluice.client WHERE id = $1", [.int(number)], cached: true)
+            guard let owner = result[0, 0], let known = result.bytes(0, 1), Self.equal(known, secret) else {
+                throw SluiceError(.badClientFile, "There is no client file \(id) with this secret.")
+            }
+            guard owner == user else { throw SluiceError(.userMismatch, "Client file \(id) belongs to another user than \(user).") }
+            try session.execute("UPDATE sluice.client SET seen_at = now() WHERE id = $1", [.int(number)], cached: true)
+            return ClientRecord(
+                id: id, user: owner, secret: known, lastChangeset: UInt64(result.int(0, 2) ?? 0),
+                lastIngest: UInt64(result.int(0, 3) ?? 0))
+        }
+    }
+
+    /// Notes that the ingest message of a number took effect; smaller numbers change nothing.
+    package func recordIngest(id: ClientID, number: UInt64) async throws {
+        try await pool.perform { session in
+            _ = try session.execute(
+                "UPDATE sluice.client SET last_ingest = greatest(last_ingest, $2) WHERE id = $1",
+                [.int(Int64(clamping: id.rawValue)), .int(Int64(clamping: number))], cached: true)
+        }
+    }
+
+    /// Compares in a time that does not tell where the difference is.
+    private static func equal(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        left.count == right.count && zip(left, right).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
+    }
+}

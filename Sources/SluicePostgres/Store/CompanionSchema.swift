@@ -1,0 +1,108 @@
+import SluiceCore
+
+/// The schema `sluice`: what the gateway keeps beside the app's own tables (DESIGN section 4). No app table is touched.
+package enum CompanionSchema {
+    /// The version that this release writes. Versions only add; one step each.
+    package static var version: Int { steps.count }
+
+    /// Makes the schema, or brings an older one up to date; does nothing when it is. Gateways that start at once wait for
+    /// each other.
+    /// - Throws: `configInvalid` when a newer release has been here.
+    package static func migrate(_ connection: PostgresConnection) async throws {
+        try await connection.withSession { session in
+            try session.inTransaction {
+                try session.query("SELECT pg_advisory_xact_lock($1)", [.int(lock)], within: .seconds(60))
+                try session.script(
+                    """
+                    CREATE SCHEMA IF NOT EXISTS sluice;
+                    CREATE TABLE IF NOT EXISTS sluice.meta (key text PRIMARY KEY, value text NOT NULL)
+                    """)
+                let found = try session.query("SELECT value FROM sluice.meta WHERE key = 'version'").int(0, 0) ?? 0
+                guard found <= Int64(version) else {
+                    throw SluiceError(
+                        .configInvalid, "The schema sluice has version \(found), this release knows \(version).",
+                        fix: "Run the newer release, or restore an older database.")
+                }
+                for step in steps.dropFirst(Int(found)) { try session.script(step) }
+                try session.execute(
+                    "INSERT INTO sluice.meta VALUES ('version', $1) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                    [.int(version)])
+            }
+        }
+    }
+
+    /// The advisory lock of migrations: the letters "sluice" as a number.
+    static let lock: Int64 = 0x736C_7569_6365
+
+    /// Step n leads from version n to n + 1. Never change one that was released.
+    private static let steps = [core + users + ingest]
+
+    /// Clients, clocks, property numbers, refusals.
+    ///
+    /// Keys are texts of primary keys, compared byte by byte; a class has one type of key, so its texts are unique.
+    private static let core = """
+        DO $$ BEGIN
+            IF to_regtype('sluice.objectid') IS NULL THEN
+                CREATE DOMAIN sluice.objectid AS text COLLATE "C" CHECK (VALUE ~ '^[0-9a-f]{24}$');
+            END IF;
+        END $$;
+        CREATE TABLE sluice.property (
+            type text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL, id integer NOT NULL CHECK (id > 0),
+            PRIMARY KEY (type, name), UNIQUE (type, id)
+        );
+        CREATE TABLE sluice.client (
+            id bigserial PRIMARY KEY, user_id text NOT NULL, secret bytea NOT NULL,
+            last_changeset bigint NOT NULL DEFAULT 0, last_ingest bigint NOT NULL DEFAULT 0,
+            created_at timestamptz NOT NULL DEFAULT now(), seen_at timestamptz NOT NULL DEFAULT now()
+        );
+        CREATE INDEX client_user ON sluice.client (user_id);
+        CREATE TABLE sluice.row_clock (
+            type text COLLATE "C" NOT NULL, key text COLLATE "C" NOT NULL, clocks bytea NOT NULL, deleted_lsn pg_lsn,
+            PRIMARY KEY (type, key)
+        );
+        CREATE SEQUENCE sluice.compensation;
+        CREATE TABLE sluice.rejected_write (
+            id bigserial PRIMARY KEY, compensation bigint NOT NULL, client bigint NOT NULL, changeset bigint NOT NULL,
+            type text COLLATE "C" NOT NULL, key text COLLATE "C" NOT NULL, key_value jsonb NOT NULL,
+            code integer NOT NULL, reason text NOT NULL, values jsonb NOT NULL,
+            at timestamptz NOT NULL DEFAULT now(), acknowledged boolean NOT NULL DEFAULT false
+        );
+        CREATE INDEX rejected_write_open ON sluice.rejected_write (client, compensation) WHERE NOT acknowledged;
+        CREATE TABLE sluice.quarantine (
+            type text COLLATE "C" NOT NULL, key text COLLATE "C" NOT NULL, reason text NOT NULL, lsn pg_lsn NOT NULL,
+            at timestamptz NOT NULL DEFAULT now(),
+            PRIMARY KEY (type, key)
+        );
+
+        """
+
+    private static let users = """
+        CREATE TABLE sluice.user_account (
+            id text COLLATE "C" PRIMARY KEY, email text COLLATE "C" UNIQUE, password_hash text, provider text NOT NULL,
+            identities jsonb NOT NULL DEFAULT '[]', data jsonb NOT NULL DEFAULT '{}', custom_data jsonb NOT NULL DEFAULT '{}',
+            disabled boolean NOT NULL DEFAULT false, created_at timestamptz NOT NULL DEFAULT now()
+        );
+        CREATE INDEX user_account_identities ON sluice.user_account USING gin (identities jsonb_path_ops);
+        CREATE TABLE sluice.refresh_token (
+            hash bytea PRIMARY KEY, user_id text COLLATE "C" NOT NULL REFERENCES sluice.user_account ON DELETE CASCADE,
+            created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL, revoked boolean NOT NULL DEFAULT false
+        );
+        CREATE INDEX refresh_token_user ON sluice.refresh_token (user_id);
+        CREATE TABLE sluice.signing_key (
+            name text PRIMARY KEY, key bytea NOT NULL, created_at timestamptz NOT NULL DEFAULT now()
+        );
+
+        """
+
+    private static let ingest = """
+        CREATE TABLE sluice.ingest_offset (
+            topic text COLLATE "C" NOT NULL, partition integer NOT NULL, next_offset bigint NOT NULL,
+            PRIMARY KEY (topic, partition)
+        );
+        CREATE TABLE sluice.ingest_rejected (
+            id bigserial PRIMARY KEY, type text COLLATE "C" NOT NULL, source text NOT NULL, code integer NOT NULL,
+            reason text NOT NULL, object text NOT NULL, at timestamptz NOT NULL DEFAULT now()
+        );
+
+        """
+}

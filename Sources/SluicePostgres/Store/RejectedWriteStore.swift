@@ -1,0 +1,83 @@
+package import SluiceCore
+
+/// A write that was refused and undone, with what the client wanted.
+package struct RejectedRecord: Hashable, Sendable {
+    package var changeset: UInt64
+    package var object: ObjectKey
+    package var code: ErrorCode
+    package var reason: String
+    package var values: [String: Value]
+
+    package init(changeset: UInt64, object: ObjectKey, code: ErrorCode, reason: String, values: [String: Value]) {
+        self.changeset = changeset
+        self.object = object
+        self.code = code
+        self.reason = reason
+        self.values = values
+    }
+}
+
+/// Refused writes (`sluice.rejected_write`). They are kept after they are acknowledged: nothing that a user typed is gone.
+package struct RejectedWriteStore: Sendable {
+    private let pool: PostgresPool
+
+    package init(pool: PostgresPool) { self.pool = pool }
+
+    /// What the client has not acknowledged, one element for each compensation, ascending.
+    package func open(client: ClientID) async throws -> [(compensation: UInt64, writes: [RejectedRecord])] {
+        try await pool.perform { session in
+            let result = try session.query(
+                """
+                SELECT compensation, changeset, type, key_value, code, reason, values FROM sluice.rejected_write
+                WHERE client = $1 AND NOT acknowledged ORDER BY compensation, id
+                """, [.int(Int64(clamping: client.rawValue))], cached: true)
+            var all: [(compensation: UInt64, writes: [RejectedRecord])] = []
+            for row in 0..<result.count {
+                let compensation = UInt64(result.int(row, 0) ?? 0)
+                if all.last?.compensation != compensation { all.append((compensation, [])) }
+                all[all.count - 1].writes.append(try Self.record(result, row))
+            }
+            return all
+        }
+    }
+
+    /// Compensations up to this one need not be sent again.
+    package func acknowledge(client: ClientID, upTo compensation: UInt64) async throws {
+        try await pool.perform { session in
+            _ = try session.execute(
+                "UPDATE sluice.rejected_write SET acknowledged = true WHERE client = $1 AND compensation <= $2 AND NOT acknowledged",
+                [.int(Int64(clamping: client.rawValue)), .int(Int64(clamping: compensation))], cached: true)
+        }
+    }
+
+    private static func record(_ result: PostgresResult, _ row: Int) throws -> RejectedRecord {
+        let key = ExtendedJSON.value(try result.json(row, 3))
+        var values: [String: Value] = [:]
+        for member in try result.json(row, 6).members ?? [] { values[member.key] = ExtendedJSON.value(member.value) }
+        return RejectedRecord(
+            changeset: UInt64(result.int(row, 1) ?? 0), object: ObjectKey(type: result[row, 2] ?? "", key: key),
+            code: result.int(row, 4).flatMap { UInt16(exactly: $0) }.flatMap { ErrorCode(rawValue: $0) } ?? .compensatingWrite,
+            reason: result[row, 5] ?? "", values: values)
+    }
+
+    /// Keeps refusals within a transaction. - Returns: the number of the compensation.
+    static func insert(_ records: [RejectedRecord], client: ClientID, _ session: PostgresSession) throws -> UInt64 {
+        let next = try session.query("SELECT nextval('sluice.compensation')", cached: true).int(0, 0) ?? 0
+        for record in records {
+            let key = ExtendedJSON.json(record.object.key)
+            try session.execute(
+                """
+                INSERT INTO sluice.rejected_write (compensation, client, changeset, type, key, key_value, code, reason, values)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                """,
+                [
+                    .int(next), .int(Int64(clamping: client.rawValue)), .int(Int64(clamping: record.changeset)),
+                    .text(record.object.type), .text(StoreText.printable(StoreText.key(record.object.key))),
+                    .text(StoreText.printable(key).text), .int(record.code.rawValue),
+                    .text(StoreText.printable(record.reason)),
+                    .text(StoreText.printable(ExtendedJSON.json(record.values)).text),
+                ], cached: true)
+        }
+        return UInt64(next)
+    }
+}

@@ -1,0 +1,72 @@
+import SluiceCore
+
+/// How the stores reach PostgreSQL: a connection of the pool for the length of one call, and errors as ports want them.
+extension PostgresPool {
+    /// Runs the body on a connection's queue. Failures come out as `SluiceError`.
+    func perform<R: Sendable>(_ body: @escaping @Sendable (PostgresSession) throws -> R) async throws -> R {
+        do {
+            return try await withConnection { try await $0.withSession(body) }
+        } catch {
+            throw PostgresFailure.forPort(error)
+        }
+    }
+
+    /// Runs the body in one transaction on a connection's queue.
+    func transact<R: Sendable>(_ body: @escaping @Sendable (PostgresSession) throws -> R) async throws -> R {
+        try await perform { session in try session.inTransaction { try body(session) } }
+    }
+}
+
+extension PostgresResult {
+    /// A bytea column of a result; nil for NULL.
+    func bytes(_ row: Int, _ column: Int) -> [UInt8]? { self[row, column].flatMap { Hex.decode($0.dropFirst(2)) } }
+
+    func json(_ row: Int, _ column: Int) throws(SluiceError) -> JSON { try JSON.parse(self[row, column] ?? "null") }
+}
+
+enum StoreText {
+    /// Text that PostgreSQL can hold: the NUL character, which it cannot, becomes its picture. For records that people read.
+    static func printable(_ text: String) -> String {
+        text.utf8.contains(0) ? String(text.map { $0 == "\0" ? "␀" : $0 }) : text
+    }
+
+    static func printable(_ json: JSON) -> JSON {
+        switch json {
+        case .string(let text): .string(printable(text))
+        case .array(let elements): .array(elements.map { printable($0) })
+        case .object(let members): .object(members.map { JSON.Member(printable($0.key), printable($0.value)) })
+        default: json
+        }
+    }
+
+    /// An array literal of texts; nil is NULL.
+    static func array(_ texts: some Sequence<String?>) -> String {
+        var bytes: [UInt8] = [UInt8(ascii: "{")]
+        for text in texts {
+            if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
+            guard let text else {
+                bytes.append(contentsOf: "NULL".utf8)
+                continue
+            }
+            bytes.append(UInt8(ascii: "\""))
+            for byte in text.utf8 {
+                if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { bytes.append(UInt8(ascii: "\\")) }
+                bytes.append(byte)
+            }
+            bytes.append(UInt8(ascii: "\""))
+        }
+        bytes.append(UInt8(ascii: "}"))
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The text of a primary key as the companion tables hold it: PostgreSQL's own text of the value.
+    static func key(_ key: Value) -> String {
+        switch key {
+        case .int(let value): String(value)
+        case .string(let value): value
+        case .objectId(let value): value.description
+        case .uuid(let value): value.description
+        default: ExtendedJSON.json(key).text
+        }
+    }
+}

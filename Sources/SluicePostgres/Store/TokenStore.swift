@@ -1,0 +1,65 @@
+import SluiceCore
+
+/// Refresh tokens, of which only hashes are kept, and the app's signing keys (`sluice.refresh_token`, `sluice.signing_key`).
+package struct TokenStore: Sendable {
+    private let pool: PostgresPool
+
+    package init(pool: PostgresPool) { self.pool = pool }
+
+    /// - Parameter expires: milliseconds since 1970.
+    package func add(hash: [UInt8], user: String, expires: Int64) async throws {
+        try await pool.perform { session in
+            _ = try session.execute(
+                "INSERT INTO sluice.refresh_token (hash, user_id, expires_at) VALUES ($1, $2, to_timestamp($3::bigint / 1000.0))",
+                [.bytes(hash), .text(user), .int(expires)], cached: true)
+        }
+    }
+
+    /// The user whom a token belongs to.
+    /// - Parameter now: milliseconds since 1970.
+    /// - Throws: `invalidSession` when it is unknown, expired or revoked, `userDisabled`.
+    package func user(hash: [UInt8], now: Int64) async throws -> String {
+        try await pool.perform { session in
+            let result = try session.query(
+                """
+                SELECT u.id, u.disabled FROM sluice.refresh_token t JOIN sluice.user_account u ON u.id = t.user_id
+                WHERE t.hash = $1 AND NOT t.revoked AND t.expires_at > to_timestamp($2::bigint / 1000.0)
+                """, [.bytes(hash), .int(now)], cached: true)
+            guard let user = result[0, 0] else {
+                throw SluiceError(.invalidSession, "The refresh token is unknown, expired or revoked.")
+            }
+            if result.bool(0, 1) == true { throw SluiceError(.userDisabled, "User \(user) is disabled.") }
+            return user
+        }
+    }
+
+    package func revoke(hash: [UInt8]) async throws {
+        try await pool.perform { session in
+            _ = try session.execute("UPDATE sluice.refresh_token SET revoked = true WHERE hash = $1", [.bytes(hash)], cached: true)
+        }
+    }
+
+    package func revokeAll(user: String) async throws {
+        try await pool.perform { session in
+            _ = try session.execute("UPDATE sluice.refresh_token SET revoked = true WHERE user_id = $1", [.text(user)])
+        }
+    }
+
+    /// Removes what can never be used again. - Returns: how many.
+    @discardableResult
+    package func prune(now: Int64) async throws -> Int {
+        try await pool.perform { session in
+            try session.execute(
+                "DELETE FROM sluice.refresh_token WHERE revoked OR expires_at <= to_timestamp($1::bigint / 1000.0)", [.int(now)])
+        }
+    }
+
+    /// The key of a name; the proposed one becomes it when there is none. All gateways of an app get the same.
+    package func signingKey(_ name: String, proposed: [UInt8]) async throws -> [UInt8] {
+        try await pool.transact { session in
+            try session.execute(
+                "INSERT INTO sluice.signing_key (name, key) VALUES ($1, $2) ON CONFLICT DO NOTHING", [.text(name), .bytes(proposed)])
+            return try session.query("SELECT key FROM sluice.signing_key WHERE name = $1", [.text(name)]).bytes(0, 0) ?? proposed
+        }
+    }
+}

@@ -1,0 +1,117 @@
+package import SluiceCore
+
+/// A user account.
+package struct UserRecord: Hashable, Sendable {
+    package var id: String
+    /// The name of an e-mail account; case sensitive.
+    package var email: String?
+    package var passwordHash: String?
+    /// The provider of the first identity: `local-userpass`, `anon-user`, `custom-token`, `api-key`.
+    package var provider: String
+    /// `[{"id": external id, "provider_type": …}]`.
+    package var identities: JSON
+    package var data: JSON
+    package var customData: JSON
+    package var isDisabled: Bool
+
+    package init(
+        id: String, email: String? = nil, passwordHash: String? = nil, provider: String, identities: JSON = .array([]),
+        data: JSON = .object([]), customData: JSON = .object([]), isDisabled: Bool = false
+    ) {
+        self.id = id
+        self.email = email
+        self.passwordHash = passwordHash
+        self.provider = provider
+        self.identities = identities
+        self.data = data
+        self.customData = customData
+        self.isDisabled = isDisabled
+    }
+}
+
+/// User accounts (`sluice.user_account`).
+package struct UserStore: Sendable {
+    private let pool: PostgresPool
+    private static let columns = "id, email, password_hash, provider, identities, data, custom_data, disabled"
+
+    package init(pool: PostgresPool) { self.pool = pool }
+
+    /// - Throws: `nameInUse` when the e-mail (or the id) is taken.
+    package func create(_ user: UserRecord) async throws {
+        let created = try await pool.perform { session in
+            try session.execute(
+                "INSERT INTO sluice.user_account (\(Self.columns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
+                [
+                    .text(user.id), .optional(user.email), .optional(user.passwordHash), .text(user.provider),
+                    .text(user.identities.text), .text(user.data.text), .text(user.customData.text), .bool(user.isDisabled),
+                ])
+        }
+        if created == 0 { throw SluiceError(.nameInUse, "The name \(user.email ?? user.id) is in use.") }
+    }
+
+    package func find(id: String) async throws -> UserRecord? { try await find("id = $1", [.text(id)]) }
+    package func find(email: String) async throws -> UserRecord? { try await find("email = $1", [.text(email)]) }
+
+    /// The user with an identity of a provider.
+    package func find(identity: String, provider: String) async throws -> UserRecord? {
+        let pattern: JSON = [["id": .string(identity), "provider_type": .string(provider)]]
+        return try await find("identities @> $1", [.text(pattern.text)])
+    }
+
+    private func find(_ condition: String, _ parameters: [PostgresParameter]) async throws -> UserRecord? {
+        try await pool.perform { session in
+            let result = try session.query(
+                "SELECT \(Self.columns) FROM sluice.user_account WHERE \(condition) LIMIT 1", parameters, cached: true)
+            return result.isEmpty ? nil : try Self.record(result, 0)
+        }
+    }
+
+    /// Accounts in the order of their ids, after the given one.
+    package func list(after id: String = "", limit: Int = 50) async throws -> [UserRecord] {
+        try await pool.perform { session in
+            let result = try session.query(
+                "SELECT \(Self.columns) FROM sluice.user_account WHERE id > $1 ORDER BY id LIMIT $2", [.text(id), .int(limit)])
+            return try (0..<result.count).map { try Self.record(result, $0) }
+        }
+    }
+
+    /// - Throws: `userNotFound`, as all changes below.
+    package func setPassword(id: String, hash: String) async throws { try await set("password_hash", .text(hash), of: id) }
+    package func setData(id: String, _ data: JSON) async throws { try await set("data", .text(data.text), of: id) }
+    package func setCustomData(id: String, _ data: JSON) async throws { try await set("custom_data", .text(data.text), of: id) }
+    package func setIdentities(id: String, _ identities: JSON) async throws { try await set("identities", .text(identities.text), of: id) }
+
+    /// Disabling revokes the user's refresh tokens (AUTH-5); enabling brings none back.
+    package func setDisabled(id: String, _ isDisabled: Bool) async throws {
+        try await pool.transact { session in
+            try Self.found(
+                try session.execute("UPDATE sluice.user_account SET disabled = $2 WHERE id = $1", [.text(id), .bool(isDisabled)]), id)
+            if isDisabled { try session.execute("UPDATE sluice.refresh_token SET revoked = true WHERE user_id = $1", [.text(id)]) }
+        }
+    }
+
+    /// Deletes the account and its tokens; the user's objects stay (AUTH-5).
+    package func delete(id: String) async throws {
+        try await pool.perform { session in
+            try Self.found(try session.execute("DELETE FROM sluice.user_account WHERE id = $1", [.text(id)]), id)
+        }
+    }
+
+    private func set(_ column: String, _ value: PostgresParameter, of id: String) async throws {
+        try await pool.perform { session in
+            try Self.found(
+                try session.execute("UPDATE sluice.user_account SET \(column) = $2 WHERE id = $1", [.text(id), value], cached: true), id)
+        }
+    }
+
+    private static func found(_ count: Int, _ id: String) throws {
+        if count == 0 { throw SluiceError(.userNotFound, "There is no user \(id).") }
+    }
+
+    private static func record(_ result: PostgresResult, _ row: Int) throws -> UserRecord {
+        UserRecord(
+            id: result[row, 0] ?? "", email: result[row, 1], passwordHash: result[row, 2], provider: result[row, 3] ?? "",
+            identities: try result.json(row, 4), data: try result.json(row, 5), customData: try result.json(row, 6),
+            isDisabled: result.bool(row, 7) ?? false)
+    }
+}
