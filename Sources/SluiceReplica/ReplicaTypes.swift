@@ -144,11 +144,16 @@ package struct StoredSubscriptionSet: Hashable, Sendable {
     package var version: UInt64
     package var state: SubscriptionState
     package var subscriptions: [StoredSubscription]
+    /// The last changeset that was made before the set: those up to it are uploaded before the set is sent (SUB-3).
+    package var changesetsBefore: UInt64
 
-    package init(version: UInt64, state: SubscriptionState, subscriptions: [StoredSubscription]) {
+    package init(
+        version: UInt64, state: SubscriptionState, subscriptions: [StoredSubscription], changesetsBefore: UInt64 = 0
+    ) {
         self.version = version
         self.state = state
         self.subscriptions = subscriptions
+        self.changesetsBefore = changesetsBefore
     }
 }
 

@@ -34,6 +34,18 @@ import Testing
         #expect(try replica.titles() == [1: "old", 3: "new"])
     }
 
+    @Test func `objects that leave during a bootstrap are gone at its end`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.apply(batch(10, put: [todo(1, "old"), todo(2, "old")]))
+        try replica.rename(2, "mine")
+        try await replica.beginBootstrap(version: 1)
+        try await stage(replica, [todo(3, "came"), todo(4, "came")])
+        try await replica.stageRemoval(type: 0, keys: [.int(1), .int(2), .int(3), .int(4)])
+        try await stage(replica, [todo(4, "came back")])
+        try await replica.endBootstrap(version: 1, lsn: LSN(rawValue: 50), types: [])
+        #expect(try replica.titles() == [4: "came back"])
+    }
+
     @Test func `a bootstrap that begins again forgets the first`() async throws {
         let replica = try await Replica.make(folder)
         try await replica.beginBootstrap(version: 1)

@@ -13,10 +13,11 @@ extension Writer {
             number INTEGER, ordinal INTEGER, type TEXT, key, change BLOB, PRIMARY KEY (number, ordinal)) WITHOUT ROWID;
         CREATE INDEX IF NOT EXISTS _sluice_pending_object ON _sluice_pending_change (type, key);
         CREATE TABLE IF NOT EXISTS _sluice_subscription_set (
-            version INTEGER PRIMARY KEY, state TEXT, code INTEGER, message TEXT);
+            version INTEGER PRIMARY KEY, state TEXT, code INTEGER, message TEXT, changesets INTEGER);
         CREATE TABLE IF NOT EXISTS _sluice_subscription (
             version INTEGER, position INTEGER, id INTEGER, name TEXT, type TEXT, query TEXT, created BLOB, updated BLOB,
             PRIMARY KEY (version, position)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS _sluice_staged_removal (type TEXT, key, PRIMARY KEY (type, key)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS _sluice_ingest (
             id INTEGER PRIMARY KEY AUTOINCREMENT, batch INTEGER, change BLOB);
         CREATE TABLE IF NOT EXISTS _sluice_error (id INTEGER PRIMARY KEY AUTOINCREMENT, writes BLOB);

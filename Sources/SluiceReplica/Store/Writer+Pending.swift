@@ -229,6 +229,8 @@ extension Writer {
         meta.compensation = 0
         try connection.execute(
             """
+            UPDATE _sluice_subscription_set SET changesets = (
+                SELECT count(*) FROM _sluice_pending p WHERE p.number <= changesets);
             UPDATE _sluice_pending_change SET number = -(
                 SELECT count(*) FROM _sluice_pending p WHERE p.number <= _sluice_pending_change.number);
             UPDATE _sluice_pending_change SET number = -number;

@@ -73,6 +73,7 @@ extension Writer {
         for layout in layouts where layout.hasTable {
             try connection.execute("DROP TABLE IF EXISTS \(layout.staging)")
         }
+        try connection.execute("DELETE FROM _sluice_staged_removal")
     }
 
     private func isStaged(_ layout: TableLayout) throws(SluiceError) -> Bool {
@@ -98,10 +99,43 @@ extension Writer {
         }
     }
 
+    /// Rows of these keys that are staged are not to be shown, those that the file has are to go at the end; a row that is
+    /// staged later counts again.
+    func stageRemoval(type: Int, keys: [Value]) throws(SluiceError) {
+        let layout = try table(type)
+        let isStaged = try isStaged(layout)
+        for key in keys {
+            if isStaged {
+                let unstage = try connection.statement("DELETE FROM \(layout.staging) WHERE \(layout.keyColumn) = ?")
+                layout.bindKey(key, at: 0, to: unstage)
+                try unstage.run()
+            }
+            let statement = try connection.statement("INSERT OR IGNORE INTO _sluice_staged_removal VALUES (?, ?)")
+            statement.bind(0, layout.type.name)
+            layout.bindKey(key, at: 1, to: statement)
+            try statement.run()
+        }
+    }
+
+    /// Takes the removals named out of the view, except for objects that were staged again.
+    private func removeNamed(_ layout: TableLayout, isStaged: Bool) throws(SluiceError) {
+        let again = isStaged ? "AND key NOT IN (SELECT \(layout.keyColumn) FROM \(layout.staging))" : ""
+        let named = try connection.statement("SELECT key FROM _sluice_staged_removal WHERE type = ? \(again)")
+        named.bind(0, layout.type.name)
+        var keys: [Value] = []
+        while try named.step() { keys.append(layout.readKey(named)) }
+        named.reset()
+        for key in keys {
+            if try takeServerRow(layout, key: key, nil) { continue }
+            if try store.delete(type: layout.index, key: key) { note(layout.index, key) }
+        }
+    }
+
     func endBootstrap(version: UInt64, lsn: LSN, types: [Int], completes: Bool) throws(SluiceError) {
         let replaced = Set(types)
         for layout in layouts where layout.hasTable {
             let staged = try isStaged(layout)
+            try removeNamed(layout, isStaged: staged)
             if !staged && !replaced.contains(layout.index) { continue }
             if !staged { try connection.execute(layout.creation(of: layout.staging)) }
             try takePending(layout, replaces: replaced.contains(layout.index))

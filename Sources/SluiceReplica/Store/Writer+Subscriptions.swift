@@ -24,7 +24,15 @@ extension Writer {
                     type: statement.string(2), query: statement.string(3), created: time(statement, 4),
                     updated: time(statement, 5)))
         }
-        return StoredSubscriptionSet(version: version, state: state, subscriptions: subscriptions)
+        return StoredSubscriptionSet(
+            version: version, state: state, subscriptions: subscriptions, changesetsBefore: try changesets(before: version))
+    }
+
+    private func changesets(before version: UInt64) throws(SluiceError) -> UInt64 {
+        let statement = try connection.statement("SELECT changesets FROM _sluice_subscription_set WHERE version = ?")
+        statement.bind(0, version)
+        defer { statement.reset() }
+        return try statement.step() ? statement.unsigned(0) : 0
     }
 
     private func time(_ statement: Statement, _ column: Int) -> Timestamp {
@@ -75,8 +83,9 @@ extension Writer {
     /// Stores a new version of the set, pending.
     func addSubscriptionSet(_ subscriptions: [StoredSubscription]) throws(SluiceError) -> UInt64 {
         let version = try latestSubscriptionSet().version + 1
-        let set = try connection.statement("INSERT INTO _sluice_subscription_set VALUES (?, 'pending', NULL, NULL)")
+        let set = try connection.statement("INSERT INTO _sluice_subscription_set VALUES (?, 'pending', NULL, NULL, ?)")
         set.bind(0, version)
+        set.bind(1, meta.changeset)
         try set.run()
         for (position, subscription) in subscriptions.enumerated() {
             let row = try connection.statement("INSERT INTO _sluice_subscription VALUES (?, ?, ?, ?, ?, ?, ?, ?)")

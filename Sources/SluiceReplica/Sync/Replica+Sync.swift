@@ -36,6 +36,11 @@ extension Replica {
         try await onWriter { writer throws(SluiceError) in try writer.latestSubscriptionSet() }
     }
 
+    /// A set by version; one that is no longer kept is superseded and empty.
+    package func syncSubscriptionSet(version: UInt64) async throws(SluiceError) -> StoredSubscriptionSet {
+        try await onWriter { writer throws(SluiceError) in try writer.subscriptionSet(version: version) }
+    }
+
     /// Records the server's answer. A complete set supersedes all older ones; an error leaves older ones as they are.
     package func setSubscriptionState(version: UInt64, _ state: SubscriptionState) async throws(SluiceError) {
         try await commit { writer throws(SluiceError) in try writer.setSubscriptionState(version: version, state) }
@@ -53,6 +58,12 @@ extension Replica {
     ///   - rows: rows of `buffer`, cells in the order of that type's properties, absent cells read as the default.
     package func stage(type: Int, rows: [RowRef], of buffer: RowBuffer) async throws(SluiceError) {
         try await commit { writer throws(SluiceError) in try writer.stage(type: type, rows: rows, of: buffer) }
+    }
+
+    /// Puts removals aside until the end of the bootstrap: objects that left the view while it ran, or with the new set. A
+    /// row of the same key that is staged later counts again.
+    package func stageRemoval(type: Int, keys: [Value]) async throws(SluiceError) {
+        try await commit { writer throws(SluiceError) in try writer.stageRemoval(type: type, keys: keys) }
     }
 
     /// Shows what was staged, at once: objects of `types` that were not staged leave the view, the file is at `lsn` for
