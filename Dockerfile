@@ -1,0 +1,44 @@
+# syntax=docker/dockerfile:1
+# The gateway: `docker compose up` builds it and starts it with PostgreSQL and Kafka beside it.
+
+FROM swift:6.3-bookworm AS build
+RUN apt-get update \
+    && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+        libpq-dev librdkafka-dev libsqlite3-dev libssl-dev pkg-config zlib1g-dev \
+    && rm -rf /var/lib/apt/lists/*
+WORKDIR /source
+# The dependencies first, so that a change of ours does not fetch them again.
+COPY Package.swift ./
+RUN swift package resolve
+COPY . .
+RUN for product in sluice sluice-plugin-host; do \
+        swift build -c release --static-swift-stdlib --product "$product" || exit 1; \
+    done
+# The option above reaches programs only. Plugins are given a Swift runtime of their own, since the image has none.
+RUN for product in AppServicesRules WeatherIngest; do \
+        swift build -c release --scratch-path .build-plugins -Xswiftc -static-stdlib --product "$product" || exit 1; \
+    done
+RUN install -d /image/bin /image/lib/sluice/plugins \
+    && install .build/release/sluice .build/release/sluice-plugin-host /image/bin/ \
+    && install -m 644 .build-plugins/release/libAppServicesRules.so .build-plugins/release/libWeatherIngest.so \
+        /image/lib/sluice/plugins/ \
+    && strip /image/bin/* \
+    && strip --strip-unneeded /image/lib/sluice/plugins/* \
+    && find .build/release/ -maxdepth 1 -name '*.resources' -exec cp -R {} /image/bin/ \;
+
+FROM debian:bookworm-slim
+RUN apt-get update \
+    && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+        ca-certificates curl libpq5 librdkafka1 libsqlite3-0 libssl3 libstdc++6 tini tzdata zlib1g \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --system --uid 10001 --home-dir /var/lib/sluice --create-home --shell /usr/sbin/nologin sluice
+COPY --from=build /image/ /usr/local/
+# Proves at build time that the image holds every library that the programs and plugins ask for.
+RUN ! ldd /usr/local/bin/sluice /usr/local/bin/sluice-plugin-host /usr/local/lib/sluice/plugins/*.so | grep 'not found'
+USER sluice
+WORKDIR /var/lib/sluice
+EXPOSE 8090 8091
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=6 \
+    CMD curl --fail --silent --show-error http://127.0.0.1:8091/health >/dev/null || exit 1
+ENTRYPOINT ["/usr/bin/tini", "--", "/usr/local/bin/sluice"]
+CMD ["serve", "--app", "/app", "--host", "0.0.0.0", "--port", "8090", "--admin-port", "8091"]

@@ -1,0 +1,40 @@
+# make demo    starts everything and plays New York's departures of 2013 through it; KEEP=1 leaves it running
+# make test    everything that a change must pass; FILTER=… runs the tests whose Target.Suite/name matches
+# make bench   the benchmarks, in release mode; ARGS=… goes to them
+# make lint    format and layers; make format writes the format
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test bench lint format
+
+sources := $(wildcard Sources Plugins Tests Benchmarks/Sources Examples) Package.swift
+swift_files = find $(sources) -name '*.swift' -not -name '*.pb.swift' -not -path '*/.build*/*' -print0
+
+help:
+	@sed -n 's/^# //p' Makefile
+
+setup:
+	@dev/setup
+
+demo: setup
+	swift build --product sluice
+	swift build --product sluice-plugin-host
+	swift build --product AppServicesRules
+	swift build --product WeatherIngest
+	KEEP=$(KEEP) dev/demo
+
+test: setup lint
+	dev/check-compose
+	dev/with-servers --postgres --kafka dev/run-tests $(if $(FILTER),--filter '$(FILTER)')
+
+bench: setup
+	dev/with-servers --postgres --kafka swift run -c release --package-path Benchmarks sluice-bench $(ARGS)
+
+lint:
+	dev/check-layers
+	$(swift_files) | xargs -0 swift format lint --strict --parallel --configuration .swift-format
+	if command -v shellcheck >/dev/null; then shellcheck .ci/run $$(grep -lE '^#!.*bash' dev/*); fi
+
+format:
+	$(swift_files) | xargs -0 swift format format --in-place --parallel --configuration .swift-format
