@@ -30,10 +30,10 @@ extension SyntaxOperand {
         let kind: Kind
         switch (type, value) {
         case (_, .null): kind = .literal(.null)
-        case (.link(let target), _): kind = .object(type: target, key: SyntaxOperand(value, type: .mixed))
-        case (_, .link(let target, let key)): kind = .object(type: target, key: SyntaxOperand(key, type: .mixed))
         case (_, .list(let members)):
             kind = .list(members.map { SyntaxOperand($0, type: type) }, nil)
+        case (.link(let target), _): kind = .object(type: target, key: SyntaxOperand(value, type: .mixed))
+        case (_, .link(let target, let key)): kind = .object(type: target, key: SyntaxOperand(key, type: .mixed))
         default: kind = .literal(Literal(value))
         }
         self.init(kind: kind, position: SourcePosition(0))
