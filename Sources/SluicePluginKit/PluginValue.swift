@@ -73,14 +73,14 @@ extension PluginValue {
     }
 }
 
+// Not by nil: `value == nil` on an optional value would then ask for a JSON null.
 extension PluginValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
-    ExpressibleByFloatLiteral, ExpressibleByNilLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+    ExpressibleByFloatLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
     public init(stringLiteral value: String) { self = .string(value) }
     public init(booleanLiteral value: Bool) { self = .bool(value) }
     public init(integerLiteral value: Int64) { self = .int(value) }
     public init(floatLiteral value: Double) { self = .double(value) }
-    public init(nilLiteral: ()) { self = .null }
     public init(arrayLiteral elements: PluginValue...) { self = .array(elements) }
     public init(dictionaryLiteral elements: (String, PluginValue)...) { self = .object(elements.map { Member($0.0, $0.1) }) }
 }

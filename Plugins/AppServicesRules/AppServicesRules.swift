@@ -1,0 +1,66 @@
+import SluicePluginKit
+
+/// Roles as App Services had them, from the rule files of an exported app directory.
+///
+/// Files are read and checked once, at configure; a session then costs the evaluation of the expressions of its types.
+final class AppServicesRules: SessionRules {
+    static let name = "AppServicesRules"
+    static let version = "1.0"
+
+    private let log: PluginLog
+    private var rules = RuleBook()
+
+    init(log: PluginLog) { self.log = log }
+
+    func configure(_ app: AppConfiguration) throws -> [String] {
+        var reader = RuleBookReader(app: app)
+        let read = reader.read()
+        guard reader.problems.isEmpty else { throw PluginDenial(reader.problems.joined(separator: "\n")) }
+        rules = read
+        log.info("\(read.types.count) types have rules")
+        return reader.warnings
+    }
+
+    func openSession(user: PluginUser, types: [String]) throws -> [String: TypeRules] {
+        let session = SessionContext(user: user, values: rules.values, environment: rules.environment)
+        var plan: [String: TypeRules] = [:]
+        for type in types { plan[type] = rules.types[type]?.plan(for: session) }
+        return plan
+    }
+}
+
+/// The checked rules of an app.
+struct RuleBook {
+    /// By type name. A type without an entry is denied.
+    var types: [String: RolesOfType] = [:]
+    var values: [String: PluginValue] = [:]
+    var environment = Environment()
+}
+
+/// `%%environment`.
+struct Environment {
+    var tag = ""
+    var values: [String: PluginValue] = [:]
+}
+
+/// What the expressions of a session are evaluated with.
+struct SessionContext {
+    var user: PluginUser
+    var values: [String: PluginValue]
+    var environment: Environment
+}
+
+/// The roles that apply to one type, in order, prepared for its schema.
+struct RolesOfType {
+    var roles: [PreparedRole]
+
+    /// The first role whose `apply_when` is true is taken (RULE-7), once per session (RULE-8). A role that is not sync
+    /// compatible denies, and so does one whose `apply_when` cannot be decided: no later role is tried (RULE-9).
+    func plan(for session: SessionContext) -> TypeRules {
+        for role in roles {
+            if role.needsDocument { return role.denied }
+            if role.role.applyWhen.isTrue(in: session) { return role.rules(for: session) }
+        }
+        return .denied(role: "none: no role applies to this user")
+    }
+}

@@ -1,0 +1,115 @@
+import SluicePluginKit
+
+/// A `%%` name of the rule language.
+enum Expansion: Hashable {
+    case constant(Bool)
+    /// `id`, `type`, `data`, `custom_data` or `identities`, and the way into it.
+    case user(member: String, path: [String])
+    case value(name: String, path: [String])
+    case environmentTag
+    case environmentValue(name: String, path: [String])
+    /// `%%root` and its like: there is no document when a session starts.
+    case document(String)
+    /// `%%request` and its like: they exist, and have no meaning in sync.
+    case foreign(String)
+
+    static let userMembers = ["id", "type", "data", "custom_data", "identities"]
+    private static let names = [
+        "true", "false", "user", "values", "environment", "root", "this", "prev", "prevRoot", "request", "args", "partition",
+    ]
+
+    /// Reads a whole expansion such as `%%user.custom_data.team`.
+    /// - Throws: why there is no such expansion, with a suggestion.
+    init(_ text: String) throws(RuleMistake) {
+        let parts = text.dropFirst(2).split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+        let path = Array(parts.dropFirst())
+        switch parts[0] {
+        case "true" where path.isEmpty: self = .constant(true)
+        case "false" where path.isEmpty: self = .constant(false)
+        case "user":
+            guard let member = path.first, Self.userMembers.contains(member), !path.contains("") else {
+                throw RuleMistake("there is no \(text)", meant: path.first, among: Self.userMembers, prefix: "%%user.")
+            }
+            self = .user(member: member, path: Array(path.dropFirst()))
+        case "values" where !path.isEmpty && !path.contains(""): self = .value(name: path[0], path: Array(path.dropFirst()))
+        case "environment" where path == ["tag"]: self = .environmentTag
+        case "environment" where path.count >= 2 && path[0] == "values":
+            self = .environmentValue(name: path[1], path: Array(path.dropFirst(2)))
+        case "root", "this", "prev", "prevRoot": self = .document(text)
+        case "request", "args", "partition": self = .foreign(text)
+        default: throw RuleMistake("there is no \(text)", meant: parts[0], among: Self.names, prefix: "%%")
+        }
+    }
+
+    /// The value in a session; nil when there is none.
+    func resolve(in session: SessionContext) -> PluginValue? {
+        switch self {
+        case .constant(let v): .bool(v)
+        case .user(let member, let path): Self.follow(path, from: Self.member(member, of: session.user))
+        case .value(let name, let path): Self.follow(path, from: session.values[name])
+        case .environmentTag: .string(session.environment.tag)
+        case .environmentValue(let name, let path): Self.follow(path, from: session.environment.values[name])
+        case .document, .foreign: nil
+        }
+    }
+
+    private static func member(_ name: String, of user: PluginUser) -> PluginValue? {
+        switch name {
+        case "id": .string(user.id)
+        case "type": .string(user.type)
+        case "data": user.data
+        case "custom_data": user.customData
+        case "identities": user.identities
+        default: nil
+        }
+    }
+
+    /// Goes through members of objects and places of arrays; a name on an array gathers that member of its elements.
+    private static func follow(_ path: [String], from start: PluginValue?) -> PluginValue? {
+        guard let start, let step = path.first else { return start }
+        let rest = Array(path.dropFirst())
+        guard case .array(let elements) = start else { return follow(rest, from: start[step]) }
+        if let index = Int(step) { return elements.indices.contains(index) ? follow(rest, from: elements[index]) : nil }
+        return .array(elements.compactMap { follow(path, from: $0) })
+    }
+}
+
+/// Something in a rule that cannot be meant.
+struct RuleMistake: Error {
+    var message: String
+
+    init(_ message: String) { self.message = message }
+
+    /// - Parameters:
+    ///   - word: what was written.
+    ///   - names: what could have been meant.
+    init(_ message: String, meant word: String?, among names: [String], prefix: String = "") {
+        let close = word.flatMap { Suggestion.closest(to: $0, among: names) }
+        self.message = close.map { "\(message); did you mean \"\(prefix)\($0)\"?" } ?? message
+    }
+}
+
+/// The known name that a misspelt one is nearest to.
+enum Suggestion {
+    static func closest(to word: String, among names: [String]) -> String? {
+        let ranked = names.map { (name: $0, distance: distance(word.lowercased(), $0.lowercased())) }
+        guard let best = ranked.min(by: { $0.distance < $1.distance }) else { return nil }
+        return best.distance <= max(2, word.count / 3) ? best.name : nil
+    }
+
+    /// How many letters must be added, removed or replaced.
+    private static func distance(_ left: String, _ right: String) -> Int {
+        let right = Array(right)
+        var row = Array(0...right.count)
+        for (line, letter) in left.enumerated() {
+            var diagonal = row[0]
+            row[0] = line + 1
+            for column in right.indices {
+                let replaced = diagonal + (right[column] == letter ? 0 : 1)
+                diagonal = row[column + 1]
+                row[column + 1] = min(replaced, row[column] + 1, diagonal + 1)
+            }
+        }
+        return row[right.count]
+    }
+}

@@ -1,0 +1,86 @@
+import SluicePluginKit
+
+// Evaluation in a session. Besides true and false there is "not known" (nil): a comparison with an expansion that has no
+// value, such as a custom data member that this user lacks. It propagates as in three-valued logic, so that neither the
+// comparison nor its negation lets anybody in.
+
+extension Expression {
+    /// Whether the expression certainly holds, for one that names no field.
+    func isTrue(in session: SessionContext) -> Bool { truth(in: session) == true }
+
+    func truth(in session: SessionContext) -> Bool? {
+        switch self {
+        case .constant(let value): return value
+        case .all(let parts):
+            let truths = parts.map { $0.truth(in: session) }
+            return truths.contains(false) ? false : truths.contains(nil) ? nil : true
+        case .any(let parts):
+            let truths = parts.map { $0.truth(in: session) }
+            return truths.contains(true) ? true : truths.contains(nil) ? nil : false
+        case .not(let part): return part.truth(in: session).map { !$0 }
+        case .exists(.expansion(let expansion), let flag):
+            return (expansion.resolve(in: session).map { !$0.isNull } ?? false) == flag
+        case .test(.expansion(let expansion), let comparison, let operand):
+            let left = expansion.resolve(in: session).map { RuleValue($0) } ?? .null
+            return operand.resolve(in: session).flatMap { comparison.holds(left, $0) }
+        case .exists(.field, _), .test(.field, _, _): return nil
+        }
+    }
+}
+
+/// What an operand comes to in a session.
+struct Resolved {
+    var value: RuleValue
+    /// False for a list with elements that have no value; those are left out.
+    var isComplete = true
+}
+
+extension Expression.Comparison {
+    /// Nil when that is not known, or the two cannot be compared in this way.
+    func holds(_ left: RuleValue, _ right: Resolved) -> Bool? {
+        switch self {
+        case .equal: return right.isComplete ? left.matches(right.value) : nil
+        case .notEqual: return right.isComplete ? !left.matches(right.value) : nil
+        case .among, .notAmong:
+            guard case .list(let elements) = right.value else { return nil }
+            if elements.contains(where: { left.matches($0) }) { return self == .among }
+            return right.isComplete ? self == .notAmong : nil
+        case .less: return left.isLess(than: right.value)
+        case .greater: return right.value.isLess(than: left)
+        case .lessOrEqual: return right.value.isLess(than: left).map { !$0 }
+        case .greaterOrEqual: return left.isLess(than: right.value).map { !$0 }
+        }
+    }
+}
+
+extension Expression.Operand {
+    /// Nil when an expansion has no value, or null, or a conversion does not fit.
+    func resolve(in session: SessionContext) -> Resolved? {
+        switch self {
+        case .value(let value): return Resolved(value: value)
+        case .expansion(let expansion):
+            guard let value = expansion.resolve(in: session), !value.isNull else { return nil }
+            guard case .list(let elements) = RuleValue(value) else { return Resolved(value: RuleValue(value)) }
+            let known = elements.filter { $0 != .null }
+            return Resolved(value: .list(known), isComplete: known.count == elements.count)
+        case .converted(let conversion, let operand):
+            return operand.resolve(in: session).flatMap { conversion.apply(to: $0.value) }.map { Resolved(value: $0) }
+        case .list(let operands):
+            let values = operands.map { $0.resolve(in: session) }
+            let known = values.compactMap { $0 }
+            return Resolved(value: .list(known.map(\.value)), isComplete: known.count == values.count && known.allSatisfy(\.isComplete))
+        }
+    }
+}
+
+extension Expression.Conversion {
+    /// Nil when the value does not have the form.
+    func apply(to value: RuleValue) -> RuleValue? {
+        switch (self, value) {
+        case (.stringToOid, .string(let text)): RuleValue(objectIdText: text)
+        case (.stringToUuid, .string(let text)): RuleValue(uuidText: text)
+        case (.oidToString, .objectId(let text)), (.uuidToString, .uuid(let text)): .string(text)
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,169 @@
+import SluicePluginKit
+
+/// A value as rules compare it: JSON with the types that extended JSON adds.
+enum RuleValue: Hashable {
+    case null
+    case bool(Bool)
+    case int(Int64)
+    case double(Double)
+    /// The digits, as written.
+    case decimal(String)
+    case string(String)
+    /// 24 hexadecimal digits in lower case.
+    case objectId(String)
+    /// The 8-4-4-4-12 form in lower case.
+    case uuid(String)
+    case date(seconds: Int64, nanoseconds: Int64)
+    /// Base64.
+    case binary(String)
+    case list([RuleValue])
+    case object([String: RuleValue])
+
+    /// Reads extended JSON. An object with a `$` key that is no extended form is kept as an object.
+    init(_ value: PluginValue) {
+        switch value {
+        case .null: self = .null
+        case .bool(let v): self = .bool(v)
+        case .int(let v): self = .int(v)
+        case .double(let v): self = .double(v)
+        case .string(let v): self = .string(v)
+        case .array(let v): self = .list(v.map { RuleValue($0) })
+        case .object(let members):
+            self =
+                RuleValue(extended: value)
+                ?? .object(Dictionary(members.map { ($0.key, RuleValue($0.value)) }, uniquingKeysWith: { _, last in last }))
+        }
+    }
+
+    /// One of extended JSON's objects with a `$` key; nil for anything else.
+    init?(extended value: PluginValue) {
+        guard let members = value.members, members.count == 1, let key = members.first?.key, let content = members.first?.value else {
+            return nil
+        }
+        switch (key, content) {
+        case ("$oid", .string(let text)):
+            guard let id = RuleValue(objectIdText: text) else { return nil }
+            self = id
+        case ("$uuid", .string(let text)):
+            guard let id = RuleValue(uuidText: text) else { return nil }
+            self = id
+        case ("$numberInt", .string(let text)), ("$numberLong", .string(let text)):
+            guard let number = Int64(text) else { return nil }
+            self = .int(number)
+        case ("$numberDouble", .string(let text)):
+            guard let number = Double(text) else { return nil }
+            self = .double(number)
+        case ("$numberDecimal", .string(let text)):
+            guard Double(text) != nil else { return nil }
+            self = .decimal(text)
+        case ("$date", _):
+            guard let date = DateText.read(content) else { return nil }
+            self = .date(seconds: date.seconds, nanoseconds: date.nanoseconds)
+        case ("$binary", _):
+            guard let base64 = content["base64"]?.string, Base64Text.isValid(base64) else { return nil }
+            self = .binary(base64)
+        default: return nil
+        }
+    }
+
+    init?(objectIdText text: String) {
+        let digits = text.lowercased()
+        if digits.utf8.count == 24, digits.utf8.allSatisfy(\.isHexDigit) {
+            self = .objectId(digits)
+        } else if text.utf8.count == 12 {
+            let hex = Array("0123456789abcdef")
+            self = .objectId(String(text.utf8.flatMap { [hex[Int($0 >> 4)], hex[Int($0 & 15)]] }))
+        } else {
+            return nil
+        }
+    }
+
+    init?(uuidText text: String) {
+        let digits = text.lowercased()
+        let parts = digits.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.map(\.utf8.count) == [8, 4, 4, 4, 12], parts.allSatisfy({ $0.utf8.allSatisfy(\.isHexDigit) }) else { return nil }
+        self = .uuid(digits)
+    }
+
+    /// Whether two values are equal; numbers by their value.
+    func equals(_ other: RuleValue) -> Bool {
+        if let left = number, let right = other.number { return left == right }
+        return self == other
+    }
+
+    /// Whether this is the value, or an array that contains it (EXPR-3).
+    func matches(_ other: RuleValue) -> Bool {
+        if equals(other) { return true }
+        guard case .list(let elements) = self else { return false }
+        return elements.contains { $0.equals(other) }
+    }
+
+    /// Nil when the two have no order.
+    func isLess(than other: RuleValue) -> Bool? {
+        if let left = number, let right = other.number { return left < right }
+        switch (self, other) {
+        case (.string(let l), .string(let r)), (.objectId(let l), .objectId(let r)), (.uuid(let l), .uuid(let r)):
+            return l.utf8.lexicographicallyPrecedes(r.utf8)
+        case (.date(let ls, let ln), .date(let rs, let rn)): return (ls, ln) < (rs, rn)
+        default: return nil
+        }
+    }
+
+    private var number: Double? {
+        switch self {
+        case .int(let v): Double(v)
+        case .double(let v): v
+        case .decimal(let v): Double(v)
+        default: nil
+        }
+    }
+
+    /// As messages name it.
+    var typeName: String {
+        switch self {
+        case .null: "null"
+        case .bool: "a boolean"
+        case .int, .double, .decimal: "a number"
+        case .string: "a string"
+        case .objectId: "an ObjectId"
+        case .uuid: "a UUID"
+        case .date: "a date"
+        case .binary: "binary data"
+        case .list: "a list"
+        case .object: "an object"
+        }
+    }
+}
+
+extension UInt8 {
+    var isHexDigit: Bool {
+        switch self {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"), UInt8(ascii: "A")...UInt8(ascii: "F"): true
+        default: false
+        }
+    }
+}
+
+/// Base64 text.
+enum Base64Text {
+    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+
+    static func encode(_ bytes: some Collection<UInt8>) -> String {
+        var text: [UInt8] = []
+        var rest = Array(bytes)[...]
+        while !rest.isEmpty {
+            let group = rest.prefix(3)
+            rest = rest.dropFirst(3)
+            let bits = group.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } << UInt32(8 * (3 - group.count))
+            for index in 0..<4 {
+                text.append(index <= group.count ? alphabet[Int(bits >> UInt32(18 - 6 * index)) & 63] : UInt8(ascii: "="))
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    static func isValid(_ text: String) -> Bool {
+        let padding = text.utf8.reversed().prefix { $0 == UInt8(ascii: "=") }.count
+        return text.utf8.count.isMultiple(of: 4) && padding <= 2 && text.utf8.dropLast(padding).allSatisfy(alphabet.contains)
+    }
+}

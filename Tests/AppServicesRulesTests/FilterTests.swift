@@ -1,0 +1,144 @@
+import SluiceCore
+import Testing
+
+@Suite struct `Filters as queries` {
+    @Test(arguments: [
+        (#"{"size": 3}"#, "size == 3"), (#"{"size": {"$ne": 3}}"#, "size != 3"),
+        (#"{"size": {"$gt": 1, "$lte": 5}}"#, "size > 1 AND size <= 5"),
+        (#"{"size": {"$gte": 1}, "open": true}"#, "size >= 1 AND open == true"), (#"{"size": {"$in": [1, 2]}}"#, "size IN {1, 2}"),
+        (#"{"size": {"$in": []}}"#, "FALSEPREDICATE"), (#"{"size": {"$nin": [1, 2]}}"#, "NOT (size IN {1, 2})"),
+        (#"{"size": {"$nin": []}}"#, "TRUEPREDICATE"), (#"{"size": {"$exists": true}}"#, "size != NULL"),
+        (#"{"size": null}"#, "size == NULL"),
+        (#"{"collaborators": {"$exists": false}}"#, "collaborators.@size == 0"),
+        (#"{"collaborators": {"$ne": "x"}}"#, #"NOT (ANY collaborators == "x")"#),
+        (#"{"collaborators": {"$in": ["x", "y"]}}"#, #"ANY collaborators == "x" OR ANY collaborators == "y""#),
+        (#"{"$nor": [{"size": 1}, {"size": 2}]}"#, "NOT (size == 1 OR size == 2)"), (#"{"%not": {"%not": {"size": 1}}}"#, "size == 1"),
+        (#"{"$and": [{"size": 1}, {"$or": [{"open": true}, {"team": "a"}]}]}"#, #"size == 1 AND (open == true OR team == "a")"#),
+        (#"{"size": {"$not": {"$lt": 4}}}"#, "NOT (size < 4)"),
+        (#"{"ref": {"$oid": "507f1f77bcf86cd799439011"}}"#, "ref == oid(507f1f77bcf86cd799439011)"),
+        (#"{"tag": {"%stringToUuid": "D6B5A2C0-1111-4222-8333-444455556666"}}"#, "tag == uuid(d6b5a2c0-1111-4222-8333-444455556666)"),
+        (#"{"day": {"$gt": {"$date": "2024-02-29T12:00:00.25Z"}}}"#, "day > T1709208000:250000000"),
+        (#"{"day": {"$lt": {"$date": {"$numberLong": "-1500"}}}}"#, "day < T-1:-500000000"),
+        (#"{"account": {"$gte": {"$numberDecimal": "0.10"}}}"#, "account >= 0.10"),
+        (#"{"%%user.id": "ann", "size": 1}"#, "size == 1"), (#"{"%%user.id": "bob", "size": 1}"#, "FALSEPREDICATE"),
+        (#"{"$or": [{"%%user.id": "ann"}, {"size": 1}]}"#, "TRUEPREDICATE"),
+        (#"{"team": "%%user.custom_data.none"}"#, "FALSEPREDICATE"), (#"{"team": {"$ne": "%%user.custom_data.none"}}"#, "FALSEPREDICATE"),
+        (#"{"%not": {"team": "%%user.custom_data.none"}}"#, "FALSEPREDICATE"),
+        (#"{"team": {"$nin": "%%user.custom_data.none"}}"#, "FALSEPREDICATE"),
+        (#"{"team": {"$in": ["a", "%%user.custom_data.none"]}}"#, #"team == "a""#),
+        (#"{"team": {"$nin": ["a", "%%user.custom_data.none"]}}"#, "FALSEPREDICATE"),
+        (#"{"$or": [{"team": "%%user.custom_data.none"}, {"owner_id": "%%user.id"}]}"#, #"owner_id == "ann""#),
+        (#"{"ref": {"%stringToOid": "%%user.id"}}"#, "FALSEPREDICATE"), (#"{"size": "%%user.id"}"#, "FALSEPREDICATE"),
+    ])
+    func `say the same`(filter: String, query: String) async throws {
+        #expect(try await App.query(filter) == query)
+    }
+
+    @Test(
+        arguments: [
+            (#"a\"b"#, #"B64"YSJi""#), (#"a'b"#, #"B64"YSdi""#), (#"a\\b"#, #"B64"YVxi""#), (#"a\nb"#, #"B64"YQpi""#), ("", #""""#),
+            ("x OR TRUEPREDICATE", #""x OR TRUEPREDICATE""#), ("Zoë 日本", #""Zoë 日本""#), (#"\") OR TRUEPREDICATE OR (team == \""#, nil),
+        ] as [(String, String?)])
+    func `a user's text cannot become query language`(text: String, literal: String?) async throws {
+        let query = try await App.query(#"{"team": "%%user.custom_data.team"}"#, for: user("ann", #"{"team": "\#(text)"}"#))
+        if let literal {
+            #expect(query == "team == \(literal)")
+        } else {
+            #expect(query.hasPrefix("team == B64\""))
+            #expect(!query.contains("TRUEPREDICATE"))
+        }
+    }
+
+    @Test func `a user's list may hold what a query cannot compare with`() async throws {
+        let query = try await App.query(
+            #"{"team": {"$in": "%%user.custom_data.teams"}}"#, for: user("ann", #"{"teams": ["a", null, 3, {"x": 1}, "b"]}"#))
+        #expect(query == #"team IN {"a", "b"}"#)
+        let negated = try await App.query(
+            #"{"team": {"$nin": "%%user.custom_data.teams"}}"#, for: user("ann", #"{"teams": ["a", 3]}"#))
+        #expect(negated == "FALSEPREDICATE")
+    }
+}
+
+@Suite struct `Roles that sync cannot use` {
+    @Test(arguments: [
+        (#"{"title": "x"}"#, "title is not a queryable field"), (#"{"place.city": "x"}"#, "place.city is inside an embedded object"),
+        (#"{"place": null}"#, "place is embedded:Place"), (#"{"owner": "x"}"#, "Task has no field owner"),
+        (#"{"%%root.team": "x"}"#, "%%root.team is not available in sync"),
+        (#"{"team": "%%request.remoteIPAddress"}"#, "not available in sync"),
+        (#"{"team": 3}"#, "team is string and is compared with a number"),
+        (#"{"ref": "507f1f77bcf86cd799439011"}"#, "ref is objectId and is compared with a string"),
+        (#"{"collaborators": ["a"]}"#, "collaborators is string and is compared with a list"),
+    ])
+    func `for their filters`(filter: String, reason: String) async throws {
+        let app = App.filters(read: filter, write: "false")
+        let plan = try await app.task(for: user("ann"))
+        #expect(plan.read == "FALSEPREDICATE")
+        #expect(plan.role.contains(reason), "\(plan.role)")
+        #expect(try await app.warnings.contains { $0.contains("role \"all\" is not sync compatible and denies") && $0.contains(reason) })
+    }
+
+    @Test(arguments: [
+        (#""read": {"%%user.id": "x"}"#, "read is not true or false"), (#""write": "%%true""#, "write is not true or false"),
+        (#""fields": {"_id": {"read": true}}"#, "the primary key has no permissions of its own"),
+        (#""fields": {"title": {"write": {}}}"#, "fields.title.write is not true or false"),
+        (#""fields": {"place": {"fields": {"city": {"read": true}}}}"#, "permissions inside an embedded object"),
+        (#""insert": {"team": "red"}"#, "insert: it depends on field team"),
+        (#""delete": {"%%prevRoot.team": "red"}"#, "%%prevRoot.team is not available"),
+    ])
+    func `for their permissions`(members: String, reason: String) async throws {
+        let app = App(roles: #"[{"name": "r", "apply_when": true, "document_filters": {"read": true, "write": true}, \#(members)}]"#)
+        let plan = try await app.task(for: user("ann"))
+        #expect(plan.read == "FALSEPREDICATE" && plan.write == "FALSEPREDICATE")
+        #expect(plan.role.contains(reason), "\(plan.role)")
+    }
+}
+
+@Suite struct `Rule files that are refused` {
+    private func refusal(_ role: String) async -> String {
+        await App(roles: "[\n\(role)\n]").refusal ?? "not refused"
+    }
+
+    @Test(arguments: [
+        (#"{"name": "a", "apply_when": true, "document_filter": {}}"#, #"unknown key "document_filter"; did you mean "document_filters"?"#),
+        (#"{"name": "a", "apply_when": true, "fields": {"title": {"reed": true}}}"#, #"unknown key "reed"; did you mean "read"?"#),
+        (#"{"name": "a", "apply_when": true, "document_filters": {"wirte": true}}"#, #"unknown key "wirte"; did you mean "write"?"#),
+        (#"{"name": "a", "apply_when": {"%%user.id%%": "x"}}"#, "there is no %%user.id%%"),
+        (#"{"name": "a", "apply_when": {"%%user.customdata.x": 1}}"#, #"did you mean "%%user.custom_data"?"#),
+        (#"{"name": "a", "apply_when": {"%%usr.id": 1}}"#, #"did you mean "%%user"?"#),
+        (#"{"name": "a", "apply_when": {"%%user.id": {"$equals": 1}}}"#, "there is no operator $equals"),
+        (#"{"name": "a", "apply_when": {"$ro": []}}"#, "there is no operator $ro"),
+        (#"{"name": "a", "apply_when": {"%%true": {"%function": {"name": "f"}}}}"#, "%function is not available"),
+        (#"{"name": "a", "apply_when": {"%%values.none": 1}}"#, #"there is no value "none""#),
+        (#"{"name": "a", "apply_when": {"%%user.id": {"$in": "x"}}}"#, "$in takes a list"),
+        (#"{"name": "a", "apply_when": "yes"}"#, "an expression is true, false or an object"),
+        (#"{"apply_when": true}"#, #"needs a "name""#), (#"{"name": "a"}"#, #"lacks "apply_when""#),
+        (#"{"name": "a", "apply_when": true}, {"name": "a", "apply_when": true}"#, "two roles are called \"a\""),
+        (#"{"name": "a", "apply_when": true, "apply_when": false}"#, "stands twice"),
+    ])
+    func `name the place and the fix`(role: String, text: String) async {
+        let message = await refusal(role)
+        #expect(message.contains(text), "\(message)")
+        #expect(message.contains("\(App.rulesPath) line "), "\(message)")
+    }
+
+    @Test func `point at the line`() async {
+        let message = await refusal("{\"name\": \"a\",\n\"apply_when\": true,\n\"document_filters\": {\n\"read\": {\"$eqq\": 1}}}")
+        #expect(message.contains("\(App.rulesPath) line 5: there is no operator $eqq; did you mean \"$eq\"?"), "\(message)")
+    }
+
+    @Test func `name all mistakes at once`() async {
+        let message = await refusal(#"{"name": "a", "apply_when": true, "reed": true, "wirte": true}"#)
+        #expect(message.contains("reed") && message.contains("wirte"))
+    }
+
+    @Test func `a secret cannot be used`() async {
+        let app = App(roles: #"[{"name": "a", "apply_when": {"%%values.key": 1}}]"#)
+            .with("values/key.json", #"{"name": "key", "value": "keySecret", "from_secret": true}"#)
+        #expect(await app.refusal?.contains("is a secret") == true)
+    }
+
+    @Test func `two collections cannot have one title`() async {
+        let app = App(roles: "[]").with("data_sources/main/app/other/schema.json", #"{"title": "Task"}"#)
+        #expect(await app.refusal?.contains("another collection has the title \"Task\"") == true)
+    }
+}

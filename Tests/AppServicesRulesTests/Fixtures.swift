@@ -1,0 +1,137 @@
+import Glibc
+import Logging
+import SluiceCore
+import SluicePluginHost
+import Synchronization
+
+/// The plugin as the build put it beside the test bundle: it is tested through its interface, like anybody's.
+private let library: String = {
+    var buffer = [CChar](repeating: 0, count: 4_096)
+    let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
+    let path = String(decoding: buffer.prefix(max(count, 0)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    return path.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/libAppServicesRules.so"
+}()
+
+/// Collects warnings.
+private final class Warnings: LogHandler, Sendable {
+    let texts = Mutex<[String]>([])
+    var metadata: Logger.Metadata {
+        get { [:] }
+        set {}
+    }
+    var logLevel: Logger.Level {
+        get { .trace }
+        set {}
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { nil }
+        set {}
+    }
+
+    func log(event: LogEvent) {
+        guard event.level == .warning else { return }
+        texts.withLock { $0.append(event.metadata.map { "\($0["text"] ?? "")" } ?? "") }
+    }
+}
+
+/// An app with one data source, and the questions that tests put to its rules.
+struct App {
+    var directory: [String: String] = [:]
+    var queryable: Set<String> = ["owner_id", "team", "collaborators", "size", "open", "ref", "day", "tag", "account"]
+
+    static let schema = Schema([
+        ObjectType(
+            name: "Task",
+            properties: [
+                property(1, "_id", .objectId), property(2, "owner_id", .string), property(3, "team", .string),
+                property(4, "collaborators", .string, .list), property(5, "size", .int), property(6, "open", .bool),
+                property(7, "title", .string), property(8, "ref", .objectId), property(9, "day", .timestamp),
+                property(10, "tag", .uuid), property(11, "place", .embedded("Place")), property(12, "account", .decimal),
+            ]),
+        ObjectType(name: "Place", kind: .embedded, properties: [property(1, "city", .string)], primaryKey: nil),
+        ObjectType(name: "Note", properties: [property(1, "_id", .string), property(2, "owner_id", .string)]),
+        ObjectType(name: "Event", kind: .asymmetric, properties: [property(1, "_id", .string), property(2, "owner_id", .string)]),
+    ])
+
+    private static func property(
+        _ id: UInt32, _ name: String, _ type: PropertyType, _ collection: CollectionKind = .none
+    ) -> Property {
+        Property(id: id, name: name, type: type, collection: collection, isOptional: name != "_id" && collection == .none)
+    }
+
+    /// - Parameters:
+    ///   - roles: text of the `roles` list of Task.
+    ///   - defaults: text of the `roles` list of the data source.
+    init(roles: String? = nil, defaults: String? = nil) {
+        for (folder, title) in [("tasks", "Task"), ("notes", "Note"), ("events", "Event")] {
+            directory["data_sources/main/app/\(folder)/schema.json"] = #"{"title": "\#(title)", "bsonType": "object"}"#
+        }
+        if let roles { directory[Self.rulesPath] = #"{"collection": "tasks", "database": "app", "roles": \#(roles)}"# }
+        if let defaults { directory["data_sources/main/default_rule.json"] = #"{"roles": \#(defaults)}"# }
+    }
+
+    static let rulesPath = "data_sources/main/app/tasks/rules.json"
+
+    /// One role for everybody with the given filters.
+    static func filters(read: String, write: String, more: String = "") -> App {
+        App(
+            roles: """
+                [{"name": "all", "apply_when": true, "read": true, "write": true\(more),
+                  "document_filters": {"read": \(read), "write": \(write)}}]
+                """)
+    }
+
+    func with(_ path: String, _ text: String) -> App {
+        var app = self
+        app.directory[path] = text
+        return app
+    }
+
+    /// The session plan of a user.
+    func plan(for user: UserContext, types: [String] = ["Task", "Note", "Event"]) async throws -> SessionPlan {
+        try await configured { chain, _ in try await chain.openSession(user: user, types: types) ?? SessionPlan(types: [:]) }
+    }
+
+    func task(for user: UserContext) async throws -> TypePlan { try await plan(for: user)["Task"] }
+
+    /// The read query for a user, the write filter being false.
+    static func query(_ filter: String, for user: UserContext = user("ann")) async throws -> String {
+        try await App.filters(read: filter, write: "false").task(for: user).read
+    }
+
+    var warnings: [String] { get async throws { try await configured { _, warnings in warnings } } }
+
+    /// Why the app is refused; nil when it is not.
+    var refusal: String? {
+        get async {
+            do {
+                try await configured { _, _ in }
+                return nil
+            } catch { return (error as? SluiceError)?.message ?? "\(error)" }
+        }
+    }
+
+    private func configured<R>(_ body: (PluginChain, [String]) async throws -> R) async throws -> R {
+        let warnings = Warnings()
+        let logger = Logger(label: "test") { _ in warnings }
+        let chain = PluginChain(
+            plugins: [PluginSpec(path: library, mode: .inProcess, deadline: 30_000_000_000)], hostExecutable: "", logger: logger)
+        try await chain.start()
+        do {
+            let app = AppDescription.json(
+                appID: "test", directory: directory, schema: Self.schema, queryableFields: QueryableFields(global: queryable))
+            try await chain.configure(app: app)
+            let result = try await body(chain, warnings.texts.withLock { $0 })
+            await chain.stop()
+            return result
+        } catch {
+            await chain.stop()
+            throw error
+        }
+    }
+}
+
+func user(_ id: String, _ customData: String = "{}", type: String = "normal") -> UserContext {
+    UserContext(id: id, type: type, data: ["email": "ann@example.com"], customData: (try? JSON.parse(customData)) ?? .null)
+}

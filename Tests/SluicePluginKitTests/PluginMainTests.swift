@@ -1,0 +1,188 @@
+import CSluicePlugin
+import SluicePluginKit
+import Testing
+
+/// Takes part in every hook.
+private final class Complete: SessionRules, SubscriptionRules, WriteRules, IngestRules, UserChangeRules {
+    static let name = "Complete"
+    static let version = "2.0"
+    private var users: [PluginUser] = []
+
+    init(log: PluginLog) { log.warning("made") }
+
+    func configure(_ app: AppConfiguration) throws -> [String] {
+        if app.config["refuse"]?.bool == true { throw PluginDenial("not with this configuration") }
+        return [
+            "\(app.appID) \(app.directory["a/b.json"] ?? "") \(app.schema["T"]?.properties["p"]?.type ?? "") \(app.isQueryable("p", of: "T"))"
+        ]
+    }
+
+    func openSession(user: PluginUser, types: [String]) throws -> [String: TypeRules] {
+        if types.isEmpty { throw MissingTypes() }
+        return Dictionary(
+            uniqueKeysWithValues: types.map {
+                (
+                    $0,
+                    TypeRules(
+                        read: "a == \"\(user.id)\"", write: "FALSEPREDICATE", insert: false, delete: true, readableFields: ["b", "a"],
+                        role: "r")
+                )
+            })
+    }
+
+    func checkSubscription(user: PluginUser, queries: [PluginQuery]) throws -> [PluginQuery] { user.id == "ann" ? [] : queries }
+
+    func checkWrites(user: PluginUser, writes: [PluginWrite]) throws -> [WriteVerdict] {
+        writes.map { write in
+            switch write.operation {
+            case "insert": .amend(["by": .string(user.id)])
+            case "delete": .deny(reason: "never")
+            default: write.before == nil ? .deny(reason: "no image") : .allow
+            }
+        }
+    }
+
+    func ingest(type: String, objects: [PluginValue]) throws -> [IngestVerdict] {
+        [.accept, .transform(["a": 1]), .route(type: "U", object: ["b": 2]), .drop, .reject(reason: "bad")]
+    }
+
+    func userChanged(_ user: PluginUser) throws { users.append(user) }
+}
+
+private struct MissingTypes: Error, CustomStringConvertible { let description = "no types" }
+
+/// Has no hook at all.
+private final class Bare: RulePlugin {
+    static let name = "Bare"
+    static let version = "1"
+    init(log: PluginLog) {}
+}
+
+private final class Collected { var text = "" }
+
+private func collect(context: UnsafeMutableRawPointer?, piece: sluice_text) {
+    let collected = Unmanaged<Collected>.fromOpaque(context!).takeUnretainedValue()
+    collected.text += String(decoding: UnsafeRawBufferPointer(start: piece.data, count: piece.length), as: UTF8.self)
+}
+
+private func takeLog(context: UnsafeMutableRawPointer?, level: sluice_log_level, message: sluice_text) {
+    collect(context: context, piece: message)
+}
+
+/// A plugin as a host sees it: a table of functions.
+private final class Hosted {
+    private(set) var table = sluice_plugin()
+    private(set) var status = SLUICE_OK
+    private(set) var reason = ""
+    let log = Collected()
+    private let host = UnsafeMutablePointer<sluice_host>.allocate(capacity: 1)
+
+    init(_ type: (some RulePlugin).Type, major: UInt32 = 1) {
+        host.initialize(
+            to: sluice_host(
+                size: UInt32(MemoryLayout<sluice_host>.size), abi_major: major, abi_minor: 0, reserved: 0,
+                context: Unmanaged.passRetained(log).toOpaque(), log: takeLog))
+        table.size = UInt32(MemoryLayout<sluice_plugin>.size)
+        table.abi_major = major
+        let answer = Collected()
+        var sink = sluice_sink(context: Unmanaged.passUnretained(answer).toOpaque(), write: collect)
+        status = PluginMain.register(type, host, &table, &sink)
+        reason = answer.text
+    }
+
+    func call(
+        _ hook: (@convention(c) (UnsafeMutableRawPointer?, sluice_text, UnsafePointer<sluice_sink>) -> sluice_status)?, _ input: String
+    ) throws -> (status: sluice_status, answer: String) {
+        let hook = try #require(hook)
+        let answer = Collected()
+        var sink = sluice_sink(context: Unmanaged.passUnretained(answer).toOpaque(), write: collect)
+        let status = Array(input.utf8).withUnsafeBytes { bytes in
+            hook(table.state, sluice_text(data: bytes.assumingMemoryBound(to: CChar.self).baseAddress, length: bytes.count), &sink)
+        }
+        return (status, withExtendedLifetime(answer) { answer.text })
+    }
+}
+
+@Suite struct `A plugin in Swift` {
+    private let ann = #""user":{"id":"ann","type":"normal","data":{},"custom_data":{},"identities":[]}"#
+    private let bob = #""user":{"id":"bob","type":"normal","data":{},"custom_data":{},"identities":[]}"#
+
+    @Test func `fills the table with the hooks that its type has`() {
+        let complete = Hosted(Complete.self)
+        #expect(complete.status == SLUICE_OK)
+        #expect(complete.table.abi_major == 1)
+        #expect(complete.table.open_session != nil && complete.table.user_changed != nil && complete.table.ingest != nil)
+        #expect(complete.log.text == "made")
+        let bare = Hosted(Bare.self)
+        #expect(bare.table.configure != nil)
+        #expect(bare.table.open_session == nil && bare.table.check_subscription == nil && bare.table.check_write == nil)
+        #expect(bare.table.ingest == nil && bare.table.user_changed == nil)
+    }
+
+    @Test func `refuses a host of another version and says which it was built for`() {
+        let hosted = Hosted(Complete.self, major: 2)
+        #expect(hosted.status == SLUICE_FAILED)
+        #expect(hosted.table.abi_major == 1)
+        #expect(hosted.reason.contains("built for version 1"))
+    }
+
+    @Test func `is configured`() throws {
+        let hosted = Hosted(Complete.self)
+        let app = #"""
+            {"app_id":"app","directory":{"a/b.json":"text"},"config":null,
+             "schema":{"T":{"kind":"top_level","primary_key":"_id","properties":{"p":{"type":"int","optional":true,"collection":"none"}}}},
+             "queryable_fields":{"global":[],"types":{"T":["p"]},"indexed":null}}
+            """#
+        #expect(try hosted.call(hosted.table.configure, app) == (SLUICE_OK, #"{"warnings":["app text int true"]}"#))
+        let refused = try hosted.call(hosted.table.configure, #"{"app_id":"app","config":{"refuse":true}}"#)
+        #expect(refused == (SLUICE_DENY, "not with this configuration"))
+    }
+
+    @Test func `answers openSession`() throws {
+        let hosted = Hosted(Complete.self)
+        let answer = try hosted.call(hosted.table.open_session, #"{\#(ann),"types":["T"]}"#)
+        #expect(answer.status == SLUICE_OK)
+        let expected =
+            #"{"types":{"T":{"read":"a == \"ann\"","write":"FALSEPREDICATE","insert":false,"delete":true,"readable_fields":["a","b"],"writable_fields":null,"role":"r","check_write":false}}}"#
+        #expect(answer.answer == expected)
+    }
+
+    @Test func `an error other than a denial is a failure with its text`() throws {
+        let hosted = Hosted(Complete.self)
+        #expect(try hosted.call(hosted.table.open_session, #"{\#(ann),"types":[]}"#) == (SLUICE_FAILED, "no types"))
+        #expect(try hosted.call(hosted.table.open_session, "{").status == SLUICE_FAILED)
+        #expect(try hosted.call(hosted.table.open_session, "{}").answer.contains("\"user\""))
+    }
+
+    @Test func `answers checkSubscription`() throws {
+        let hosted = Hosted(Complete.self)
+        let queries = #""queries":[{"type":"T","query":"a > 1"}]"#
+        #expect(try hosted.call(hosted.table.check_subscription, "{\(ann),\(queries)}") == (SLUICE_OK, ""))
+        #expect(try hosted.call(hosted.table.check_subscription, "{\(bob),\(queries)}") == (SLUICE_OK, "{\(queries)}"))
+    }
+
+    @Test func `answers checkWrites`() throws {
+        let hosted = Hosted(Complete.self)
+        let writes = ["insert", "update", "delete"].map { #"{"type":"T","operation":"\#($0)","before":null,"after":{}}"# }.joined(
+            separator: ",")
+        let answer = try hosted.call(hosted.table.check_write, #"{\#(ann),"writes":[\#(writes)]}"#)
+        #expect(
+            answer.answer
+                == #"{"writes":[{"verdict":"amend","set":{"by":"ann"}},{"verdict":"deny","reason":"no image"},{"verdict":"deny","reason":"never"}]}"#
+        )
+    }
+
+    @Test func `answers ingest`() throws {
+        let hosted = Hosted(Complete.self)
+        let answer = try hosted.call(hosted.table.ingest, #"{"type":"T","objects":[{},{},{},{},{}]}"#)
+        #expect(
+            answer.answer
+                == #"{"objects":[{"verdict":"accept"},{"verdict":"accept","object":{"a":1}},{"verdict":"route","type":"U","object":{"b":2}},{"verdict":"drop"},{"verdict":"reject","reason":"bad"}]}"#
+        )
+    }
+
+    @Test func `hears of changed users`() throws {
+        let hosted = Hosted(Complete.self)
+        #expect(try hosted.call(hosted.table.user_changed, "{\(ann)}") == (SLUICE_OK, ""))
+    }
+}
