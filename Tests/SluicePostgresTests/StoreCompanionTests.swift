@@ -1,0 +1,176 @@
+import SluiceCore
+import SluicePostgres
+import Testing
+
+@Suite struct `The companion schema` {
+    @Test func `is made by several gateways at once and kept as it is afterwards`() async throws {
+        try await TestPostgres.withDatabase { conninfo in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<4 {
+                    group.addTask {
+                        let connection = try await PostgresConnection.connect(conninfo)
+                        try await CompanionSchema.migrate(connection)
+                        try await CompanionSchema.migrate(connection)
+                        await connection.close()
+                    }
+                }
+                try await group.waitForAll()
+            }
+            let connection = try await PostgresConnection.connect(conninfo)
+            let version = try await connection.query("SELECT value FROM sluice.meta WHERE key = 'version'").int(0, 0)
+            #expect(version == Int64(CompanionSchema.version))
+            await connection.close()
+        }
+    }
+
+    @Test func `of a newer release is refused`() async throws {
+        try await TestPostgres.withConnection { connection in
+            try await CompanionSchema.migrate(connection)
+            try await connection.script("UPDATE sluice.meta SET value = '999'")
+            let error = await #expect(throws: SluiceError.self) { try await CompanionSchema.migrate(connection) }
+            #expect(error?.code == .configInvalid)
+            await connection.close()
+        }
+    }
+
+    @Test func `numbers properties once and for ever`() async throws {
+        try await StoreFixture.with { fixture in
+            let numbers = PropertyNumbers(pool: fixture.pool)
+            func type(_ names: [String]) -> ObjectType {
+                ObjectType(name: "T", properties: names.map { Property(id: 0, name: $0, type: .int) })
+            }
+            let first = try await numbers.number([type(["_id", "a", "b"])])
+            #expect(first[0].properties.map(\.id) == [1, 2, 3])
+            _ = try await numbers.number([type(["_id", "c"])])
+            let again = try await numbers.number([type(["b", "_id", "d", "a"])])
+            #expect(again[0].properties.map(\.id) == [3, 1, 5, 2])
+            #expect(again[0].primaryKey == 1)
+        }
+    }
+}
+
+@Suite struct `Client files` {
+    @Test func `are allotted ascending numbers and open with their secret`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = ClientStore(pool: fixture.pool)
+            let first = try await store.allot(user: "ann", secret: [1, 2, 3])
+            let second = try await store.allot(user: "ann", secret: [4])
+            #expect(first.id < second.id)
+            try await store.recordIngest(id: first.id, number: 7)
+            try await store.recordIngest(id: first.id, number: 5)
+            let opened = try await store.open(id: first.id, secret: [1, 2, 3], user: "ann")
+            #expect(opened.lastIngest == 7 && opened.lastChangeset == 0)
+        }
+    }
+
+    @Test func `do not open for others`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = ClientStore(pool: fixture.pool)
+            let client = try await store.allot(user: "ann", secret: [1, 2, 3])
+            let attempts: [(ClientID, [UInt8], String, ErrorCode)] = [
+                (client.id, [1, 2, 4], "ann", .badClientFile), (client.id, [], "ann", .badClientFile),
+                (ClientID(rawValue: 999), [1, 2, 3], "ann", .badClientFile), (ClientID(rawValue: .max), [1, 2, 3], "ann", .badClientFile),
+                (client.id, [1, 2, 3], "bob", .userMismatch),
+            ]
+            for (id, secret, user, code) in attempts {
+                let error = await #expect(throws: SluiceError.self) { try await store.open(id: id, secret: secret, user: user) }
+                #expect(error?.code == code)
+            }
+        }
+    }
+}
+
+@Suite struct `Users and tokens` {
+    @Test func `are found by id, e-mail and identity`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = UserStore(pool: fixture.pool)
+            let user = UserRecord(
+                id: "u1", email: "Ann@example.org", passwordHash: "h", provider: "local-userpass",
+                identities: [["id": "ext", "provider_type": "local-userpass"]], data: ["a": 1], customData: ["team": ["x", "y"]])
+            try await store.create(user)
+            #expect(try await store.find(id: "u1") == user)
+            #expect(try await store.find(email: "Ann@example.org") == user)
+            #expect(try await store.find(email: "ann@example.org") == nil)
+            #expect(try await store.find(identity: "ext", provider: "local-userpass") == user)
+            #expect(try await store.find(identity: "ext", provider: "anon-user") == nil)
+            #expect(try await store.list().map(\.id) == ["u1"])
+        }
+    }
+
+    @Test func `have unique e-mails`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = UserStore(pool: fixture.pool)
+            try await store.create(UserRecord(id: "u1", email: "a@b.c", provider: "local-userpass"))
+            try await store.create(UserRecord(id: "u2", provider: "anon-user"))
+            try await store.create(UserRecord(id: "u3", provider: "anon-user"))
+            let error = await #expect(throws: SluiceError.self) {
+                try await store.create(UserRecord(id: "u4", email: "a@b.c", provider: "local-userpass"))
+            }
+            #expect(error == SluiceError(.nameInUse, "The name a@b.c is in use."))
+        }
+    }
+
+    @Test func `change, and are missed when they are gone`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = UserStore(pool: fixture.pool)
+            try await store.create(UserRecord(id: "u1", provider: "anon-user"))
+            try await store.setPassword(id: "u1", hash: "new")
+            try await store.setCustomData(id: "u1", ["k": .null])
+            let user = try #require(try await store.find(id: "u1"))
+            #expect(user.passwordHash == "new" && user.customData == ["k": .null])
+            try await store.delete(id: "u1")
+            let error = await #expect(throws: SluiceError.self) { try await store.setData(id: "u1", ["k": 1]) }
+            #expect(error?.code == .userNotFound)
+        }
+    }
+
+    @Test func `refresh tokens end by time, revocation and the user's end`() async throws {
+        try await StoreFixture.with { fixture in
+            let (users, tokens) = (UserStore(pool: fixture.pool), TokenStore(pool: fixture.pool))
+            for id in ["ann", "bob"] { try await users.create(UserRecord(id: id, provider: "anon-user")) }
+            try await tokens.add(hash: [1], user: "ann", expires: 10_000)
+            try await tokens.add(hash: [2], user: "ann", expires: 10_000)
+            try await tokens.add(hash: [3], user: "bob", expires: 10_000)
+            #expect(try await tokens.user(hash: [1], now: 9_999) == "ann")
+            func code(_ hash: [UInt8], now: Int64) async -> ErrorCode? {
+                do { _ = try await tokens.user(hash: hash, now: now) } catch { return (error as? SluiceError)?.code }
+                return nil
+            }
+            #expect(await code([1], now: 10_000) == .invalidSession)
+            #expect(await code([9], now: 0) == .invalidSession)
+            try await tokens.revoke(hash: [1])
+            #expect(await code([1], now: 0) == .invalidSession)
+            try await users.setDisabled(id: "bob", true)
+            #expect(await code([3], now: 0) == .invalidSession)
+            try await users.setDisabled(id: "bob", false)
+            #expect(await code([3], now: 0) == .invalidSession)
+            try await tokens.revokeAll(user: "ann")
+            #expect(await code([2], now: 0) == .invalidSession)
+            #expect(try await tokens.prune(now: 0) == 3)
+        }
+    }
+
+    @Test func `all gateways get one signing key`() async throws {
+        try await StoreFixture.with { fixture in
+            let tokens = TokenStore(pool: fixture.pool)
+            let keys = try await withThrowingTaskGroup(of: [UInt8].self) { group in
+                for number in 0..<4 { group.addTask { try await tokens.signingKey("jwt", proposed: [UInt8(number)]) } }
+                return try await group.reduce(into: Set<[UInt8]>()) { $0.insert($1) }
+            }
+            #expect(keys.count == 1)
+            #expect(try await tokens.signingKey("jwt", proposed: [99]) == keys.first)
+        }
+    }
+
+    @Test func `quarantine keeps the last reason of a row`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = QuarantineStore(pool: fixture.pool)
+            func unfit(_ reason: String, _ ordinal: UInt32) -> UnfitRow {
+                UnfitRow(position: Position(lsn: LSN(rawValue: 5), ordinal: ordinal), type: 1, key: "k\0", reason: reason)
+            }
+            try await store.record([unfit("first", 0), unfit("second", 1)], types: ["Store", "Item"])
+            let all = try await store.list()
+            #expect(all.count == 1 && all[0].type == "Item" && all[0].key == "k␀" && all[0].reason == "second")
+        }
+    }
+}

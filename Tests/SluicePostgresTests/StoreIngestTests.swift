@@ -1,0 +1,106 @@
+import SluiceCore
+import SluicePostgres
+import Testing
+
+@Suite struct `The ingest store` {
+    private func store(_ fixture: StoreFixture) -> PostgresIngestStore {
+        PostgresIngestStore(pool: fixture.pool, conninfo: fixture.conninfo, tables: StoreFixture.shape)
+    }
+
+    private func readings(_ keys: some Sequence<Int>, sensor: String = "s") -> [(type: String, row: Row)] {
+        keys.map { ("Reading", Row([.int(Int64($0)), .string(sensor), .double(Double($0) / 2)])) }
+    }
+
+    @Test func `writes rows and offset together, and repeats nothing`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = store(fixture)
+            #expect(try await store.offsets(topic: "t", partitions: [0, 1]) == [0: 0, 1: 0])
+            let first = try await store.commit(IngestBatch(topic: "t", partition: 1, offsets: 0..<100, accepted: readings(0..<100)))
+            #expect(first.written == 100 && first.refused == 0)
+            // The same keys again, in later records.
+            let second = try await store.commit(IngestBatch(topic: "t", partition: 1, offsets: 100..<150, accepted: readings(90..<140)))
+            #expect(second.written == 40)
+            #expect(try await store.offsets(topic: "t", partitions: [0, 1]) == [0: 0, 1: 150])
+            #expect(try await fixture.sql("SELECT count(*), sum(value) FROM \"Reading\"")[0, 0] == "140")
+        }
+    }
+
+    @Test func `stops a stale sink by name and writes nothing of it`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = store(fixture)
+            try await store.commit(IngestBatch(topic: "t", partition: 0, offsets: 0..<10, accepted: readings(0..<10)))
+            for offsets in [Int64(0)..<20, 5..<20, 11..<20] {
+                let error = await #expect(throws: SluiceError.self) {
+                    try await store.commit(IngestBatch(topic: "t", partition: 0, offsets: offsets, accepted: readings(50..<60)))
+                }
+                #expect(error?.code == .badMessageOrder)
+            }
+            #expect(try await fixture.sql("SELECT count(*) FROM \"Reading\"").int(0, 0) == 10)
+        }
+    }
+
+    @Test func `of two sinks with one offset exactly one gets through`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = store(fixture)
+            let batches = (0..<4).map { IngestBatch(topic: "t", partition: 0, offsets: 0..<10, accepted: readings($0 * 10..<$0 * 10 + 10)) }
+            let winners = await withTaskGroup(of: Bool.self) { group in
+                for batch in batches { group.addTask { (try? await store.commit(batch)) != nil } }
+                return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+            }
+            #expect(winners == 1)
+            let count = try await fixture.sql("SELECT count(*) FROM \"Reading\"").int(0, 0)
+            #expect(count == 10)
+        }
+    }
+
+    @Test func `keeps what PostgreSQL refuses and writes the rest`() async throws {
+        try await StoreFixture.with { fixture in
+            _ = try await fixture.sql("ALTER TABLE \"Reading\" ADD CHECK (value < 10), ADD UNIQUE (sensor, value)")
+            let store = store(fixture)
+            var accepted = readings(0..<30)
+            accepted.append(("Reading", Row([.int(100), .string("nul\0"), .null])))
+            accepted.append(("Reading", Row([.int(101), .string("s"), .double(1)])))
+            accepted.append(("Reading", Row([.int(102), .null, .null])))
+            let refused = RefusedRecord(type: "Reading", code: .ingestMalformed, reason: "not JSON \0", object: "{\0")
+            let outcome = try await store.commit(
+                IngestBatch(topic: "t", partition: 3, offsets: 0..<40, accepted: accepted, refused: [refused]))
+            #expect(outcome.written == 20 && outcome.refused == 13)
+            let kept = try await fixture.sql("SELECT code, reason, object, source FROM sluice.ingest_rejected ORDER BY id")
+            #expect(kept.count == 14 && kept[0, 0] == "801" && kept[0, 1] == "not JSON ␀" && kept[0, 2] == "{␀" && kept[0, 3] == "t/3")
+            #expect(kept[1, 0] == "800" && kept[1, 1]?.contains("check constraint") == true)
+            #expect(kept.column(2).contains(#"{"_id":101,"sensor":"s","value":1.0}"#))
+            #expect(try await store.offsets(topic: "t", partitions: [3]) == [3: 40])
+        }
+    }
+
+    @Test(arguments: [UInt64.random(in: .min ... .max), 2])
+    func `writes every type of property`(seed: UInt64) async throws {
+        try await StoreFixture.with { fixture in
+            var generator = SplitMix64(seed: seed)
+            let rows = (0..<50).map { _ in randomItem(&generator) }
+            let outcome = try await store(fixture).insert(type: "Item", rows: rows)
+            #expect(outcome.written == 50 && outcome.refused == 0, "seed \(seed)")
+            let loaded = try await fixture.rows.transaction { try await $0.load("Item", keys: rows.compactMap { $0[0] }) }.result
+            for row in rows { #expect(loaded[row[0] ?? .null]?.row == row, "seed \(seed)") }
+        }
+    }
+
+    @Test func `lends a topic to one sink at a time`() async throws {
+        try await StoreFixture.with { fixture in
+            let (first, second) = (store(fixture), store(fixture))
+            #expect(try await first.acquire(topic: "t"))
+            #expect(try await first.acquire(topic: "t"))
+            #expect(try await !second.acquire(topic: "t"))
+            #expect(try await second.acquire(topic: "other"))
+            await first.release(topic: "t")
+            #expect(try await second.acquire(topic: "t"))
+            // The loss of the connection gives everything back.
+            _ = try await fixture.sql(
+                """
+                SELECT pg_terminate_backend(pid, 5000) FROM pg_locks
+                WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+                """)
+            #expect(try await first.acquire(topic: "other"))
+        }
+    }
+}

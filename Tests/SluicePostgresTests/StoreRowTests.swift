@@ -1,0 +1,220 @@
+import SluiceCore
+import SluicePostgres
+import Synchronization
+import Testing
+
+@Suite struct `Client writes` {
+    private func client(_ fixture: StoreFixture) async throws -> ClientID {
+        try await ClientStore(pool: fixture.pool).allot(user: "ann", secret: [1]).id
+    }
+
+    @Test(arguments: [UInt64.random(in: .min ... .max), 1])
+    func `come back as they were written, for every type of property`(seed: UInt64) async throws {
+        try await StoreFixture.with { fixture in
+            let client = try await client(fixture)
+            var generator = SplitMix64(seed: seed)
+            let rows = (0..<20).map { _ in randomItem(&generator) }
+            try await fixture.write(client, changeset: 1) { transaction in
+                for row in rows { try await transaction.write("Item", key: row[0] ?? .null, .insert(row), clocks: [1, 2]) }
+            }
+            let loaded = try await fixture.rows.transaction { try await $0.load("Item", keys: rows.compactMap { $0[0] }) }.result
+            for row in rows { #expect(loaded[row[0] ?? .null]?.row == row, "seed \(seed)") }
+            #expect(loaded.values.allSatisfy { $0.clocks == [1, 2] && $0.rowTime > 1_700_000_000_000 })
+        }
+    }
+
+    @Test func `insert, update, delete and leave clocks behind`() async throws {
+        try await StoreFixture.with { fixture in
+            let client = try await client(fixture)
+            var generator = SplitMix64(seed: 5)
+            let row = randomItem(&generator)
+            let key = row[0] ?? .null
+            try await fixture.write(client, changeset: 1) { try await $0.write("Item", key: key, .insert(row), clocks: [1]) }
+            try await fixture.write(client, changeset: 2) {
+                try await $0.write("Item", key: key, .update([1: .string("renamed"), 3: .null]), clocks: [2])
+            }
+            try await fixture.write(client, changeset: 3) { try await $0.write("Item", key: key, .nothing, clocks: [3]) }
+            let updated = try await fixture.rows.transaction { try await $0.load("Item", keys: [key]) }.result[key]
+            #expect(updated?.row?[1] == .string("renamed") && updated?.row?[3] == .null && updated?.clocks == [3])
+            try await fixture.write(client, changeset: 4) {
+                try await $0.write("Item", key: key, .delete, clocks: [4], deleted: LSN(rawValue: 77))
+            }
+            let gone = try await fixture.rows.transaction { try await $0.load("Item", keys: [key]) }.result[key]
+            #expect(gone == LockedRow(row: nil, clocks: [4], rowTime: 0))
+            #expect(try await fixture.sql("SELECT deleted_lsn FROM sluice.row_clock")[0, 0] == "0/4D")
+            #expect(
+                try await fixture.rows.transaction { try await $0.load("Item", keys: [.uuid(UUIDBytes(high: 0, low: 0))]) }.result.isEmpty)
+        }
+    }
+
+    @Test func `count their changesets and mark their transactions, once each`() async throws {
+        try await StoreFixture.with { fixture in
+            let client = try await client(fixture)
+            let slot = "store_\(UInt32.random(in: .min ... .max))"
+            _ = try await fixture.sql("SELECT pg_create_logical_replication_slot('\(slot)', 'test_decoding')")
+            let before = try await fixture.rows.transaction { try await $0.begin(Origin(client: client, changeset: 1)) }
+            #expect(before.result.changeset == 0 && before.result.now <= before.lsn)
+            let after = try await fixture.write(client, changeset: 1) { transaction in
+                try await transaction.write(
+                    "Store", key: .objectId(ObjectIdentifierBytes(high: 1, low: 1)),
+                    .insert(Row([.objectId(ObjectIdentifierBytes(high: 1, low: 1)), .string("Bergen")])), clocks: [])
+            }
+            #expect(after >= before.lsn)
+            let again = try await fixture.rows.transaction { try await $0.begin(Origin(client: client, changeset: 1)) }.result
+            #expect(again.changeset == 1)
+            let log = try await fixture.sql("SELECT data FROM pg_logical_slot_get_changes('\(slot)', NULL, NULL)").column(0)
+            let marks = log.filter { $0.contains("message: transactional: 1 prefix: sluice") }
+            // The first transaction only read; its mark is there, with nothing behind it.
+            #expect(marks.count == 2 && marks.allSatisfy { $0.hasSuffix("content:\(client.rawValue):1") })
+            let row = try #require(log.firstIndex { $0.contains("Bergen") })
+            #expect(try #require(log.lastIndex(of: marks[1])) < row)
+            _ = try await fixture.sql("SELECT pg_drop_replication_slot('\(slot)')")
+        }
+    }
+
+    @Test func `of an unknown client are refused`() async throws {
+        try await StoreFixture.with { fixture in
+            let error = await #expect(throws: SluiceError.self) {
+                try await fixture.rows.transaction { try await $0.begin(Origin(client: ClientID(rawValue: 9), changeset: 1)) }
+            }
+            #expect(error?.code == .badClientFile)
+        }
+    }
+
+    @Test func `that break a constraint, a trigger or the text format are refused and leave nothing`() async throws {
+        try await StoreFixture.with { fixture in
+            let client = try await client(fixture)
+            _ = try await fixture.sql(
+                """
+                ALTER TABLE "Store" ADD CHECK (city <> 'Atlantis');
+                CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    IF NEW.city = 'Rungholt' THEN RAISE EXCEPTION 'it has sunk'; END IF; RETURN NEW; END $$;
+                CREATE TRIGGER refuse BEFORE INSERT ON "Store" FOR EACH ROW EXECUTE FUNCTION refuse()
+                """)
+            for (city, reason) in [("Atlantis", "violates check constraint"), ("Rungholt", "it has sunk"), ("a\0b", "NUL")] {
+                let error = await #expect(throws: SluiceError.self) {
+                    try await fixture.write(client, changeset: 1) { transaction in
+                        let key = Value.objectId(ObjectIdentifierBytes(high: 1, low: 1))
+                        try await transaction.write("Store", key: key, .insert(Row([key, .string(city)])), clocks: [])
+                    }
+                }
+                #expect(error?.code == .writeNotAllowed && error?.message.contains(reason) == true)
+            }
+            #expect(try await fixture.sql("SELECT count(*) FROM sluice.row_clock").int(0, 0) == 0)
+        }
+    }
+
+    @Test func `that a deferred constraint refuses at commit are refused too`() async throws {
+        try await StoreFixture.with { fixture in
+            let client = try await client(fixture)
+            _ = try await fixture.sql("ALTER TABLE \"Store\" ADD UNIQUE (city) DEFERRABLE INITIALLY DEFERRED")
+            let error = await #expect(throws: SluiceError.self) {
+                try await fixture.write(client, changeset: 1) { transaction in
+                    for number in 1...2 {
+                        let key = Value.objectId(ObjectIdentifierBytes(high: 1, low: UInt32(number)))
+                        try await transaction.write("Store", key: key, .insert(Row([key, .string("same")])), clocks: [])
+                    }
+                }
+            }
+            #expect(error?.code == .writeNotAllowed)
+        }
+    }
+
+    @Test func `of two gateways that insert one key meet: the second begins again and finds the row`() async throws {
+        try await StoreFixture.with { fixture in
+            let client = try await client(fixture)
+            let key = Value.objectId(ObjectIdentifierBytes(high: 3, low: 3))
+            let runs = Mutex(0)
+            let result = try await fixture.rows.transaction { transaction in
+                let found = try await transaction.load("Store", keys: [key])
+                if runs.withLock({
+                    $0 += 1; return $0
+                }) == 1 {
+                    try await fixture.write(client, changeset: 1) {
+                        try await $0.write("Store", key: key, .insert(Row([key, .string("theirs")])), clocks: [7])
+                    }
+                }
+                if found[key] == nil { try await transaction.write("Store", key: key, .insert(Row([key, .string("ours")])), clocks: []) }
+                return found
+            }.result
+            #expect(runs.withLock { $0 } == 2)
+            #expect(result[key]?.row?[1] == .string("theirs") && result[key]?.clocks == [7])
+        }
+    }
+
+    @Test func `see the clocks that belong to the row when they waited for its lock`() async throws {
+        try await StoreFixture.with { fixture in
+            let client = try await client(fixture)
+            let key = Value.objectId(ObjectIdentifierBytes(high: 3, low: 3))
+            try await fixture.write(client, changeset: 1) {
+                try await $0.write("Store", key: key, .insert(Row([key, .string("0")])), clocks: [0])
+            }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<3 {
+                    group.addTask {
+                        for _ in 0..<15 {
+                            _ = try await fixture.rows.transaction { transaction in
+                                let found = try await transaction.load("Store", keys: [key])[key]
+                                guard case .string(let text)? = found?.row?[1], let number = UInt8(text) else { throw CancellationError() }
+                                #expect(found?.clocks == [number])
+                                try await transaction.write(
+                                    "Store", key: key, .update([1: .string(String(number + 1))]), clocks: [number + 1])
+                            }
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(try await fixture.sql("SELECT city FROM \"Store\"")[0, 0] == "45")
+        }
+    }
+
+    @Test func `go on where another property of the row does not fit`() async throws {
+        try await StoreFixture.with { fixture in
+            let client = try await client(fixture)
+            _ = try await fixture.sql(
+                "ALTER TABLE \"Store\" ALTER city DROP NOT NULL; INSERT INTO \"Store\" VALUES ('00000000000000010000000a', NULL)")
+            let key = Value.objectId(ObjectIdentifierBytes(high: 1, low: 10))
+            let found = try await fixture.rows.transaction { try await $0.load("Store", keys: [key]) }.result[key]
+            #expect(found?.row == Row([key, .string("")]) && found?.clocks == nil)
+            try await fixture.write(client, changeset: 1) {
+                try await $0.write("Store", key: key, .update([1: .string("mended")]), clocks: [1])
+            }
+            #expect(try await fixture.sql("SELECT city FROM \"Store\"")[0, 0] == "mended")
+        }
+    }
+}
+
+@Suite struct `Refused writes` {
+    @Test func `are kept with their values, block their objects, and go quiet when acknowledged`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = RejectedWriteStore(pool: fixture.pool)
+            let client = try await ClientStore(pool: fixture.pool).allot(user: "ann", secret: []).id
+            let key = Value.uuid(UUIDBytes(high: 1, low: 2))
+            let write = RejectedRecord(
+                changeset: 4, object: ObjectKey(type: "Item", key: key), code: .compensatingWrite, reason: "no\0",
+                values: ["name": .string("nul \0"), "made": .timestamp(Timestamp(seconds: 5)), "n": .int(.max)])
+            let first = try await fixture.rows.transaction { try await $0.reject(client: client, [write, write]) }.result
+            let second = try await fixture.rows.transaction { try await $0.reject(client: client, [write]) }.result
+            #expect(second > first)
+
+            let open = try await store.open(client: client)
+            #expect(open.map(\.compensation) == [first, second] && open.map(\.writes.count) == [2, 1])
+            let kept = open[0].writes[0]
+            #expect(kept.object == write.object && kept.code == .compensatingWrite && kept.changeset == 4 && kept.reason == "no␀")
+            #expect(kept.values == ["name": .string("nul ␀"), "made": .timestamp(Timestamp(seconds: 5)), "n": .int(.max)])
+
+            func blocked(_ acknowledged: UInt64) async throws -> Set<ObjectKey> {
+                try await fixture.rows.transaction { try await $0.rejectedObjects(client: client, after: acknowledged) }.result
+            }
+            #expect(try await blocked(0) == [write.object])
+            #expect(try await blocked(first) == [write.object])
+            #expect(try await blocked(second) == [])
+            try await store.acknowledge(client: client, upTo: first)
+            #expect(try await store.open(client: client).map(\.compensation) == [second])
+            try await store.acknowledge(client: client, upTo: second)
+            #expect(try await blocked(0) == [])
+            #expect(try await fixture.sql("SELECT count(*) FROM sluice.rejected_write").int(0, 0) == 3)
+        }
+    }
+}

@@ -1,0 +1,111 @@
+import SluiceCore
+import SluicePostgres
+import Synchronization
+import Testing
+
+@Suite struct `A snapshot` {
+    @Test func `reads every selection in chunks, as the database was when it began`() async throws {
+        try await StoreFixture.with { fixture in
+            _ = try await fixture.sql(
+                """
+                INSERT INTO "Reading" SELECT g, 's' || g % 3, g / 4.0 FROM generate_series(1, 5000) g;
+                INSERT INTO "Store" VALUES ('00000000000000010000000a', 'Oslo'), ('00000000000000010000000b', 'Bergen')
+                """)
+            let store = PostgresSnapshotStore(pool: fixture.pool)
+            let selections = [
+                SnapshotSelection(try StoreFixture.shape("Reading"), where: "sensor = $1 AND value < $2", ["s1", "1000"]),
+                SnapshotSelection(try StoreFixture.shape("Store")),
+            ]
+            let seen = Mutex<[Int: [Row]]>([:])
+            let chunks = Mutex<[Int]>([])
+            let identity = try await store.read(selections) { _, _ in
+                // What is written now comes by the stream, not by the snapshot.
+                _ = try await fixture.sql("INSERT INTO \"Store\" VALUES ('00000000000000010000000c', 'Narvik'); DELETE FROM \"Reading\"")
+                return true
+            } rows: { selection, buffer, rows in
+                chunks.withLock { $0.append(rows.count) }
+                seen.withLock { $0[selection, default: []] += rows.map { buffer.withView($0) { Row($0) } } }
+            }
+            let rows = seen.withLock { $0 }
+            #expect(rows[0]?.count == 1_333 && rows[0]?.allSatisfy { $0[1] == .string("s1") } == true)
+            #expect(Set((rows[1] ?? []).compactMap { $0[1] }) == [.string("Oslo"), .string("Bergen")])
+            #expect(chunks.withLock { $0.allSatisfy { $0 <= Limits.bootstrapRows } })
+            let later = try await store.currentLSN()
+            #expect(try #require(identity).lsn < later)
+        }
+    }
+
+    @Test func `tells which transactions it sees`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = PostgresSnapshotStore(pool: fixture.pool)
+            let before = try await fixture.sql("INSERT INTO \"Reading\" VALUES (1, 's', 1); SELECT pg_current_xact_id()").int(0, 0)
+            let after = Mutex<Int64?>(nil)
+            let identity = try await store.read([]) { _, _ in
+                let xid = try await fixture.sql("INSERT INTO \"Reading\" VALUES (2, 's', 1); SELECT pg_current_xact_id()").int(0, 0)
+                after.withLock { $0 = xid }
+                return true
+            } rows: { _, _, _ in
+            }
+            let snapshot = try #require(identity).snapshot
+            #expect(snapshot.sees(xid: UInt32(truncatingIfNeeded: try #require(before))))
+            #expect(!snapshot.sees(xid: UInt32(truncatingIfNeeded: try #require(after.withLock { $0 }))))
+        }
+    }
+
+    @Test func `is given up when its beginning says so`() async throws {
+        try await StoreFixture.with { fixture in
+            let identity = try await PostgresSnapshotStore(pool: fixture.pool).read([SnapshotSelection(try StoreFixture.shape("Store"))]) {
+                _, _ in
+                false
+            } rows: { _, _, _ in
+                Issue.record("rows of a snapshot that was given up")
+            }
+            #expect(identity == nil)
+        }
+    }
+
+    @Test func `leaves out rows that do not fit and says so`() async throws {
+        try await StoreFixture.with { fixture in
+            _ = try await fixture.sql(
+                """
+                ALTER TABLE "Store" ALTER city DROP NOT NULL;
+                INSERT INTO "Store" VALUES ('00000000000000010000000a', NULL), ('00000000000000010000000b', 'Bergen')
+                """)
+            let reports = Mutex<[String]>([])
+            let store = PostgresSnapshotStore(pool: fixture.pool) { type, key, reason in
+                reports.withLock { $0.append("\(type) \(key): \(reason)") }
+            }
+            let count = Mutex(0)
+            _ = try await store.read([SnapshotSelection(try StoreFixture.shape("Store"))]) { _, _ in
+                true
+            } rows: { _, buffer, rows in
+                count.withLock { $0 += rows.count }
+                #expect(rows.map { buffer.withView($0) { $0.value(1) } } == [.string("Bergen")])
+            }
+            #expect(count.withLock { $0 } == 1)
+            #expect(reports.withLock { $0 } == ["Store 00000000000000010000000a: city: it is NULL and the property is required"])
+        }
+    }
+
+    @Test func `waits for its reader and ends with its error`() async throws {
+        struct Full: Error {}
+        try await StoreFixture.with { fixture in
+            _ = try await fixture.sql("INSERT INTO \"Reading\" SELECT g, 's', 0 FROM generate_series(1, 100000) g")
+            let chunks = Mutex(0)
+            await #expect(throws: Full.self) {
+                try await PostgresSnapshotStore(pool: fixture.pool).read([SnapshotSelection(try StoreFixture.shape("Reading"))]) { _, _ in
+                    true
+                } rows: { _, _, _ in
+                    if chunks.withLock({
+                        $0 += 1; return $0
+                    }) == 2 {
+                        throw Full()
+                    }
+                }
+            }
+            #expect(chunks.withLock { $0 } == 2)
+            // The connection is clean again.
+            #expect(try await fixture.sql("SELECT 1").int(0, 0) == 1)
+        }
+    }
+}
