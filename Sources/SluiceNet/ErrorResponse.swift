@@ -50,7 +50,8 @@ package struct JSONResponse: ResponseGenerator, Sendable {
 
     package var response: Response {
         Response(
-            status: status, headers: [.contentType: "application/json; charset=utf-8", .cacheControl: "no-store"],
+            // Without a charset: App Services' client libraries read errors of exactly this type only.
+            status: status, headers: [.contentType: "application/json", .cacheControl: "no-store"],
             body: ResponseBody(byteBuffer: ByteBuffer(bytes: json.utf8)))
     }
 

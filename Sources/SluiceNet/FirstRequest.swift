@@ -26,7 +26,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
     private enum State {
         case waiting
         /// Head read and accepted; the request's end is due.
-        case accepted(any SocketOwner, HTTPHeaders)
+        case accepted(HTTPHeaders)
         /// The HTTP handlers are being taken out; what comes meanwhile is kept in order.
         case switching([NIOAny])
         /// Negotiated, or answered with a refusal.
@@ -40,6 +40,8 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
     private let becomeHTTP: (any Channel) throws -> NegotiatedConnection
     private let negotiated: EventLoopPromise<NegotiatedConnection>
     private var state = State.waiting
+    /// The owner of an accepted connection, until the socket's handler has it: it must hear of the end in any case.
+    private var owner: (any SocketOwner)?
     private var deadline: Scheduled<Void>?
 
     init(
@@ -65,15 +67,16 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         deadline?.cancel()
         // Without effect when the negotiation has ended well.
         negotiated.fail(ChannelError.alreadyClosed)
+        owner.take()?.closed(.lost("the connection ended before it was open"))
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch state {
         case .waiting:
             if case .head(let head) = unwrapInboundIn(data) { decide(head, context) }
-        case .accepted(let owner, let headers):
+        case .accepted(let headers):
             switch unwrapInboundIn(data) {
-            case .end: upgrade(owner, headers, context)
+            case .end: upgrade(headers, context)
             default: refuse(SluiceError(.badRequest, "An upgrade request may not have a body."), context)
             }
         case .switching(var kept):
@@ -111,7 +114,9 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         do throws(SluiceError) {
             let headers = try handshake(head, context)
             switch endpoint.decide(request) {
-            case .accept(let owner): state = .accepted(owner, headers)
+            case .accept(let accepted):
+                owner = accepted
+                state = .accepted(headers)
             case .refuse(let error): throw error
             }
         } catch {
@@ -158,7 +163,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         let response = ErrorResponse(error)
         let body = response.json.utf8
         let headers: HTTPHeaders = [
-            "Content-Type": "application/json; charset=utf-8", "Content-Length": String(body.count), "Connection": "close",
+            "Content-Type": "application/json", "Content-Length": String(body.count), "Connection": "close",
         ]
         let head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: response.status.code), headers: headers)
         context.write(wrapOutboundOut(.head(head)), promise: nil)
@@ -169,7 +174,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         context.close(mode: .output, promise: nil)
     }
 
-    private func upgrade(_ owner: any SocketOwner, _ headers: HTTPHeaders, _ context: ChannelHandlerContext) {
+    private func upgrade(_ headers: HTTPHeaders, _ context: ChannelHandlerContext) {
         guard let endpoint else { return }
         state = .switching([])
         let head = HTTPResponseHead(version: .http1_1, status: .switchingProtocols, headers: headers)
@@ -178,21 +183,24 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         let pipeline = context.pipeline.syncOperations
         pipeline.removeHandler(decoder).assumeIsolated()
             .flatMap { pipeline.removeHandler(self.encoder) }
-            .whenComplete { self.becomeWebSocket(owner, endpoint.limits, $0, context) }
+            .whenComplete { self.becomeWebSocket(endpoint.limits, $0, context) }
     }
 
     private func becomeWebSocket(
-        _ owner: any SocketOwner, _ limits: WebSocketLimits, _ removed: Result<Void, any Error>, _ context: ChannelHandlerContext
+        _ limits: WebSocketLimits, _ removed: Result<Void, any Error>, _ context: ChannelHandlerContext
     ) {
-        guard case .switching(let kept) = state, case .success = removed else { return context.close(promise: nil) }
+        guard case .switching(let kept) = state, case .success = removed, let accepted = owner.take() else {
+            return context.close(promise: nil)
+        }
         state = .done
         do {
             let pipeline = context.pipeline.syncOperations
             try context.channel.syncOptions?.setOption(
                 .writeBufferWaterMark, value: .init(low: limits.outboxWatermark.lowerBound, high: limits.outboxWatermark.upperBound))
             try pipeline.addHandler(ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: min(limits.messageBytes, Int(UInt32.max)))))
-            try pipeline.addHandler(SocketHandler(owner: owner, limits: limits))
+            try pipeline.addHandler(SocketHandler(owner: accepted, limits: limits))
         } catch {
+            accepted.closed(.lost("\(error)"))
             return context.close(promise: nil)
         }
         negotiated.succeed(.webSocket)

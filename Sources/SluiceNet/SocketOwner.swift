@@ -3,7 +3,7 @@ package import NIOCore
 /// Whoever a WebSocket connection talks to: a session of the gateway.
 ///
 /// All calls come on the connection's event loop, in the order `opened`, then `message` and `writabilityChanged`, then
-/// `closed` once. They must not block.
+/// `closed` once. They must not block. An owner whose connection ends before it is open gets `closed` alone.
 package protocol SocketOwner: AnyObject, Sendable {
     /// The connection is ready to send.
     func opened(_ socket: ServerSocket)

@@ -108,8 +108,8 @@ struct FlowTests {
 struct ShutdownTests {
     @Test func `a shutdown says why, and ends when the peers have gone`() async throws {
         try await withServer { server in
-            let client = try await RawClient.webSocket(port: server.port)
             let idle = try await RawClient.connect(port: server.port)
+            let client = try await RawClient.webSocket(port: server.port)
             let owner = try await server.nextOwner()
             _ = try await owner.open()
             await server.stop()

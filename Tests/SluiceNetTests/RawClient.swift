@@ -53,11 +53,12 @@ final class RawClient {
     func startReading() async throws { try await channel.setOption(.autoRead, value: true).get() }
 
     /// Sends an upgrade request; the answer's head.
-    func upgrade(path: String = "/sync", subprotocols: String? = "sluice.v1", extra: String = "") async throws -> String {
+    func upgrade(path: String = "/sync", subprotocols: String? = "sluice.v1", extra: String = "", body: String = "") async throws -> String
+    {
         let line = subprotocols.map { "Sec-WebSocket-Protocol: \($0)\r\n" } ?? ""
         try await send(
             text: "GET \(path) HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-                + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\(line)\(extra)\r\n")
+                + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\(line)\(extra)\r\n\(body)")
         return try await readHead()
     }
 

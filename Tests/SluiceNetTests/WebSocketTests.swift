@@ -64,6 +64,16 @@ struct UpgradeTests {
         }
     }
 
+    @Test func `an owner whose connection never opens hears of its end`() async throws {
+        try await withServer { server in
+            let client = try await RawClient.connect(port: server.port)
+            // A body belongs to no upgrade.
+            #expect(try await client.upgrade(extra: "Content-Length: 3\r\n", body: "abc").hasPrefix("HTTP/1.1 400 "))
+            await client.close()
+            guard case .lost = try await server.nextOwner().end() else { throw RawClient.Ended() }
+        }
+    }
+
     @Test func `a frame in the same packet as the upgrade is not lost`() async throws {
         try await withServer { server in
             let client = try await RawClient.connect(port: server.port)
