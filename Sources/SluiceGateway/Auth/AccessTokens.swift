@@ -1,0 +1,111 @@
+import Crypto
+import FoundationEssentials
+import JWTKit
+package import SluiceCore
+
+/// A user as a token proves it.
+package struct VerifiedToken: Sendable {
+    package var user: UserContext
+    /// Milliseconds since 1970.
+    package var expires: Int64
+}
+
+/// Makes and checks an app's tokens: JWT with HS256.
+package struct AccessTokens: Sendable {
+    /// Seconds (AUTH-11).
+    package static let lifetime: Int64 = 30 * 60
+    /// Bytes of a token's text. Beyond: `badAuthentication`, before anything is decoded.
+    static let maximumBytes = 64 << 10
+
+    private let appID: String
+    private let keys: JWTKeyCollection
+    private let environment: any Environment
+
+    /// - Parameter key: the app's signing key, the same for all its gateways.
+    /// - Throws: `configInvalid` when the key has fewer than 32 bytes.
+    package init(appID: String, key: [UInt8], environment: any Environment = SystemEnvironment()) async throws(SluiceError) {
+        guard key.count >= 32 else {
+            throw SluiceError(.configInvalid, "The signing key has \(key.count) bytes.", fix: "Use 32 random bytes or more.")
+        }
+        self.appID = appID
+        self.environment = environment
+        keys = await JWTKeyCollection().add(hmac: HMACKey(key: SymmetricKey(data: key)), digestAlgorithm: .sha256)
+    }
+
+    /// Checks an access token: signature, app, kind, time. Cost: an HMAC, no look-up.
+    /// - Throws: `tokenExpired`, `badAuthentication`.
+    package func verify(_ text: String) async throws(SluiceError) -> VerifiedToken {
+        let claims = try await claims(text, .access)
+        return VerifiedToken(
+            user: UserContext(
+                id: claims.sub, data: claims.data?.json ?? .object([]), customData: claims.user_data?.json ?? .object([]),
+                identities: claims.identities?.json ?? .array([])),
+            expires: claims.exp * 1_000)
+    }
+
+    /// An access token for the account as it is now.
+    package func access(for account: UserAccount) async throws(SluiceError) -> String {
+        var claims = blank(.access, user: account.id, lifetime: Self.lifetime)
+        claims.user_data = ClaimValue(account.customData)
+        claims.data = ClaimValue(account.data)
+        claims.identities = ClaimValue(account.identities)
+        return try await sign(claims)
+    }
+
+    // MARK: Refresh tokens
+
+    /// A refresh token, and when it expires (milliseconds since 1970).
+    func refresh(for user: String, lifetime: Int64) async throws(SluiceError) -> (text: String, expires: Int64) {
+        let claims = blank(.refresh, user: user, lifetime: lifetime)
+        return (try await sign(claims), claims.exp * 1_000)
+    }
+
+    /// The user whom a refresh token names. Whether it has been revoked only the directory knows.
+    /// - Throws: `invalidSession`.
+    func user(refresh text: String) async throws(SluiceError) -> String {
+        do {
+            return try await claims(text, .refresh).sub
+        } catch {
+            throw SluiceError(.invalidSession, "The refresh token is not valid: \(error.message)")
+        }
+    }
+
+    /// What the directory keeps of a refresh token.
+    static func hash(_ text: String) -> [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
+
+    // MARK: Both
+
+    private func blank(_ kind: Claims.Kind, user: String, lifetime: Int64) -> Claims {
+        let now = environment.wallMilliseconds() / 1_000
+        let random = SymmetricKey(size: .bits128).withUnsafeBytes { Hex.encode($0) }
+        return Claims(sub: user, app: appID, typ: kind, iat: now, exp: now + lifetime, jti: random)
+    }
+
+    private func sign(_ claims: Claims) async throws(SluiceError) -> String {
+        do {
+            return try await keys.sign(claims)
+        } catch {
+            throw SluiceError(.internalError, "A token could not be made: \(error).")
+        }
+    }
+
+    private func claims(_ text: String, _ kind: Claims.Kind) async throws(SluiceError) -> Claims {
+        guard text.utf8.count <= Self.maximumBytes else {
+            throw SluiceError(.badAuthentication, "The token has \(text.utf8.count) bytes, over the limit of \(Self.maximumBytes).")
+        }
+        let claims: Claims
+        do {
+            claims = try await keys.verify(text, as: Claims.self)
+        } catch {
+            // The reason is not told: it would help only whoever forges tokens.
+            throw SluiceError(.badAuthentication, "The token is not one of \(appID)'s.")
+        }
+        guard claims.app == appID, claims.typ == kind else {
+            throw SluiceError(.badAuthentication, "The token is \(claims.typ.rawValue) of \(claims.app), not \(kind.rawValue) of \(appID).")
+        }
+        guard environment.wallMilliseconds() < claims.exp * 1_000 else {
+            throw SluiceError(.tokenExpired, "The token of user \(claims.sub) has expired.")
+        }
+        return claims
+    }
+}

@@ -1,0 +1,73 @@
+package import Hummingbird
+import HTTPTypes
+import SluiceCore
+import SluiceNet
+
+/// Operators' routes for users. Whoever reaches them may do everything: they belong on the admin port only.
+///
+/// | route | does |
+/// | --- | --- |
+/// | `POST users` `{email, password, custom_data?}` | creates, 201 |
+/// | `GET users?after=&limit=` | lists by id, `{"users": […], "next": id or null}` |
+/// | `GET users/<id>` | shows one |
+/// | `PUT users/<id>/custom_data` | replaces the document; running sessions follow |
+/// | `PUT users/<id>/disable`, `/enable` | no login and no token while disabled |
+/// | `PUT users/<id>/logout` | revokes all sessions |
+/// | `DELETE users/<id>` | deletes the account, not its objects |
+package struct AdminUserRoutes: Sendable {
+    private let users: UserService
+
+    package init(users: UserService) { self.users = users }
+
+    package func add<Context: RequestContext>(to routes: some RouterMethods<Context>) {
+        routes.post("users") { request, _ in try await create(request) }
+        routes.get("users") { request, _ in try await list(request) }
+        routes.get("users/:id") { _, context in JSONResponse(Self.json(try await account(context))).response }
+        routes.put("users/:id/custom_data") { request, context in
+            try await users.setCustomData(
+                try await request.json(upTo: UserService.customDataBytes * 2), of: try context.parameters.require("id"))
+            return JSONResponse(Self.json(try await account(context))).response
+        }
+        routes.put("users/:id/disable") { _, context in try await change(context) { try await users.setDisabled(true, of: $0) } }
+        routes.put("users/:id/enable") { _, context in try await change(context) { try await users.setDisabled(false, of: $0) } }
+        routes.put("users/:id/logout") { _, context in try await change(context) { try await users.revokeSessions(of: $0) } }
+        routes.delete("users/:id") { _, context in try await change(context) { try await users.delete($0) } }
+    }
+
+    private func create(_ request: Request) async throws -> Response {
+        let body = try await request.json(upTo: UserService.customDataBytes * 2)
+        guard let email = body["email"]?.string, let password = body["password"]?.string else {
+            throw SluiceError(.badRequest, "'email' or 'password' is missing.", fix: "Send both as texts.")
+        }
+        let account = try await users.create(email: email, password: password, customData: body["custom_data"] ?? .object([]))
+        return JSONResponse(Self.json(account), status: .created).response
+    }
+
+    private func list(_ request: Request) async throws -> Response {
+        let limit = min(max(request.uri.queryParameters["limit"].flatMap { Int($0) } ?? 50, 1), 1_000)
+        let after = request.uri.queryParameters["after"].map { String($0) } ?? ""
+        let accounts = try await users.directory.list(after: after, limit: limit)
+        let next: JSON = accounts.count < limit ? .null : accounts.last.map { .string($0.id) } ?? .null
+        return JSONResponse(["users": .array(accounts.map(Self.json)), "next": next]).response
+    }
+
+    private func account(_ context: some RequestContext) async throws -> UserAccount {
+        let id = try context.parameters.require("id")
+        guard let account = try await users.directory.find(id: id) else { throw SluiceError(.userNotFound, "There is no user \(id).") }
+        return account
+    }
+
+    private func change(_ context: some RequestContext, _ body: (String) async throws -> Void) async throws -> Response {
+        try await body(try context.parameters.require("id"))
+        return Response(status: .noContent)
+    }
+
+    /// Never with the password's hash.
+    static func json(_ account: UserAccount) -> JSON {
+        [
+            "id": .string(account.id), "email": account.email.map { .string($0) } ?? .null, "provider": .string(account.provider),
+            "identities": account.identities, "data": account.data, "custom_data": account.customData,
+            "disabled": .bool(account.isDisabled),
+        ]
+    }
+}

@@ -1,0 +1,162 @@
+package import Hummingbird
+import HTTPTypes
+import NIOCore
+import SluiceCore
+import SluiceNet
+
+/// App Services' client API for users (`spec/server.md` 17), under the paths and in the JSON shapes of its SDKs.
+package struct AuthRoutes: Sendable {
+    package struct Settings: Sendable {
+        package var appID: String
+        /// What clients reach the gateway under, like `https://sync.example.com`; nil takes the request's Host header.
+        package var publicURL: String?
+        /// Path of the WebSocket endpoint, announced to clients.
+        package var syncPath: String
+        package var isTLS: Bool
+        /// Takes the client's address from X-Forwarded-For: only behind a proxy that sets it.
+        package var trustsForwardedFor: Bool
+
+        package init(appID: String, publicURL: String? = nil, syncPath: String, isTLS: Bool = false, trustsForwardedFor: Bool = false) {
+            self.appID = appID
+            self.publicURL = publicURL
+            self.syncPath = syncPath
+            self.isTLS = isTLS
+            self.trustsForwardedFor = trustsForwardedFor
+        }
+    }
+
+    /// One request's body, bytes. Beyond: 413.
+    static let bodyBytes = 64 << 10
+
+    private let users: UserService
+    private let settings: Settings
+
+    package init(users: UserService, settings: Settings) {
+        self.users = users
+        self.settings = settings
+    }
+
+    package func add<Context: RemoteAddressRequestContext>(to router: Router<Context>) {
+        let base = router.group("/api/client/v2.0")
+        let app = base.group("app/:app")
+        app.get("location") { request, context in
+            try check(context)
+            return JSONResponse(location(request)).response
+        }
+        app.post("auth/providers/:provider/login") { request, context in try await logIn(request, context) }
+        app.post("auth/providers/local-userpass/register") { request, context in try await register(request, context) }
+        app.get("auth/profile") { request, context in
+            try check(context)
+            return try await profile(request)
+        }
+        app.delete("auth/delete") { request, context in
+            try check(context)
+            try await users.delete(try await users.account(accessToken: try bearer(request)).id)
+            return Response(status: .noContent)
+        }
+        base.get("auth/profile") { request, _ in try await profile(request) }
+        base.post("auth/session") { request, _ in
+            let token = try await users.refresh(try bearer(request, else: .invalidSession))
+            return JSONResponse(["access_token": .string(token)], status: .created).response
+        }
+        base.delete("auth/session") { request, _ in
+            try await users.logout(try bearer(request, else: .invalidSession))
+            return Response(status: .noContent)
+        }
+    }
+
+    // MARK: Requests
+
+    private func logIn(_ request: Request, _ context: some RemoteAddressRequestContext) async throws -> Response {
+        try check(context)
+        let provider = try context.parameters.require("provider")
+        try users.require(provider: provider)
+        let body = try await request.json(upTo: Self.bodyBytes)
+        let login: UserService.Login
+        do {
+            switch provider {
+            case "anon-user": login = try await users.loginAnonymously(from: address(request, context))
+            case "local-userpass":
+                login = try await users.login(
+                    email: try text("username", in: body), password: try text("password", in: body), from: address(request, context))
+            default: throw SluiceError(.providerDisabled, "Logging in by '\(provider)' is not supported.")
+            }
+        } catch let error as TooManyAttempts {
+            throw ErrorResponse(error.error, retryAfter: error.seconds)
+        }
+        return JSONResponse([
+            "access_token": .string(login.accessToken), "refresh_token": .string(login.refreshToken), "user_id": .string(login.userID),
+            "device_id": .string(device(body)),
+        ]).response
+    }
+
+    private func register(_ request: Request, _ context: some RemoteAddressRequestContext) async throws -> Response {
+        try check(context)
+        let body = try await request.json(upTo: Self.bodyBytes)
+        do {
+            try await users.register(
+                email: try text("email", in: body), password: try text("password", in: body), from: address(request, context))
+        } catch let error as TooManyAttempts {
+            throw ErrorResponse(error.error, retryAfter: error.seconds)
+        }
+        return JSONResponse(.object([]), status: .created).response
+    }
+
+    private func profile(_ request: Request) async throws -> Response {
+        let account = try await users.account(accessToken: try bearer(request))
+        return JSONResponse([
+            "user_id": .string(account.id), "type": "normal", "identities": account.identities, "data": account.data,
+            "custom_data": account.customData,
+        ]).response
+    }
+
+    private func location(_ request: Request) -> JSON {
+        let scheme = settings.isTLS ? "https" : "http"
+        let url = settings.publicURL ?? "\(scheme)://\(request.head.authority ?? "localhost")"
+        // http → ws, https → wss.
+        let socketURL = url.hasPrefix("http") ? "ws" + url.dropFirst(4) : url
+        return [
+            "deployment_model": "LOCAL", "location": "local", "hostname": .string(url), "ws_hostname": .string(socketURL),
+            "sync_route": .string(socketURL + settings.syncPath),
+        ]
+    }
+
+    // MARK: Pieces
+
+    private func check(_ context: some RequestContext) throws {
+        let app = try context.parameters.require("app")
+        guard app == settings.appID else {
+            throw ErrorResponse(
+                SluiceError(.badRequest, "cannot find app using Client App ID '\(app)'", fix: "Use the app id \(settings.appID)."),
+                status: .notFound)
+        }
+    }
+
+    private func bearer(_ request: Request, else code: ErrorCode = .badAuthentication) throws(SluiceError) -> String {
+        guard let header = request.headers[.authorization], header.lowercased().hasPrefix("bearer "), header.utf8.count > 7 else {
+            throw SluiceError(code, "The request carries no token.", fix: "Send Authorization: Bearer and the token.")
+        }
+        return String(header.dropFirst(7))
+    }
+
+    private func text(_ key: String, in body: JSON) throws(SluiceError) -> String {
+        guard let text = body[key]?.string, !text.isEmpty else {
+            throw SluiceError(.badRequest, "'\(key)' is missing or no text.", fix: "Send it in the JSON body.")
+        }
+        return text
+    }
+
+    /// The device's id as the client knows it, or a new one.
+    private func device(_ body: JSON) -> String {
+        if let known = body["options"]?["device"]?["deviceId"]?.string, ObjectIdentifierBytes(hex: known) != nil { return known }
+        return Hex.encode((0..<12).map { _ in UInt8.random(in: .min ... .max) })
+    }
+
+    private func address(_ request: Request, _ context: some RemoteAddressRequestContext) -> String {
+        if settings.trustsForwardedFor, let name = HTTPField.Name("X-Forwarded-For"), let list = request.headers[name] {
+            // The last entry is the one that our own proxy wrote; those before it are the client's word.
+            return String(list.split(separator: ",").last ?? "").filter { $0 != " " }
+        }
+        return context.remoteAddress?.ipAddress ?? ""
+    }
+}

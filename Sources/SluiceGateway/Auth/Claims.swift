@@ -1,0 +1,88 @@
+import JWTKit
+import SluiceCore
+
+/// What a token says. Access and refresh tokens have the same shape, as App Services' have.
+struct Claims: JWTPayload {
+    enum Kind: String, Codable, Sendable { case access, refresh }
+
+    /// The user's id.
+    var sub: String
+    var app: String
+    var typ: Kind
+    /// Seconds since 1970, as `exp`.
+    var iat: Int64
+    var exp: Int64
+    /// Makes every token different.
+    var jti: String
+    /// The user's custom data; access tokens only, as the following.
+    var user_data: ClaimValue?
+    /// Metadata of the login provider.
+    var data: ClaimValue?
+    var identities: ClaimValue?
+
+    /// Times are checked against the gateway's own clock by `AccessTokens`.
+    func verify(using algorithm: some JWTAlgorithm) throws {}
+}
+
+/// Any JSON inside a token.
+struct ClaimValue: Codable, Sendable {
+    var json: JSON
+
+    init(_ json: JSON) { self.json = json }
+
+    init(from decoder: any Decoder) throws {
+        if let object = try? decoder.container(keyedBy: Key.self) {
+            let keys = object.allKeys.sorted { $0.stringValue < $1.stringValue }
+            json = .object(try keys.map { JSON.Member($0.stringValue, try object.decode(ClaimValue.self, forKey: $0).json) })
+            return
+        }
+        if var array = try? decoder.unkeyedContainer() {
+            var elements: [JSON] = []
+            while !array.isAtEnd { elements.append(try array.decode(ClaimValue.self).json) }
+            json = .array(elements)
+            return
+        }
+        let value = try decoder.singleValueContainer()
+        if value.decodeNil() {
+            json = .null
+        } else if let bool = try? value.decode(Bool.self) {
+            json = .bool(bool)
+        } else if let int = try? value.decode(Int64.self) {
+            json = .int(int)
+        } else if let double = try? value.decode(Double.self) {
+            json = .double(double)
+        } else {
+            json = .string(try value.decode(String.self))
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        switch json {
+        case .object(let members):
+            var object = encoder.container(keyedBy: Key.self)
+            for member in members { try object.encode(ClaimValue(member.value), forKey: Key(stringValue: member.key)) }
+        case .array(let elements):
+            var array = encoder.unkeyedContainer()
+            for element in elements { try array.encode(ClaimValue(element)) }
+        case .null, .bool, .int, .double, .string: try encodeScalar(to: encoder)
+        }
+    }
+
+    private func encodeScalar(to encoder: any Encoder) throws {
+        var value = encoder.singleValueContainer()
+        switch json {
+        case .bool(let v): try value.encode(v)
+        case .int(let v): try value.encode(v)
+        case .double(let v): try value.encode(v)
+        case .string(let v): try value.encode(v)
+        default: try value.encodeNil()
+        }
+    }
+
+    private struct Key: CodingKey {
+        var stringValue: String
+        var intValue: Int? { nil }
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
+}

@@ -1,0 +1,230 @@
+import Crypto
+package import SluiceCore
+
+/// Registers users, logs them in and out, and changes them: everything of authentication but HTTP.
+package struct UserService: Sendable {
+    /// What happened to a user whose sessions may have to notice.
+    package enum Change: Hashable, Sendable {
+        /// Sessions are re-evaluated (AUTH-23).
+        case customData
+        /// Sessions end at once (AUTH-5), as with the following.
+        case disabled, deleted, sessionsRevoked
+    }
+
+    package struct Login: Hashable, Sendable {
+        package var accessToken: String
+        package var refreshToken: String
+        package var userID: String
+    }
+
+    package struct Settings: Sendable {
+        /// Providers that may be used.
+        package var providers: Set<String>
+        /// Seconds; anonymous users' tokens last five years, as they have no other way back in.
+        package var refreshTokenLifetime: Int64
+
+        package init(providers: Set<String>, refreshTokenLifetime: Int64 = 60 * 86_400) {
+            self.providers = providers
+            self.refreshTokenLifetime = refreshTokenLifetime
+        }
+    }
+
+    package let directory: any UserDirectory
+    package let tokens: AccessTokens
+    private let settings: Settings
+    private let passwords: PasswordHasher
+    private let environment: any Environment
+    private let changed: @Sendable (_ user: String, Change) async -> Void
+    /// 20 at once and 20 a minute from one address, logins and registrations together.
+    private let byAddress = AttemptLimiter(burst: 20, perMinute: 20)
+    /// 10 wrong passwords for one e-mail, then 2 a minute.
+    private let byEmail = AttemptLimiter(burst: 10, perMinute: 2)
+
+    static let anonymousLifetime: Int64 = 5 * 365 * 86_400
+    /// One e-mail, bytes.
+    static let emailBytes = 320
+    /// One custom data document, bytes: it travels in every access token (AUTH-20).
+    package static let customDataBytes = 16 << 10
+
+    package init(
+        directory: any UserDirectory, tokens: AccessTokens, settings: Settings, passwords: PasswordHasher = PasswordHasher(),
+        environment: any Environment = SystemEnvironment(),
+        changed: @escaping @Sendable (_ user: String, Change) async -> Void = { _, _ in }
+    ) {
+        self.directory = directory
+        self.tokens = tokens
+        self.settings = settings
+        self.passwords = passwords
+        self.environment = environment
+        self.changed = changed
+    }
+
+    /// - Throws: `providerDisabled`.
+    func require(provider: String) throws(SluiceError) {
+        guard settings.providers.contains(provider) else {
+            throw SluiceError(.providerDisabled, "Logging in by '\(provider)' is not enabled for this app.")
+        }
+    }
+
+    // MARK: Logging in
+
+    package func loginAnonymously(from address: String) async throws -> Login {
+        try require(provider: "anon-user")
+        try count(address)
+        let account = Self.account(provider: "anon-user", email: nil, id: newID())
+        try await directory.create(account)
+        return try await login(account, lifetime: max(Self.anonymousLifetime, settings.refreshTokenLifetime))
+    }
+
+    /// - Throws: `invalidPassword` alike for a wrong password and an unknown e-mail, in the same time; `userDisabled`;
+    ///   `TooManyAttempts`; `tooManyRequests` when too many passwords wait to be checked.
+    package func login(email: String, password: String, from address: String) async throws -> Login {
+        try require(provider: "local-userpass")
+        try count(address)
+        if let seconds = byEmail.attempt(email, now: environment.monotonicNanoseconds()) { throw Self.tooMany("this e-mail", seconds) }
+        let account = try await directory.find(email: email)
+        guard try await passwords.verify(password, hash: account?.passwordHash), let account else {
+            throw SluiceError(.invalidPassword, "invalid username/password")
+        }
+        byEmail.forgive(email, now: environment.monotonicNanoseconds())
+        guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
+        return try await login(account, lifetime: settings.refreshTokenLifetime)
+    }
+
+    private func login(_ account: UserAccount, lifetime: Int64) async throws -> Login {
+        let refresh = try await tokens.refresh(for: account.id, lifetime: lifetime)
+        try await directory.addRefreshToken(hash: AccessTokens.hash(refresh.text), user: account.id, expires: refresh.expires)
+        return Login(accessToken: try await tokens.access(for: account), refreshToken: refresh.text, userID: account.id)
+    }
+
+    /// A new access token.
+    /// - Throws: `invalidSession`, `userDisabled`.
+    package func refresh(_ refreshToken: String) async throws -> String {
+        let account = try await account(refreshToken: refreshToken)
+        return try await tokens.access(for: account)
+    }
+
+    /// Makes a refresh token void; access tokens last until their time is over (AUTH-13).
+    package func logout(_ refreshToken: String) async throws {
+        _ = try await tokens.user(refresh: refreshToken)
+        try await directory.revoke(refreshToken: AccessTokens.hash(refreshToken))
+    }
+
+    private func account(refreshToken: String) async throws -> UserAccount {
+        let named = try await tokens.user(refresh: refreshToken)
+        let id = try await directory.user(refreshToken: AccessTokens.hash(refreshToken), now: environment.wallMilliseconds())
+        guard id == named, let account = try await directory.find(id: id) else {
+            throw SluiceError(.invalidSession, "The refresh token is unknown, expired or revoked.")
+        }
+        return account
+    }
+
+    /// The account of an access token, as it is now.
+    /// - Throws: `badAuthentication`, `tokenExpired`, `userDisabled`.
+    package func account(accessToken: String) async throws -> UserAccount {
+        let verified = try await tokens.verify(accessToken)
+        guard let account = try await directory.find(id: verified.user.id) else {
+            throw SluiceError(.badAuthentication, "User \(verified.user.id) does not exist any more.")
+        }
+        guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
+        return account
+    }
+
+    // MARK: Registering
+
+    /// - Throws: `badRequest` naming what is wrong, `nameInUse`, `TooManyAttempts`.
+    @discardableResult
+    package func register(email: String, password: String, from address: String) async throws -> UserAccount {
+        try require(provider: "local-userpass")
+        try count(address)
+        return try await create(email: email, password: password)
+    }
+
+    /// Creates an account as an operator.
+    package func create(email: String, password: String, customData: JSON = .object([])) async throws -> UserAccount {
+        guard !email.isEmpty, email.utf8.count <= Self.emailBytes, !email.contains(where: \.isWhitespace) else {
+            throw SluiceError(
+                .badRequest, "The e-mail '\(email.prefix(80))' is not usable.", fix: "Use 1 to \(Self.emailBytes) bytes without spaces.")
+        }
+        guard PasswordHasher.lengths.contains(password.count) else {
+            throw SluiceError(.badRequest, "password must be between 6 and 128 characters", fix: "Choose another password.")
+        }
+        try Self.check(customData)
+        // Before the costly hash; the directory has the last word.
+        if try await directory.find(email: email) != nil { throw SluiceError(.nameInUse, "name already in use: \(email)") }
+        var account = Self.account(provider: "local-userpass", email: email, id: newID())
+        account.passwordHash = try await passwords.hash(password)
+        account.customData = customData
+        try await directory.create(account)
+        return account
+    }
+
+    private static func account(provider: String, email: String?, id: String) -> UserAccount {
+        UserAccount(
+            id: id, email: email, provider: provider, identities: [["id": .string(email ?? id), "provider_type": .string(provider)]],
+            data: email.map { ["email": .string($0)] } ?? .object([]))
+    }
+
+    /// An ObjectId: the time, then random bytes.
+    private func newID() -> String {
+        let seconds = UInt32(truncatingIfNeeded: environment.wallMilliseconds() / 1_000)
+        let random = SymmetricKey(size: .bits128).withUnsafeBytes { Array($0.prefix(8)) }
+        return Hex.encode(withUnsafeBytes(of: seconds.bigEndian, Array.init) + random)
+    }
+
+    // MARK: Changing
+
+    /// - Throws: `userNotFound`, `badRequest` when it is no object or too large.
+    package func setCustomData(_ data: JSON, of id: String) async throws {
+        try Self.check(data)
+        try await directory.setCustomData(id: id, data)
+        await changed(id, .customData)
+    }
+
+    package func setDisabled(_ isDisabled: Bool, of id: String) async throws {
+        try await directory.setDisabled(id: id, isDisabled)
+        if isDisabled { await changed(id, .disabled) }
+    }
+
+    package func revokeSessions(of id: String) async throws {
+        guard try await directory.find(id: id) != nil else { throw SluiceError(.userNotFound, "There is no user \(id).") }
+        try await directory.revokeRefreshTokens(user: id)
+        await changed(id, .sessionsRevoked)
+    }
+
+    package func delete(_ id: String) async throws {
+        try await directory.delete(id: id)
+        await changed(id, .deleted)
+    }
+
+    private static func check(_ customData: JSON) throws(SluiceError) {
+        guard customData.members != nil else { throw SluiceError(.badRequest, "Custom data must be an object.") }
+        let count = customData.utf8.count
+        guard count <= customDataBytes else {
+            throw SluiceError(
+                .badRequest, "The custom data have \(count) bytes, over the limit of \(customDataBytes).",
+                fix: "Keep them small: they travel in every token.")
+        }
+    }
+
+    // MARK: Limits
+
+    private func count(_ address: String) throws {
+        if let seconds = byAddress.attempt(address, now: environment.monotonicNanoseconds()) {
+            throw Self.tooMany("this address", seconds)
+        }
+    }
+
+    private static func tooMany(_ what: String, _ seconds: Int) -> TooManyAttempts { TooManyAttempts(what: what, seconds: seconds) }
+}
+
+/// Too many logins of one e-mail or from one address.
+package struct TooManyAttempts: Error, Hashable, Sendable {
+    package var what: String
+    /// Until the next attempt counts.
+    package var seconds: Int
+
+    package var error: SluiceError {
+        SluiceError(.tooManyRequests, "Too many logins for \(what).", fix: "Try again in \(seconds) seconds.")
+    }
+}
