@@ -20,7 +20,8 @@ package final class PostgresSession {
     private var prepared: [String: String] = [:]
     private static let preparedBound = 256
 
-    /// Connects, and sets what this module relies on: UTC, ISO dates, hexadecimal bytea.
+    /// Connects, and sets what this module relies on: UTC, ISO dates, hexadecimal bytea, floats that read
+    /// back the same, and commits that wait for the disk.
     package init(_ conninfo: String, replication: Bool = false, within limit: Duration = .seconds(10)) throws {
         (unsafe handle, name) = try unsafe ConnectionOpener.open(conninfo, replication: replication, within: limit)
         canceller = unsafe StatementCanceller(connection: handle)
@@ -29,7 +30,8 @@ package final class PostgresSession {
         try script(
             """
             SET TIME ZONE 'UTC'; SET DateStyle = 'ISO, MDY'; SET bytea_output = 'hex'; SET IntervalStyle = 'postgres';
-            SET client_min_messages = 'warning'
+            SET extra_float_digits = 1; SET client_min_messages = 'warning';
+            SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
             """, within: limit)
     }
 

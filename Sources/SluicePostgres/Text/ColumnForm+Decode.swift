@@ -16,32 +16,30 @@ extension ColumnForm {
         }
     }
 
+    /// The cell of a scalar; nil when the text is none of its kind, and for containers.
     @inline(__always)
-    func scalar(_ code: Code, _ bytes: UnsafeBufferPointer<UInt8>, into buffer: inout RowBuffer) throws(Misfit) -> Cell {
+    static func quick(_ code: Code, _ bytes: UnsafeBufferPointer<UInt8>, into buffer: inout RowBuffer) -> Cell? {
         switch code {
-        case .int:
-            if let value = unsafe TextNumbers.integer(bytes) { return Cell(tag: .int, bits: UInt64(bitPattern: value)) }
+        case .int: return unsafe TextNumbers.integer(bytes).map { Cell(tag: .int, bits: UInt64(bitPattern: $0)) }
         case .string: return unsafe buffer.stored(.string, bytes)
         case .bool:
-            if bytes.count == 1, unsafe bytes[0] == UInt8(ascii: "t") { return Cell(tag: .bool, bits: 1) }
-            if bytes.count == 1, unsafe bytes[0] == UInt8(ascii: "f") { return Cell(tag: .bool, bits: 0) }
-        case .double:
-            if let value = unsafe TextNumbers.double(bytes) { return Cell(tag: .double, bits: value.bitPattern) }
-        case .float:
-            if let value = unsafe TextNumbers.float(bytes) { return Cell(tag: .float, bits: UInt64(value.bitPattern)) }
-        case .timestamp:
-            if let value = unsafe TextTimestamp.microseconds(bytes) { return .timestamp(microseconds: value) }
-        case .objectId:
-            if let cell = unsafe TextBytes.objectId(bytes) { return cell }
-        case .uuid:
-            if let cell = unsafe TextBytes.uuid(bytes, into: &buffer) { return cell }
-        case .binary:
-            if let cell = unsafe TextBytes.binary(bytes, into: &buffer) { return cell }
-        case .decimal:
-            if let value = unsafe Decimal128(String(decoding: bytes, as: UTF8.self)) { return buffer.encode(.decimal(value)) }
-        case .array, .set, .json: break
+            guard bytes.count == 1 else { return nil }
+            if unsafe bytes[0] == UInt8(ascii: "t") { return Cell(tag: .bool, bits: 1) }
+            return unsafe bytes[0] == UInt8(ascii: "f") ? Cell(tag: .bool, bits: 0) : nil
+        case .double: return unsafe TextNumbers.double(bytes).map { Cell(tag: .double, bits: $0.bitPattern) }
+        case .float: return unsafe TextNumbers.float(bytes).map { Cell(tag: .float, bits: UInt64($0.bitPattern)) }
+        case .timestamp: return unsafe TextTimestamp.microseconds(bytes).map { .timestamp(microseconds: $0) }
+        case .objectId: return unsafe TextBytes.objectId(bytes)
+        case .uuid: return unsafe TextBytes.uuid(bytes, into: &buffer)
+        case .binary: return unsafe TextBytes.binary(bytes, into: &buffer)
+        case .decimal: return unsafe Decimal128(String(decoding: bytes, as: UTF8.self)).map { buffer.encode(.decimal($0)) }
+        case .array, .set, .json: return nil
         }
-        throw unsafe misfit(code, bytes)
+    }
+
+    private func scalar(_ code: Code, _ bytes: UnsafeBufferPointer<UInt8>, into buffer: inout RowBuffer) throws(Misfit) -> Cell {
+        guard let cell = unsafe Self.quick(code, bytes, into: &buffer) else { throw unsafe misfit(code, bytes) }
+        return cell
     }
 
     /// Reads a one-dimensional array literal such as `{1,NULL,"a \"b\""}`.

@@ -1,0 +1,23 @@
+/// The names of an app's slot and publication: `sluice_<app>`, cut and cleaned to what PostgreSQL allows in slot names.
+package struct ReplicationNames: Hashable, Sendable {
+    package let slot: String
+    package let publication: String
+
+    package init(app: String) {
+        let clean = String(
+            app.lowercased().unicodeScalars.map { scalar -> Character in
+                switch scalar {
+                case "a"..."z", "0"..."9", "_": Character(scalar)
+                default: "_"
+                }
+            })
+        var name = "sluice_" + clean.prefix(40)
+        if clean != app || clean.count > 40 {
+            // Two apps whose names are cleaned to the same must not share a slot: FNV-1a of the true name tells them apart.
+            let hash = app.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+            name += "_" + String(hash & 0xFFFF_FFFF, radix: 16)
+        }
+        slot = name
+        publication = name
+    }
+}

@@ -1,0 +1,40 @@
+import SluiceCore
+
+/// What the server's configuration must allow.
+package enum ServerSettings {
+    /// The oldest release with logical messages in pgoutput, as `server_version_num`.
+    static let oldestVersion = 140_000
+
+    /// Compares the settings with what capture needs.
+    ///
+    /// - Parameter slot: our slot; when it is already there, no free slot is asked for.
+    /// - Returns: all that does not fit, each a `postgresSetting` naming the setting, the found and the wanted value.
+    package static func check(_ connection: PostgresConnection, slot: String) async throws -> [PostgresFailure] {
+        let result = try await connection.query(
+            """
+            SELECT current_setting('server_version_num')::int, current_setting('wal_level'), current_setting('track_commit_timestamp'),
+                current_setting('server_encoding'), current_setting('max_replication_slots')::int,
+                current_setting('max_wal_senders')::int, (SELECT count(*) FROM pg_replication_slots),
+                (SELECT count(*) FROM pg_replication_slots WHERE slot_name = $1),
+                (SELECT count(*) FROM pg_stat_replication)
+            """, [.text(slot)])
+        var failures: [PostgresFailure] = []
+        func want(_ setting: String, _ found: String?, _ wanted: String, restart: Bool = true) {
+            failures.append(
+                PostgresFailure(
+                    .postgresSetting, "\(setting) is \(found ?? "unknown"); wanted is \(wanted).",
+                    fix: restart ? "Set it in postgresql.conf and restart PostgreSQL." : nil))
+        }
+        if result.int(0, 0) ?? 0 < Int64(oldestVersion) {
+            want("server_version_num", result[0, 0], "\(oldestVersion) or later", restart: false)
+        }
+        if result[0, 1] != "logical" { want("wal_level", result[0, 1], "logical") }
+        if result[0, 2] != "on" { want("track_commit_timestamp", result[0, 2], "on") }
+        if result[0, 3] != "UTF8" { want("server_encoding", result[0, 3], "UTF8 (a property of the database)", restart: false) }
+        let (slots, used, ours) = (result.int(0, 4) ?? 0, result.int(0, 6) ?? 0, result.int(0, 7) ?? 0)
+        if ours == 0, slots <= used { want("max_replication_slots", "\(slots), \(used) of them taken", "at least \(used + 1)") }
+        let senders = result.int(0, 5) ?? 0
+        if senders < 1 { want("max_wal_senders", "\(senders)", "at least 1") }
+        return failures
+    }
+}

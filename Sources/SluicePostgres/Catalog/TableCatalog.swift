@@ -1,0 +1,98 @@
+package import SluiceCore
+
+/// The app's tables beside its schema: checks them, and in development mode makes what is missing.
+package struct TableCatalog: Sendable {
+    package let schema: Schema
+    /// One for each type that has a table: top-level and asymmetric ones.
+    package let tables: [TableMapping]
+
+    package init(schema: Schema, tables: [TableMapping]) {
+        self.schema = schema
+        self.tables = tables
+    }
+
+    /// Every type in a table of its own name in one schema.
+    package init(schema: Schema, in sqlSchema: String = "public") {
+        self.init(schema: schema, tables: schema.types.filter { $0.kind != .embedded }.map { TableMapping($0, schema: sqlSchema) })
+    }
+
+    package func type(of mapping: TableMapping) -> ObjectType? { schema[mapping.type] }
+
+    /// The mapping of a type; nil for embedded and unknown ones.
+    package subscript(type: String) -> TableMapping? { tables.first { $0.type == type } }
+
+    /// Compares the tables with the types: missing tables, columns and keys, columns of a wrong type. Columns that no
+    /// property has are nobody's business.
+    ///
+    /// - Returns: all that does not fit, each a `tableUnfit` naming table, column, expected and found type.
+    package func check(_ connection: PostgresConnection) async throws -> [PostgresFailure] {
+        try await connection.withSession { session in
+            try tables.flatMap { mapping in
+                guard let type = schema[mapping.type] else { return [PostgresFailure]() }
+                return try TableCheck(session: session, schema: schema, type: type, mapping: mapping).failures()
+            }
+        }
+    }
+
+    /// Checks, and throws all that does not fit as one error.
+    package func requireFit(_ connection: PostgresConnection) async throws {
+        let failures = try await check(connection)
+        guard let first = failures.first else { return }
+        throw PostgresFailure(.tableUnfit, failures.map(\.message).joined(separator: " "), fix: first.asSluiceError.fix)
+    }
+
+    /// Makes missing tables and adds missing columns (development mode). Existing columns are never changed.
+    ///
+    /// A required property that comes later gets its type's zero in the rows that are there.
+    /// - Returns: the statements that were run, for the log.
+    package func create(_ connection: PostgresConnection) async throws -> [String] {
+        try await connection.withSession { session in
+            try session.inTransaction {
+                // Gateways that start at once must not trip over each other.
+                try session.query("SELECT pg_advisory_xact_lock(8317708086)", within: .seconds(60))
+                try session.script(
+                    """
+                    CREATE SCHEMA IF NOT EXISTS sluice;
+                    DO $$ BEGIN
+                        IF to_regtype('sluice.objectid') IS NULL THEN
+                            CREATE DOMAIN sluice.objectid AS text COLLATE "C" CHECK (VALUE ~ '^[0-9a-f]{24}$');
+                        END IF;
+                    END $$
+                    """)
+                var done: [String] = []
+                for mapping in tables {
+                    guard let type = schema[mapping.type] else { continue }
+                    let statements = try TableCheck(session: session, schema: schema, type: type, mapping: mapping).missing()
+                    for statement in statements { try session.script(statement, within: .seconds(60)) }
+                    done += statements
+                }
+                return done
+            }
+        }
+    }
+
+    /// Sets REPLICA IDENTITY FULL where it is not, on the tables of top-level types and their partitions: without it
+    /// changes come without their old rows. Takes a short exclusive lock, and gives up after five seconds of waiting for it.
+    /// - Returns: the tables that were changed.
+    package func setReplicaIdentity(_ connection: PostgresConnection) async throws -> [String] {
+        try await connection.withSession { session in
+            var changed: [String] = []
+            for mapping in tables where schema[mapping.type]?.kind == .topLevel {
+                let found = try session.query(
+                    """
+                    SELECT c.oid::regclass FROM pg_class c
+                    WHERE relreplident <> 'f' AND relkind IN ('r', 'p')
+                        AND (c.oid = to_regclass($1) OR c.oid IN (SELECT relid FROM pg_partition_tree(to_regclass($1))))
+                    """, [.text(mapping.sqlName)])
+                for name in found.column(0) {
+                    try session.inTransaction {
+                        try session.script("SET LOCAL lock_timeout = '5s'")
+                        try session.script("ALTER TABLE \(name) REPLICA IDENTITY FULL")
+                    }
+                    changed.append(name)
+                }
+            }
+            return changed
+        }
+    }
+}

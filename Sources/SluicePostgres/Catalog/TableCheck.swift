@@ -1,0 +1,145 @@
+import SluiceCore
+
+/// One table beside its type, on a connection's queue.
+struct TableCheck {
+    let session: PostgresSession
+    let schema: Schema
+    let type: ObjectType
+    let mapping: TableMapping
+
+    private struct Column {
+        /// The type as declared, without its modifiers.
+        var declared: String
+        /// What it is made of: the domain's base type, or the array's element type.
+        var base: String
+        var isArray: Bool
+        var isGenerated: Bool
+    }
+
+    // MARK: What does not fit
+
+    func failures() throws -> [PostgresFailure] {
+        guard let kind = try relationKind() else {
+            return [
+                failure(
+                    "The table \(mapping.displayName) of type \(type.name) does not exist.",
+                    fix: "Create it, or run the gateway in development mode.")
+            ]
+        }
+        guard kind == "r" || kind == "p" else {
+            return [failure("\(mapping.displayName) of type \(type.name) is not a table; views and foreign tables do not sync.")]
+        }
+        let columns = try columns()
+        var failures = type.properties.indices.compactMap { misfit($0, columns[mapping.columns[$0]]) }
+        if let key = type.primaryKey, columns[mapping.columns[key]] != nil, try !hasKey(mapping.columns[key]) {
+            failures.append(
+                failure(
+                    "The table \(mapping.displayName) of type \(type.name) has no primary key on the column “\(mapping.columns[key])” alone.",
+                    fix: "Run ALTER TABLE \(mapping.sqlName) ADD PRIMARY KEY (\(mapping.sqlColumn(key)))."))
+        }
+        return failures
+    }
+
+    private func misfit(_ property: Int, _ column: Column?) -> PostgresFailure? {
+        let form = ColumnForm(type.properties[property], in: schema)
+        let place = "The table \(mapping.displayName) of type \(type.name)"
+        let name = mapping.columns[property]
+        guard let column else {
+            return failure(
+                "\(place) lacks the column “\(name)”: expected \(form.columnType).",
+                fix:
+                    "Run ALTER TABLE \(mapping.sqlName) ADD COLUMN \(mapping.sqlColumn(property)) \(form.columnType), or remove the property."
+            )
+        }
+        let isArray = form.code == .array || form.code == .set
+        let accepted = [form.element.typeName] + form.element.alsoAccepted
+        if isArray == column.isArray, accepted.contains(column.declared) || accepted.contains(column.base), !column.isGenerated {
+            return nil
+        }
+        let found = column.isGenerated ? "a generated column" : column.declared
+        return failure("\(place) has the column “\(name)” of the wrong type: expected \(form.columnType), found \(found).")
+    }
+
+    private func failure(_ message: String, fix: String? = nil) -> PostgresFailure { PostgresFailure(.tableUnfit, message, fix: fix) }
+
+    // MARK: What is missing
+
+    /// The statements that make the table, or its missing columns.
+    func missing() throws -> [String] {
+        guard try relationKind() != nil else {
+            var columns = type.properties.indices.map { definition($0, isNew: true) }
+            if let key = type.primaryKey { columns.append("PRIMARY KEY (\(mapping.sqlColumn(key)))") }
+            let table = "CREATE TABLE \(mapping.sqlName) (\(columns.joined(separator: ", ")))"
+            return mapping.schema == "public" ? [table] : ["CREATE SCHEMA IF NOT EXISTS \(SQLText.identifier(mapping.schema))", table]
+        }
+        let found = try columns()
+        let added = type.properties.indices.filter { found[mapping.columns[$0]] == nil }
+        if added.isEmpty { return [] }
+        return ["ALTER TABLE \(mapping.sqlName) " + added.map { "ADD COLUMN \(definition($0, isNew: false))" }.joined(separator: ", ")]
+    }
+
+    /// A column as CREATE TABLE writes it; in a table that has rows (`isNew` false) required columns need a default.
+    private func definition(_ index: Int, isNew: Bool) -> String {
+        let property = type.properties[index]
+        let form = ColumnForm(property, in: schema)
+        var text = "\(mapping.sqlColumn(index)) \(form.columnType)"
+        if form.element == .string, form.code != .json { text += " COLLATE \"C\"" }
+        switch property.collection {
+        case .list, .set: return text + " NOT NULL DEFAULT '\(form.code == .json ? "[]" : "{}")'"
+        case .dictionary: return text + " NOT NULL DEFAULT '{}'"
+        case .none: break
+        }
+        guard property.isRequired || index == type.primaryKey else { return text }
+        return text + " NOT NULL" + (isNew ? "" : " DEFAULT \(zero(form.code))")
+    }
+
+    private func zero(_ code: ColumnForm.Code) -> String {
+        switch code {
+        case .bool: "false"
+        case .int, .float, .double, .decimal: "0"
+        case .string, .binary: "''"
+        case .timestamp: "'epoch'"
+        case .objectId: "'\(String(repeating: "0", count: 24))'"
+        case .uuid: "'00000000-0000-0000-0000-000000000000'"
+        case .array, .set: "'{}'"
+        case .json: "'null'"
+        }
+    }
+
+    // MARK: What is there
+
+    /// `pg_class.relkind`; nil when there is no such relation.
+    private func relationKind() throws -> String? {
+        try session.query("SELECT relkind FROM pg_class WHERE oid = to_regclass($1)", [.text(mapping.sqlName)])[0, 0]
+    }
+
+    private func columns() throws -> [String: Column] {
+        let result = try session.query(
+            """
+            SELECT a.attname, format_type(a.atttypid, NULL),
+                format_type(COALESCE(NULLIF(e.typbasetype, 0), e.oid, NULLIF(t.typbasetype, 0), t.oid), NULL),
+                e.oid IS NOT NULL, a.attgenerated <> ''
+            FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+                LEFT JOIN pg_type e ON t.typcategory = 'A' AND e.oid = t.typelem
+            WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
+            """, [.text(mapping.sqlName)])
+        var columns: [String: Column] = [:]
+        for row in 0..<result.count {
+            columns[result[row, 0] ?? ""] = Column(
+                declared: result[row, 1] ?? "", base: result[row, 2] ?? "", isArray: result.bool(row, 3) ?? false,
+                isGenerated: result.bool(row, 4) ?? false)
+        }
+        return columns
+    }
+
+    /// Whether the column alone is the primary key, or unique and never null.
+    private func hasKey(_ column: String) throws -> Bool {
+        try session.query(
+            """
+            SELECT EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+                WHERE i.indrelid = to_regclass($1) AND a.attname = $2 AND a.attnotnull AND i.indisunique AND i.indisvalid
+                    AND i.indnkeyatts = 1 AND i.indpred IS NULL AND i.indexprs IS NULL)
+            """, [.text(mapping.sqlName), .text(column)]
+        ).bool(0, 0) ?? false
+    }
+}

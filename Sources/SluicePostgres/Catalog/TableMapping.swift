@@ -1,0 +1,45 @@
+package import SluiceCore
+
+/// Where an object type lives: its table, and the column of each property.
+package struct TableMapping: Hashable, Sendable {
+    /// The object type's name.
+    package let type: String
+    package let schema: String
+    package let table: String
+    /// By property index.
+    package let columns: [String]
+
+    /// - Parameter columns: column names by property name; a property that is not in it has a column of its own name.
+    package init(_ type: ObjectType, schema: String = "public", table: String? = nil, columns: [String: String] = [:]) {
+        self.type = type.name
+        self.schema = schema
+        self.table = table ?? type.name
+        self.columns = type.properties.map { columns[$0.name] ?? $0.name }
+    }
+
+    /// `"public"."Todo"`, for statements.
+    package var sqlName: String { "\(SQLText.identifier(schema)).\(SQLText.identifier(table))" }
+
+    /// `public.Todo`, for people.
+    package var displayName: String { "\(schema).\(table)" }
+
+    /// The columns in property order, quoted and separated by commas.
+    package var sqlColumns: String { columns.map(SQLText.identifier).joined(separator: ", ") }
+
+    package func sqlColumn(_ property: Int) -> String { SQLText.identifier(columns[property]) }
+}
+
+/// Names and texts inside statements.
+package enum SQLText {
+    /// A quoted identifier.
+    package static func identifier(_ name: String) -> String {
+        "\"" + name.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
+    }
+
+    /// A quoted text, for the statements that take no parameters.
+    package static func literal(_ text: String) -> String {
+        let quoted = "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''") + "'"
+        guard text.contains("\\") else { return quoted }
+        return "E" + quoted.split(separator: "\\", omittingEmptySubsequences: false).joined(separator: "\\\\")
+    }
+}

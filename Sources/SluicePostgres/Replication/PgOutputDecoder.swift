@@ -1,0 +1,246 @@
+package import SluiceCore
+
+/// Turns pgoutput's messages (protocol version 1, text values) into capture batches. Pure: bytes in, rows out.
+///
+/// Rows that do not fit their type never become changes: an update from a fitting row to one that does not fit is a
+/// delete for everybody downstream, the reverse is an insert, and the row is reported in `unfit` (EXT-3). An update of
+/// the primary key is a delete and an insert, with an ordinal each. Row changes of tables that no type has only count.
+///
+/// The origin of a transaction is the logical message with prefix `sluice` and content `client:changeset`; it holds for
+/// the whole transaction, or from the piece in which it comes for one that was cut.
+package struct PgOutputDecoder: Sendable {
+    private let schema: Schema
+    /// Index into `Schema.types`, mapping and forms by `schema` and `table`.
+    private let tables: [TableName: (type: Int32, mapping: TableMapping, forms: [ColumnForm])]
+    private var slots: [UInt32: Int] = [:]
+    private var relations: [RelationMap] = []
+    /// The relation of the change before: bulk changes come table by table.
+    private var last: (identifier: UInt32, slot: Int) = (0, -1)
+    private var open: OpenTransaction?
+
+    private struct TableName: Hashable, Sendable {
+        var schema: String
+        var table: String
+    }
+
+    private struct OpenTransaction: Sendable {
+        var xid: UInt32
+        var lsn: LSN
+        var commitTime: Int64
+        var origin: Origin?
+        var ordinal: UInt32 = 0
+        /// Where its changes begin in the batch being filled.
+        var start: Int
+        /// Whether an earlier batch has a piece of it.
+        var isContinued = false
+    }
+
+    package init(schema: Schema, tables: [TableMapping]) {
+        self.schema = schema
+        var byName: [TableName: (type: Int32, mapping: TableMapping, forms: [ColumnForm])] = [:]
+        for mapping in tables {
+            guard let index = schema.index(of: mapping.type), schema.types[index].primaryKey != nil else { continue }
+            let forms = schema.types[index].properties.map { ColumnForm($0, in: schema) }
+            byName[TableName(schema: mapping.schema, table: mapping.table)] = (Int32(index), mapping, forms)
+        }
+        self.tables = byName
+    }
+
+    /// Whether the transaction that began last has not ended.
+    package var isInTransaction: Bool { open != nil }
+
+    /// Decodes one message.
+    /// - Throws: when it is malformed; batch and decoder are of no use then.
+    @unsafe
+    package mutating func decode(_ message: UnsafeBufferPointer<UInt8>, into batch: inout CaptureBatch) throws(MalformedMessage) {
+        var reader = unsafe MessageReader(message)
+        switch try reader.byte() {
+        case UInt8(ascii: "I"): try insert(&reader, &batch)
+        case UInt8(ascii: "U"): try update(&reader, &batch)
+        case UInt8(ascii: "D"): try delete(&reader, &batch)
+        case UInt8(ascii: "B"): try begin(&reader, batch)
+        case UInt8(ascii: "C"): try commit(&reader, &batch)
+        case UInt8(ascii: "R"): try relation(&reader)
+        case UInt8(ascii: "M"): try self.message(&reader)
+        case UInt8(ascii: "T"): try truncate(&reader, &batch)
+        case UInt8(ascii: "O"), UInt8(ascii: "Y"): break
+        case let kind: throw MalformedMessage(reason: "its kind \(kind) is unknown")
+        }
+    }
+
+    /// Ends the batch in the middle of a transaction: what is there becomes a piece, more follow in the next batch.
+    package mutating func cut(_ batch: inout CaptureBatch) {
+        guard var transaction = open else { return }
+        if batch.changes.count > transaction.start {
+            batch.transactions.append(piece(transaction, batch, end: nil))
+            transaction.isContinued = true
+        }
+        transaction.start = 0
+        open = transaction
+    }
+
+    private func piece(_ transaction: OpenTransaction, _ batch: CaptureBatch, end: LSN?) -> CapturedTransaction {
+        CapturedTransaction(
+            xid: transaction.xid, lsn: transaction.lsn, commitTime: transaction.commitTime, origin: transaction.origin,
+            changes: transaction.start..<batch.changes.count, end: end)
+    }
+
+    // MARK: Transactions
+
+    /// Microseconds from 1970 to 2000, where PostgreSQL's time begins.
+    static let epoch: Int64 = 946_684_800_000_000
+
+    private mutating func begin(_ reader: inout MessageReader, _ batch: CaptureBatch) throws(MalformedMessage) {
+        let lsn = try reader.lsn()
+        let time = Int64(bitPattern: try reader.uint64()).addingReportingOverflow(Self.epoch)
+        let xid = try reader.uint32()
+        if open != nil { throw MalformedMessage(reason: "transaction \(xid) begins inside another") }
+        open = OpenTransaction(
+            xid: xid, lsn: lsn, commitTime: time.overflow ? .max : time.partialValue, start: batch.changes.count)
+    }
+
+    private mutating func commit(_ reader: inout MessageReader, _ batch: inout CaptureBatch) throws(MalformedMessage) {
+        _ = try reader.byte()
+        _ = try reader.lsn()
+        let end = try reader.lsn()
+        _ = try reader.uint64()
+        guard let transaction = open else { throw MalformedMessage(reason: "a commit without a beginning") }
+        if batch.changes.count > transaction.start || transaction.isContinued || transaction.origin != nil {
+            batch.transactions.append(piece(transaction, batch, end: end))
+        }
+        batch.reached = max(batch.reached, end)
+        open = nil
+    }
+
+    private mutating func message(_ reader: inout MessageReader) throws(MalformedMessage) {
+        let isTransactional = try reader.byte() & 1 == 1
+        _ = try reader.lsn()
+        let prefix = try reader.string()
+        let content = unsafe try reader.bytes(Int(try reader.uint32()))
+        guard isTransactional, prefix == "sluice", open != nil else { return }
+        let parts = unsafe String(decoding: content, as: UTF8.self).split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 2, let client = UInt64(parts[0]), let changeset = UInt64(parts[1]) else { return }
+        open?.origin = Origin(client: ClientID(rawValue: client), changeset: changeset)
+    }
+
+    /// The position of the next row change.
+    private mutating func nextPosition() throws(MalformedMessage) -> Position {
+        guard let transaction = open else { throw MalformedMessage(reason: "a change outside of a transaction") }
+        open?.ordinal = transaction.ordinal &+ 1
+        return Position(lsn: transaction.lsn, ordinal: transaction.ordinal)
+    }
+
+    // MARK: Tables
+
+    private mutating func relation(_ reader: inout MessageReader) throws(MalformedMessage) {
+        let identifier = try reader.uint32()
+        let schemaName = try reader.string()
+        let name = TableName(schema: schemaName.isEmpty ? "pg_catalog" : schemaName, table: try reader.string())
+        _ = try reader.byte()
+        var columns: [String] = []
+        for _ in 0..<(try reader.uint16()) {
+            _ = try reader.byte()
+            columns.append(try reader.string())
+            _ = try reader.uint64()
+        }
+        var map = RelationMap(unmapped: "\(name.schema).\(name.table)")
+        if let table = tables[name] {
+            map = RelationMap(table.type, schema.types[Int(table.type)], table.mapping, forms: table.forms, columns: columns)
+        }
+        if let slot = slots[identifier] {
+            relations[slot] = map
+        } else {
+            slots[identifier] = relations.count
+            relations.append(map)
+        }
+    }
+
+    /// - Returns: the index of the relation that a change names; its fields are read in place.
+    @inline(__always)
+    private mutating func slot(_ identifier: UInt32) throws(MalformedMessage) -> Int {
+        if last.slot >= 0, last.identifier == identifier { return last.slot }
+        guard let slot = slots[identifier] else { throw MalformedMessage(reason: "it names the unknown relation \(identifier)") }
+        last = (identifier, slot)
+        return slot
+    }
+
+    private mutating func truncate(_ reader: inout MessageReader, _ batch: inout CaptureBatch) throws(MalformedMessage) {
+        let count = try reader.uint32()
+        _ = try reader.byte()
+        for _ in 0..<count {
+            let slot = try slot(try reader.uint32())
+            let position = try nextPosition()
+            guard relations[slot].type >= 0 else { continue }
+            let reason =
+                "TRUNCATE of \(relations[slot].name): its rows are gone without a change for each; replicas keep them until they resynchronise"
+            batch.unfit.append(UnfitRow(position: position, type: relations[slot].type, key: "", reason: reason))
+        }
+    }
+
+    // MARK: Rows
+
+    private mutating func insert(_ reader: inout MessageReader, _ batch: inout CaptureBatch) throws(MalformedMessage) {
+        let slot = try slot(try reader.uint32())
+        let position = try nextPosition()
+        guard relations[slot].type >= 0 else { return }
+        try expect("N", try reader.byte())
+        let row = try TupleDecoder.row(relations[slot], &reader, old: nil, into: &batch.rows)
+        finish(slot, position, old: nil, new: row, &batch)
+    }
+
+    private mutating func update(_ reader: inout MessageReader, _ batch: inout CaptureBatch) throws(MalformedMessage) {
+        let slot = try slot(try reader.uint32())
+        let position = try nextPosition()
+        guard relations[slot].type >= 0 else { return }
+        guard try reader.byte() == UInt8(ascii: "O") else { return reportIdentity(slot, position, &batch) }
+        let old = try TupleDecoder.row(relations[slot], &reader, old: nil, into: &batch.rows)
+        try expect("N", try reader.byte())
+        let new = try TupleDecoder.row(relations[slot], &reader, old: old.ref, into: &batch.rows)
+        finish(slot, position, old: old, new: new, &batch)
+    }
+
+    private mutating func delete(_ reader: inout MessageReader, _ batch: inout CaptureBatch) throws(MalformedMessage) {
+        let slot = try slot(try reader.uint32())
+        let position = try nextPosition()
+        guard relations[slot].type >= 0 else { return }
+        guard try reader.byte() == UInt8(ascii: "O") else { return reportIdentity(slot, position, &batch) }
+        let old = try TupleDecoder.row(relations[slot], &reader, old: nil, into: &batch.rows)
+        finish(slot, position, old: old, new: nil, &batch)
+    }
+
+    private func expect(_ kind: Unicode.Scalar, _ found: UInt8) throws(MalformedMessage) {
+        if UInt8(truncatingIfNeeded: kind.value) != found {
+            throw MalformedMessage(reason: "a row begins with \(found) instead of \(kind)")
+        }
+    }
+
+    private func reportIdentity(_ slot: Int, _ position: Position, _ batch: inout CaptureBatch) {
+        let reason = "the change has no old row: run ALTER TABLE \(relations[slot].name) REPLICA IDENTITY FULL"
+        batch.unfit.append(UnfitRow(position: position, type: relations[slot].type, key: "", reason: reason))
+    }
+
+    /// Adds the change that two images make.
+    private mutating func finish(
+        _ slot: Int, _ position: Position, old: TupleDecoder.Outcome?, new: TupleDecoder.Outcome?, _ batch: inout CaptureBatch
+    ) {
+        let type = relations[slot].type
+        if let misfit = new?.misfit {
+            batch.unfit.append(UnfitRow(position: position, type: type, key: misfit.key, reason: misfit.reason))
+        }
+        switch (old?.ref, new?.ref) {
+        case (nil, nil): break
+        case (nil, let after?):
+            batch.changes.append(CapturedChange(position: position, type: type, operation: .insert, before: nil, after: after))
+        case (let before?, nil):
+            batch.changes.append(CapturedChange(position: position, type: type, operation: .delete, before: before, after: nil))
+        case (let before?, let after?):
+            if TupleDecoder.isSame(relations[slot].keyProperty, before, after, batch.rows) {
+                batch.changes.append(CapturedChange(position: position, type: type, operation: .update, before: before, after: after))
+                return
+            }
+            batch.changes.append(CapturedChange(position: position, type: type, operation: .delete, before: before, after: nil))
+            guard let next = try? nextPosition() else { return }
+            batch.changes.append(CapturedChange(position: next, type: type, operation: .insert, before: nil, after: after))
+        }
+    }
+}

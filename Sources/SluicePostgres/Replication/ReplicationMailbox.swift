@@ -1,0 +1,133 @@
+import SluiceCore
+import Synchronization
+
+/// What the thread that reads the socket and the task that takes the batches share: one batch ready, one taken back.
+final class ReplicationMailbox: Sendable {
+    typealias Waiter = CheckedContinuation<Void, any Error>
+
+    struct State: Sendable {
+        /// The batch that is full or complete and waits to be taken.
+        var ready: CaptureBatch?
+        /// Buffers to be filled again.
+        var spare: [CaptureBatch] = []
+        /// Everything before this has been taken or is in `ready`.
+        var reached: LSN = .zero
+        var confirmed: LSN = .zero
+        var waiter: Waiter?
+        var deadline: ContinuousClock.Instant?
+        var isClosing = false
+        /// Whether the thread has stopped reading because `ready` is not taken.
+        var isStalled = false
+        var end: (any Error)?
+        var hasEnded = false
+        var closers: [CheckedContinuation<Void, Never>] = []
+    }
+
+    let state = Mutex(State())
+    let pipe: WakePipe
+
+    init(pipe: WakePipe) { self.pipe = pipe }
+
+    // MARK: For the task
+
+    enum Take {
+        case taken
+        case nothing
+    }
+
+    /// Swaps a ready batch with the caller's; else reports how far the stream has come.
+    func take(_ batch: inout CaptureBatch) throws -> Take {
+        batch.removeAll()
+        let buffer = batch
+        let (taken, reached, wasStalled) = try state.withLock { state -> (CaptureBatch?, LSN, Bool) in
+            if let ready = state.ready.take() {
+                state.spare.append(buffer)
+                defer { state.isStalled = false }
+                return (ready, ready.reached, state.isStalled)
+            }
+            if let end = state.end { throw end }
+            return (nil, state.reached, false)
+        }
+        if wasStalled { pipe.wake() }
+        guard let taken else {
+            batch.reached = reached
+            return .nothing
+        }
+        batch = taken
+        return .taken
+    }
+
+    /// Waits until there is something to take, the deadline has passed, or the stream has ended.
+    func wait(until deadline: ContinuousClock.Instant) async throws {
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { (waiter: Waiter) in
+                let isImmediate = state.withLock { state in
+                    if state.ready != nil || state.end != nil || state.hasEnded { return true }
+                    state.waiter = waiter
+                    state.deadline = deadline
+                    return false
+                }
+                if isImmediate { return waiter.resume() }
+                // Cancelled between the handler's start and the registration: nobody else would resume it.
+                if Task.isCancelled { resumeWaiter(throwing: CancellationError()) } else { pipe.wake() }
+            }
+        } onCancel: {
+            resumeWaiter(throwing: CancellationError())
+        }
+    }
+
+    func resumeWaiter(throwing error: (any Error)? = nil) {
+        let waiter = state.withLock { state in
+            state.deadline = nil
+            return state.waiter.take()
+        }
+        if let error { waiter?.resume(throwing: error) } else { waiter?.resume() }
+    }
+
+    func confirm(_ lsn: LSN) {
+        let isNews = state.withLock { state in
+            guard lsn > state.confirmed else { return false }
+            state.confirmed = lsn
+            return true
+        }
+        if isNews { pipe.wake() }
+    }
+
+    /// Asks the thread to end, and waits until it has.
+    func close() async {
+        await withCheckedContinuation { (closer: CheckedContinuation<Void, Never>) in
+            let hasEnded = state.withLock { state in
+                state.isClosing = true
+                if !state.hasEnded { state.closers.append(closer) }
+                return state.hasEnded
+            }
+            if hasEnded { closer.resume() } else { pipe.wake() }
+        }
+    }
+
+    // MARK: For the thread
+
+    /// Hands a batch over; the place must be free. - Returns: the buffer to fill next.
+    func offer(_ batch: CaptureBatch) -> CaptureBatch {
+        let (next, waiter) = state.withLock { state -> (CaptureBatch, Waiter?) in
+            state.ready = batch
+            state.reached = batch.reached
+            state.deadline = nil
+            return (state.spare.popLast() ?? CaptureBatch(), state.waiter.take())
+        }
+        waiter?.resume()
+        return next
+    }
+
+    /// Tells everybody that there is no more. - Parameter error: what later `take`s throw.
+    func finish(_ error: any Error) {
+        let (waiter, closers) = state.withLock { state in
+            state.end = error
+            state.hasEnded = true
+            defer { state.closers.removeAll() }
+            return (state.waiter.take(), state.closers)
+        }
+        waiter?.resume()
+        for closer in closers { closer.resume() }
+    }
+}

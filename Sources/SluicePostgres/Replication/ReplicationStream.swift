@@ -1,0 +1,143 @@
+package import SluiceCore
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Which slot to read and what for.
+package struct ReplicationConfiguration: Sendable {
+    package var conninfo: String
+    package var slot: String
+    package var publications: [String]
+    package var schema: Schema
+    package var tables: [TableMapping]
+    /// Where to begin; the slot's own place when it is behind that, and by default.
+    package var start: LSN = .zero
+    /// Bounds of one batch.
+    package var batchChanges = Limits.captureBatchChanges
+    package var batchBytes = Limits.captureBatchBytes
+
+    package init(conninfo: String, slot: String, publications: [String], schema: Schema, tables: [TableMapping]) {
+        self.conninfo = conninfo
+        self.slot = slot
+        self.publications = publications
+        self.schema = schema
+        self.tables = tables
+    }
+}
+
+/// A replication slot being read: committed transactions in their order, in batches.
+///
+/// A thread of its own waits at the socket, decodes, and answers the server's keep-alives, also while nobody takes
+/// batches. At most two batches exist inside (one ready, one being filled); when both are full the socket is not read and the server
+/// waits. Transactions that do not fit into one batch come in pieces. A stream that has ended throws its error from every
+/// later `next`: `slotBusy`, `slotLost`, `postgresUnreachable` or `postgresStatement`.
+package final class ReplicationStream: Sendable {
+    private let mailbox: ReplicationMailbox
+
+    private init(_ mailbox: ReplicationMailbox) { self.mailbox = mailbox }
+
+    deinit {
+        // The thread ends by itself; who wants to wait for it calls `close`.
+        mailbox.state.withLock { $0.isClosing = true }
+        mailbox.pipe.wake()
+    }
+
+    /// Connects and starts reading.
+    /// - Throws: `slotBusy` while another process reads the slot, `slotLost` when the slot is missing or invalidated.
+    package static func open(_ configuration: ReplicationConfiguration) async throws -> ReplicationStream {
+        guard let pipe = WakePipe() else {
+            throw PostgresFailure(.internalError, "The process has no file descriptor left for reading the slot “\(configuration.slot)”.")
+        }
+        let mailbox = ReplicationMailbox(pipe: pipe)
+        try await withCheckedThrowingContinuation { started in
+            ReplicationThread.start(ReplicationThread.Order(configuration: configuration, mailbox: mailbox, started: started))
+        }
+        return ReplicationStream(mailbox)
+    }
+
+    /// Replaces the batch's content by what came next, waiting for it at most so long.
+    ///
+    /// When nothing came, the batch is empty and its `reached` says how far the log has been read. The batch's buffers
+    /// are used again: pass the same one each time. One task at a time.
+    package func next(into batch: inout CaptureBatch, waitingAtMost limit: Duration) async throws {
+        if try mailbox.take(&batch) == .taken { return }
+        try Task.checkCancellation()
+        try await mailbox.wait(until: .now + limit)
+        _ = try mailbox.take(&batch)
+    }
+
+    /// Everything before `lsn` is safe elsewhere: PostgreSQL may forget it. Told to the server at once.
+    package func confirm(_ lsn: LSN) { mailbox.confirm(lsn) }
+
+    /// Ends the stream, tells the server the last confirmed position, and waits until the slot's connection is closed.
+    package func close() async { await mailbox.close() }
+}
+
+/// The thread of one stream.
+enum ReplicationThread {
+    struct Order: Sendable {
+        var configuration: ReplicationConfiguration
+        var mailbox: ReplicationMailbox
+        var started: CheckedContinuation<Void, any Error>
+    }
+
+    final class Box: Sendable {
+        let order: Order
+        init(_ order: Order) { self.order = order }
+    }
+
+    static func start(_ order: Order) {
+        var attributes = pthread_attr_t()
+        unsafe pthread_attr_init(&attributes)
+        unsafe pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+        let box = unsafe Unmanaged.passRetained(Box(order))
+        #if canImport(Darwin)
+            var thread: pthread_t?
+        #else
+            var thread = pthread_t()
+        #endif
+        let failed = unsafe pthread_create(&thread, &attributes, replicationThread, box.toOpaque())
+        unsafe pthread_attr_destroy(&attributes)
+        if failed != 0 {
+            unsafe box.release()
+            order.started.resume(
+                throwing: PostgresFailure(.internalError, "No thread could be made for reading the slot “\(order.configuration.slot)”."))
+        }
+    }
+
+    static func run(_ order: Order) {
+        // The connection is closed when `serve` returns, and only then does anybody hear of the end.
+        order.mailbox.finish(serve(order))
+    }
+
+    private static func serve(_ order: Order) -> any Error {
+        do {
+            let reader = try ReplicationReader(order.configuration, order.mailbox)
+            order.started.resume()
+            return reader.run()
+        } catch {
+            order.started.resume(throwing: error)
+            return error
+        }
+    }
+}
+
+#if canImport(Darwin)
+    private func replicationThread(_ context: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
+        ReplicationThread.run(unsafe Unmanaged<ReplicationThread.Box>.fromOpaque(context).takeRetainedValue().order)
+        return nil
+    }
+#else
+    private func replicationThread(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+        if let context = unsafe context {
+            ReplicationThread.run(unsafe Unmanaged<ReplicationThread.Box>.fromOpaque(context).takeRetainedValue().order)
+        }
+        return nil
+    }
+#endif

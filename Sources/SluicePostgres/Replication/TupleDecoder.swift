@@ -1,0 +1,78 @@
+import SluiceCore
+
+/// Rows inside pgoutput's change messages.
+enum TupleDecoder {
+    struct Outcome {
+        /// Nil when the row does not fit.
+        var ref: RowRef?
+        var misfit: (key: String, reason: String)?
+    }
+
+    /// Decodes one row into the buffer.
+    /// - Parameter old: the row before, from which columns come that were not sent (large values that did not change).
+    @inline(__always)
+    static func row(
+        _ relation: borrowing RelationMap, _ reader: inout MessageReader, old: RowRef?, into rows: inout RowBuffer
+    ) throws(MalformedMessage) -> Outcome {
+        let count = Int(try reader.uint16())
+        guard count == relation.properties.count else {
+            throw MalformedMessage(reason: "a row of \(relation.name) has \(count) columns instead of \(relation.properties.count)")
+        }
+        let row = rows.appendAbsent(count: relation.propertyCount)
+        for (property, tag) in relation.missing { rows.set(row, Int(property), Cell(tag: tag)) }
+        var reason: String?
+        var key: String?
+        for column in 0..<count {
+            let property = Int(relation.properties[column])
+            switch try reader.byte() {
+            case UInt8(ascii: "t"):
+                let bytes = unsafe try reader.bytes(Int(try reader.uint32()))
+                if property < 0 { continue }
+                if let cell = unsafe ColumnForm.quick(relation.codes[column], bytes, into: &rows) {
+                    rows.set(row, property, cell)
+                } else {
+                    unsafe slow(relation, property, bytes, row, &rows, &reason)
+                }
+                if reason != nil, key == nil, column == relation.keyColumn { key = unsafe String(decoding: bytes, as: UTF8.self) }
+            case UInt8(ascii: "n"):
+                if property >= 0 { unsafe slow(relation, property, nil, row, &rows, &reason) }
+            case UInt8(ascii: "u"):
+                if property >= 0, let old { rows.set(row, property, rows.cells[Int(old.start) + property]) }
+            case let kind: throw MalformedMessage(reason: "a column of \(relation.name) has the kind \(kind)")
+            }
+        }
+        guard let reason else { return Outcome(ref: row, misfit: nil) }
+        let known = key ?? text(ofKey: relation, row, rows)
+        rows.cells.removeSubrange(Int(row.start)...)
+        return Outcome(ref: nil, misfit: (known, reason))
+    }
+
+    /// The forms that are not quick, and whatever does not fit.
+    private static func slow(
+        _ relation: borrowing RelationMap, _ property: Int, _ bytes: UnsafeBufferPointer<UInt8>?, _ row: RowRef,
+        _ rows: inout RowBuffer, _ reason: inout String?
+    ) {
+        do {
+            rows.set(row, property, unsafe try relation.forms[property].decode(bytes, into: &rows))
+        } catch {
+            if reason == nil { reason = error.reason }
+        }
+    }
+
+    /// The primary key for a report, when it was decoded before the column that does not fit.
+    private static func text(ofKey relation: borrowing RelationMap, _ row: RowRef, _ rows: RowBuffer) -> String {
+        let value = rows.withView(row) { $0.value(relation.keyProperty) } ?? .null
+        return relation.forms[relation.keyProperty].text(value) ?? "NULL"
+    }
+
+    /// Whether two rows of one buffer have the same value of a property.
+    @inline(__always)
+    static func isSame(_ property: Int, _ left: RowRef, _ right: RowRef, _ rows: RowBuffer) -> Bool {
+        let l = rows.cells[Int(left.start) + property]
+        let r = rows.cells[Int(right.start) + property]
+        guard l.tag == r.tag, l.length == r.length else { return false }
+        if !l.tag.isInArena || l.bits == r.bits { return l.bits == r.bits }
+        let count = Int(l.length)
+        return rows.arena[Int(l.bits)..<Int(l.bits) + count] == rows.arena[Int(r.bits)..<Int(r.bits) + count]
+    }
+}

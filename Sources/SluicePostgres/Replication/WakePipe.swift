@@ -1,0 +1,41 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// A descriptor that becomes readable when somebody wants attention: what a thread in `poll(2)` also watches.
+final class WakePipe: Sendable {
+    let readEnd: Int32
+    private let writeEnd: Int32
+
+    /// Nil when the process has no descriptors left.
+    init?() {
+        var ends: (Int32, Int32) = (-1, -1)
+        let made = unsafe withUnsafeMutableBytes(of: &ends) { unsafe pipe($0.baseAddress?.assumingMemoryBound(to: Int32.self)) }
+        guard made == 0 else { return nil }
+        (readEnd, writeEnd) = ends
+        for end in [readEnd, writeEnd] {
+            _ = fcntl(end, F_SETFL, O_NONBLOCK)
+            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+        }
+    }
+
+    deinit {
+        close(readEnd)
+        close(writeEnd)
+    }
+
+    func wake() {
+        var byte: UInt8 = 1
+        // A full pipe is already readable: nothing to do then.
+        _ = unsafe write(writeEnd, &byte, 1)
+    }
+
+    func drain() {
+        var bytes: (UInt64, UInt64) = (0, 0)
+        while unsafe read(readEnd, &bytes, 16) == 16 {}
+    }
+}
