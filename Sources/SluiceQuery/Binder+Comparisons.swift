@@ -151,13 +151,12 @@ private struct Context {
         _ subject: Subject, _ property: Property, _ test: TestOperator, _ list: [(QueryConstant, Int?)], _ quantifier: Quantifier?
     ) throws(SluiceError) -> BoundPredicate {
         let inner = quantifier ?? .any
+        let isEquality = test == .isIn || test == .equal
         if case .elements(_, let outer) = subject {
             let isWritten = quantifier != nil || isQuantified(comparison.left) || isQuantified(comparison.right)
-            guard isWritten, (outer, inner) == (.any, .any) || (outer, inner) == (.all, .all) || (outer, inner) == (.none, .any) else {
-                throw twoLists
-            }
+            let commutes = inner == .any ? outer != .all || isEquality : inner == .all && outer == .all
+            guard isWritten, commutes else { throw twoLists }
         }
-        let isEquality = test == .isIn || test == .equal
         if isEquality, inner == .any { return try membership(subject, property, list) }
         let each = isEquality ? TestOperator.equal : test
         let parts = try list.map { member throws(SluiceError) in try self.test(subject, property, each, member.0, member.1) }

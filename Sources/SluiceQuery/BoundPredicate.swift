@@ -136,6 +136,15 @@ extension BoundPredicate {
         }
     }
 
+    /// Levels of AND, OR and NOT.
+    package var depth: Int {
+        switch self {
+        case .constant, .test, .properties: 0
+        case .and(let parts), .or(let parts): 1 + (parts.map(\.depth).max() ?? 0)
+        case .not(let inner): 1 + inner.depth
+        }
+    }
+
     /// Adds the indices of all properties that it reads.
     package func collectProperties(into set: inout Set<Int>) {
         switch self {

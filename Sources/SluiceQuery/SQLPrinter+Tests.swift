@@ -24,14 +24,21 @@ extension SQLPrinter {
         case .mixed: "a mixed property"
         case .embedded: "an embedded object"
         case .decimal: dialect == .sqlite ? "a decimal" : nil
+        case .string: test.foldsCase && dialect == .sqlite && hasManyLetters(test.value) ? "[c] with many accented letters" : nil
         case .binary:
             test.foldsCase ? "[c] on binary data" : test.comparison == .like ? "LIKE on binary data" : nil
         default: nil
         }
     }
 
+    /// Each letter is a level of nesting in SQLite's text.
+    private func hasManyLetters(_ value: Value) -> Bool {
+        if case .list(let members) = value { return SQLPrinter.lettersBeyondASCII(in: members).count > 4 }
+        return SQLPrinter.lettersBeyondASCII(in: [value]).count > 4
+    }
+
     private mutating func comparison(_ expression: String, _ type: PropertyType, _ test: Test) -> String {
-        let subject = test.foldsCase ? folded(expression) : expression
+        let subject = test.foldsCase ? folded(expression, for: [test.value]) : expression
         switch test.comparison {
         case .equal: return "\(subject) = \(parameter(test.value, type))"
         case .notEqual:
@@ -75,7 +82,7 @@ extension SQLPrinter {
             }
             values.append(member)
         }
-        let subject = foldsCase ? folded(expression) : expression
+        let subject = foldsCase ? folded(expression, for: values) : expression
         let condition: String
         if values.isEmpty {
             condition = constant(false)
@@ -140,14 +147,21 @@ extension SQLPrinter {
         return String(result)
     }
 
-    /// The expression with the letters folded that `[c]` folds.
-    func folded(_ expression: String) -> String {
+    /// The expression with the letters folded that `[c]` folds. SQLite folds A-Z only; of the others only those matter that occur in
+    /// the constants, since no letter is folded to one of another kind.
+    private func folded(_ expression: String, for constants: [Value]) -> String {
         if dialect == .postgres { return "translate(\(expression), '\(Folding.upper)', '\(Folding.lower)')" }
-        var text = "lower(\(expression))"
-        for (upper, lower) in zip(Folding.upper, Folding.lower) where !upper.isASCII {
-            text = "replace(\(text), '\(upper)', '\(lower)')"
+        return SQLPrinter.lettersBeyondASCII(in: constants).reduce("lower(\(expression))") { text, letter in
+            "replace(\(text), '\(letter.upper)', '\(letter.lower)')"
         }
-        return text
+    }
+
+    static func lettersBeyondASCII(in constants: [Value]) -> [(upper: Character, lower: Character)] {
+        var used: Set<Unicode.Scalar> = []
+        for case .string(let text) in constants { used.formUnion(text.unicodeScalars) }
+        return zip(Folding.upper, Folding.lower).filter { upper, lower in
+            !upper.isASCII && lower.unicodeScalars.allSatisfy { used.contains($0) }
+        }.map { (upper: $0, lower: $1) }
     }
 
     // MARK: What PostgreSQL can store

@@ -15,8 +15,9 @@ extension Predicate {
     package func sql(
         _ dialect: SQLDialect, firstParameter: Int = 1, column: ((Int) -> String)? = nil
     ) throws(SluiceError) -> SQLCondition {
-        if dialect == .sqlite, bound.leafCount > SQLPrinter.sqliteLeaves {
-            throw SluiceError(.queryUnsupported, "a condition of \(bound.leafCount) comparisons is too deep for SQLite.")
+        if dialect == .sqlite, bound.leafCount > SQLPrinter.sqliteLeaves || bound.depth > SQLPrinter.sqliteDepth {
+            throw SluiceError(
+                .queryUnsupported, "a condition of \(bound.leafCount) comparisons and \(bound.depth) levels is too large for SQLite.")
         }
         var printer = SQLPrinter(
             dialect: dialect, type: type, firstParameter: firstParameter,
@@ -32,8 +33,9 @@ extension Predicate {
 /// Prints two-valued logic into three-valued SQL: a leaf that may be NULL is as good as false where it stands positively, and negations
 /// are pushed down to the leaves, where `IS NOT TRUE` takes NULL in. So indexes stay usable for positive conditions.
 struct SQLPrinter {
-    /// SQLite allows expressions 1,000 levels deep and 32,766 parameters.
+    /// SQLite allows expressions 1,000 levels deep (each AND is one), 100 symbols waiting in its parser, and 32,766 parameters.
     fileprivate static let sqliteLeaves = 800
+    fileprivate static let sqliteDepth = 20
     fileprivate static let sqliteParameters = 32_766
 
     let dialect: SQLDialect

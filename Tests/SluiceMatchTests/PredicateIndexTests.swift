@@ -17,7 +17,8 @@ struct PredicateIndexTests {
                 Property(id: 6, name: "limit", type: .int),
             ]),
         ObjectType(
-            name: "Note", properties: [Property(id: 1, name: "_id", type: .int), Property(id: 2, name: "text", type: .string, isOptional: true)]),
+            name: "Note",
+            properties: [Property(id: 1, name: "_id", type: .int), Property(id: 2, name: "text", type: .string, isOptional: true)]),
         ObjectType(
             name: "Bin",
             properties: [

@@ -78,7 +78,8 @@ struct EvaluationTests {
     func `random bytes never crash the parser`(_ seed: UInt64) {
         var random = SplitMix64(seed: seed)
         let pieces = [
-            "a", "number", " ", "==", "(", ")", "{", "}", "$0", "'x'", "\"", "\\", "[c]", "AND", "not ", "T1:", "B64\"", "uuid(", "1.", "-", "@", "🦄",
+            "a", "number", " ", "==", "(", ")", "{", "}", "$0", "'x'", "\"", "\\", "[c]", "AND", "not ", "T1:", "B64\"", "uuid(", "1.", "-",
+            "@", "🦄",
             "SORT(", "ANY ", ".", "[", "]", "obj(", "null", "geoBox(", "SUBQUERY(", ",", "2020-01-01@", "\n",
         ]
         var parsed = 0

@@ -29,15 +29,19 @@ enum Samples {
 
     static let texts = ["", "a", "A", "b", "aB", "Ab", "abc", "ABC", "a*", "É", "é", "ß", "×", "÷", "xÉy", "🦄", "100%", "a_b", "[c]", "z"]
     static let ints: [Int64] = [0, 1, -1, 2, 3, 5, .max, .min, 9_007_199_254_740_993, -9_007_199_254_740_993]
-    static let doubles: [Double] = [0, -0.0, 1, 1.5, -1.5, 0.1, 2, 9_007_199_254_740_992, 1e300, -.infinity, .infinity, .nan, .leastNonzeroMagnitude]
+    static let doubles: [Double] = [
+        0, -0.0, 1, 1.5, -1.5, 0.1, 2, 9_007_199_254_740_992, 1e300, -.infinity, .infinity, .nan, .leastNonzeroMagnitude,
+    ]
     static let floats: [Float] = [0, -0.0, 1, 1.5, 0.1, -2.25, .infinity, .nan, 16_777_216]
     static let blobs: [[UInt8]] = [[], [0], [1, 2], [1, 2, 3], [255], [0x61], Array("aB".utf8), [0xC3, 0x89]]
     static let times = [
         Timestamp(seconds: 0), Timestamp(seconds: 1), Timestamp(seconds: 1, nanoseconds: 500), Timestamp(seconds: -1, nanoseconds: -1),
         Timestamp(seconds: 1_700_000_000, nanoseconds: 123_456_000),
     ]
-    static let decimals = ["0", "-0", "1", "1.0", "0.1", "1.5", "-1.5", "9007199254740993", "1e30", "inf", "nan", "0.10000000000000000000000000001"]
-        .compactMap { Decimal128(rounding: $0) }
+    static let decimals = [
+        "0", "-0", "1", "1.0", "0.1", "1.5", "-1.5", "9007199254740993", "1e30", "inf", "nan", "0.10000000000000000000000000001",
+    ]
+    .compactMap { Decimal128(rounding: $0) }
     static let ids = (0..<4).map { ObjectIdentifierBytes(high: 0x0102_0304_0506_0708, low: UInt32($0)) }
     static let uuids = (0..<4).map { UUIDBytes(high: 7, low: UInt64($0) << 60) }
 
@@ -148,7 +152,9 @@ struct QueryWriter {
 
     private mutating func text(isPattern: Bool = false) -> String {
         var text = random.pick(Samples.texts)
-        if isPattern, random.chance(40) { text = random.pick(["*", "?", "a*", "*b*", "?b?", "*É*", "**", "a?c", "*%", ""]) + (random.chance(30) ? text : "") }
+        if isPattern, random.chance(40) {
+            text = random.pick(["*", "?", "a*", "*b*", "?b?", "*É*", "**", "a?c", "*%", ""]) + (random.chance(30) ? text : "")
+        }
         return "'\(text)'"
     }
 
@@ -159,10 +165,15 @@ struct QueryWriter {
             if random.chance(20) { return random.pick(["1.5", "-1.5", "1e300", "-1e300", "2.0", "9007199254740993.5", "'3'", "0x1f"]) }
             return "\(random.pick(Samples.ints))"
         case .float, .double:
-            if random.chance(20) { return random.pick(["1", "9007199254740993", "1.5f", "0.1f", "inf", "-inf", "nan", "16777217", "'0.1'"]) }
+            if random.chance(20) {
+                return random.pick(["1", "9007199254740993", "1.5f", "0.1f", "inf", "-inf", "nan", "16777217", "'0.1'"])
+            }
             let value = random.pick(Samples.doubles)
             return value.isNaN ? "nan" : value.isInfinite ? "-inf" : "\(value)"
-        case .decimal: return random.pick(["0", "1", "0.1", "1.50", "-1.5", "9007199254740993", "1e30", "inf", "nan", "0.10000000000000000000000000001"])
+        case .decimal:
+            return random.pick([
+                "0", "1", "0.1", "1.50", "-1.5", "9007199254740993", "1e30", "inf", "nan", "0.10000000000000000000000000001",
+            ])
         case .string: return text()
         case .binary: return random.pick(["binary('a')", "bin('aB')", "binary(B64\"AQI=\")", "binary('')", "binary(B64\"/w==\")"])
         case .timestamp: return random.pick(["T0:0", "T1:0", "T1:500", "T-1:-1", "2023-11-14@22:13:20:123456000", "1970-01-01T00:00:01"])

@@ -1,0 +1,92 @@
+import Glibc
+import SluiceCore
+import SluiceQuery
+
+/// The system's SQLite, opened at run time: the oracle for generated SQL. Only what a comparison of rows needs.
+final class SQLiteLibrary {
+    private typealias Open = @convention(c) (UnsafePointer<CChar>, UnsafeMutablePointer<OpaquePointer?>) -> Int32
+    private typealias Prepare =
+        @convention(c) (OpaquePointer, UnsafePointer<CChar>, Int32, UnsafeMutablePointer<OpaquePointer?>, OpaquePointer?) -> Int32
+    private typealias Step = @convention(c) (OpaquePointer) -> Int32
+    private typealias BindInt = @convention(c) (OpaquePointer, Int32, Int64) -> Int32
+    private typealias BindDouble = @convention(c) (OpaquePointer, Int32, Double) -> Int32
+    private typealias BindBytes = @convention(c) (OpaquePointer, Int32, UnsafePointer<UInt8>?, Int32, Int) -> Int32
+    private typealias BindNull = @convention(c) (OpaquePointer, Int32) -> Int32
+    private typealias Column = @convention(c) (OpaquePointer, Int32) -> Int64
+    private typealias Message = @convention(c) (OpaquePointer) -> UnsafePointer<CChar>
+
+    struct Failure: Error { var message: String }
+
+    private let library: UnsafeMutableRawPointer
+    private let database: OpaquePointer
+
+    /// Nil where there is no SQLite.
+    init?() {
+        guard let library = dlopen("libsqlite3.so.0", RTLD_NOW) else { return nil }
+        self.library = library
+        var database: OpaquePointer?
+        guard let symbol = dlsym(library, "sqlite3_open") else { return nil }
+        guard unsafeBitCast(symbol, to: Open.self)(":memory:", &database) == 0, let database else { return nil }
+        self.database = database
+    }
+
+    deinit {
+        _ = try? function("sqlite3_close", Step.self)(database)
+        dlclose(library)
+    }
+
+    private func function<T>(_ name: String, _: T.Type) throws -> T {
+        guard let symbol = dlsym(library, name) else { throw Failure(message: "no \(name)") }
+        return unsafeBitCast(symbol, to: T.self)
+    }
+
+    /// Runs a statement and gives the first column of its rows.
+    @discardableResult
+    func run(_ sql: String, _ values: [Value] = []) throws -> [Int64] {
+        var statement: OpaquePointer?
+        let prepare = try function("sqlite3_prepare_v2", Prepare.self)
+        guard prepare(database, sql, -1, &statement, nil) == 0, let statement else { throw try failure(sql) }
+        let finalize = try function("sqlite3_finalize", Step.self)
+        defer { _ = finalize(statement) }
+        for (index, value) in values.enumerated() { try bind(value, Int32(index + 1), statement) }
+        let step = try function("sqlite3_step", Step.self)
+        let column = try function("sqlite3_column_int64", Column.self)
+        var result: [Int64] = []
+        while true {
+            switch step(statement) {
+            case 100: result.append(column(statement, 0))
+            case 101: return result
+            default: throw try failure(sql)
+            }
+        }
+    }
+
+    private func failure(_ sql: String) throws -> Failure {
+        Failure(message: String(cString: try function("sqlite3_errmsg", Message.self)(database)) + ": " + sql)
+    }
+
+    /// Times as one sortable blob, ids as blobs.
+    private func bind(_ value: Value, _ index: Int32, _ statement: OpaquePointer) throws {
+        switch value {
+        case .bool(let v): _ = try function("sqlite3_bind_int64", BindInt.self)(statement, index, v ? 1 : 0)
+        case .int(let v): _ = try function("sqlite3_bind_int64", BindInt.self)(statement, index, v)
+        case .double(let v): _ = try function("sqlite3_bind_double", BindDouble.self)(statement, index, v)
+        case .float(let v): _ = try function("sqlite3_bind_double", BindDouble.self)(statement, index, Double(v))
+        case .string(let v): try bind("sqlite3_bind_text", Array(v.utf8), index, statement)
+        case .binary(let v): try bind("sqlite3_bind_blob", v, index, statement)
+        case .objectId(let v): try bind("sqlite3_bind_blob", v.bytes, index, statement)
+        case .uuid(let v): try bind("sqlite3_bind_blob", v.bytes, index, statement)
+        case .timestamp(let v):
+            let seconds = withUnsafeBytes(of: UInt64(bitPattern: v.seconds ^ .min).bigEndian) { Array($0) }
+            let rest = withUnsafeBytes(of: UInt32(bitPattern: v.nanoseconds ^ .min).bigEndian) { Array($0) }
+            try bind("sqlite3_bind_blob", seconds + rest, index, statement)
+        default: _ = try function("sqlite3_bind_null", BindNull.self)(statement, index)
+        }
+    }
+
+    private func bind(_ name: String, _ bytes: [UInt8], _ index: Int32, _ statement: OpaquePointer) throws {
+        let content = bytes.isEmpty ? [0] : bytes
+        // -1 asks SQLite to copy.
+        _ = try function(name, BindBytes.self)(statement, index, content, Int32(bytes.count), -1)
+    }
+}
