@@ -1,0 +1,171 @@
+import SluiceCore
+import SluicePostgres
+import Testing
+
+@Suite struct `A replication stream` {
+    @Test func `delivers committed changes with old and new rows, origin and order`() async throws {
+        try await ReplicationFixture.run { fixture in
+            try await fixture.withStream { stream in
+                try await fixture.connection.script(
+                    """
+                    BEGIN; SELECT pg_logical_emit_message(true, 'sluice', '3:4');
+                    INSERT INTO "Item" VALUES (1, 'a', 1.5), (2, 'b', NULL); COMMIT;
+                    BEGIN; INSERT INTO "Item" VALUES (9, 'never', 0); ROLLBACK;
+                    UPDATE "Item" SET name = 'c' WHERE _id = 2;
+                    DELETE FROM "Item" WHERE _id = 1
+                    """)
+                var story: [String] = []
+                let transactions = try await stream.transactions(2) { story += $0.story }
+                #expect(
+                    story == [
+                        "insert 0 - -> 1,a,double(1.5)", "insert 1 - -> 2,b,null", "update 0 2,b,null -> 2,c,null",
+                        "delete 1 1,a,double(1.5) -> -",
+                    ])
+                #expect(transactions.map(\.origin) == [Origin(client: ClientID(rawValue: 3), changeset: 4), nil])
+                #expect(transactions[0].lsn < transactions[1].lsn)
+            }
+        }
+    }
+
+    @Test func `says how far it has read when nothing comes, and repeats only what was not confirmed`() async throws {
+        try await ReplicationFixture.run { fixture in
+            try await fixture.connection.script("INSERT INTO \"Item\" VALUES (1, 'a', 1)")
+            try await fixture.withStream { stream in
+                let count = try await stream.transactions(1).count
+                #expect(count == 1)
+            }
+            var end = LSN.zero
+            try await fixture.withStream { stream in
+                let again = try await stream.transactions(1)
+                #expect(again.count == 1)
+                end = try #require(again[0].end)
+                stream.confirm(end)
+            }
+            let state = try await ReplicationSlot.state(fixture.connection, name: fixture.names.slot)
+            #expect(state?.confirmed == end)
+            #expect(state?.isActive == false)
+            let now = try #require(LSN(try await fixture.connection.query("SELECT pg_current_wal_lsn()")[0, 0] ?? ""))
+            try await fixture.withStream { stream in
+                var batch = CaptureBatch()
+                let deadline = ContinuousClock.now + .seconds(20)
+                while batch.reached < now, .now < deadline { try await stream.next(into: &batch, waitingAtMost: .milliseconds(100)) }
+                #expect(batch.reached >= now)
+                #expect(batch.isEmpty)
+            }
+        }
+    }
+
+    @Test func `cuts a transaction larger than a batch into pieces, in bounded memory`() async throws {
+        try await ReplicationFixture.run { fixture in
+            var configuration = fixture.configuration
+            configuration.batchChanges = 100
+            try await fixture.withStream(configuration) { stream in
+                try await fixture.connection.script(
+                    "INSERT INTO \"Item\" SELECT g, 'name ' || g, g FROM generate_series(1, 5000) g")
+                var ordinals: [UInt32] = []
+                let pieces = try await stream.transactions(1) { batch in
+                    #expect(batch.changes.count <= 100)
+                    ordinals += batch.changes.map(\.position.ordinal)
+                }
+                #expect(ordinals == Array(0..<5000))
+                #expect(pieces.count == 50 || pieces.count == 51)
+                #expect(pieces.dropLast().allSatisfy { $0.end == nil })
+                #expect(Set(pieces.map(\.lsn)).count == 1)
+            }
+        }
+    }
+
+    @Test func `keeps the connection alive while nobody takes its batches`() async throws {
+        try await ReplicationFixture.run { fixture in
+            try await fixture.connection.script(
+                "ALTER ROLE CURRENT_USER IN DATABASE \"\(fixture.database)\" SET wal_sender_timeout = '400ms'")
+            var configuration = fixture.configuration
+            configuration.batchChanges = 10
+            try await fixture.withStream(configuration) { stream in
+                for round in 0..<20 {
+                    let start = round * 5_000
+                    try await fixture.connection.script(
+                        "INSERT INTO \"Item\" SELECT g, repeat('x', 100), g FROM generate_series(\(start), \(start + 4_999)) g")
+                    // The server must find its client alive for several times its limit while nothing is taken.
+                    try await fixture.connection.script("SELECT pg_sleep(0.1)")
+                }
+                var count = 0
+                _ = try await stream.transactions(20) { count += $0.changes.count }
+                #expect(count == 100_000)
+            }
+        }
+    }
+
+    @Test func `refuses a slot that another reads, and one that is not there`() async throws {
+        try await ReplicationFixture.run { fixture in
+            try await fixture.withStream { _ in
+                let busy = await postgresFailure { _ = try await ReplicationStream.open(fixture.configuration) }
+                #expect(busy?.code == .slotBusy)
+                #expect(busy?.isRetriable == true)
+                #expect(busy?.message.contains(fixture.names.slot) == true)
+                let drop = await postgresFailure { try await ReplicationSlot.drop(fixture.connection, name: fixture.names.slot) }
+                #expect(drop?.code == .slotBusy)
+            }
+            // Closed is free: the next one gets it at once.
+            try await fixture.withStream { _ in }
+            try await ReplicationSlot.drop(fixture.connection, name: fixture.names.slot)
+            let lost = await postgresFailure { _ = try await ReplicationStream.open(fixture.configuration) }
+            #expect(lost?.code == .slotLost)
+        }
+    }
+
+    @Test func `ends with the server's error for every later call when its connection is ended`() async throws {
+        try await ReplicationFixture.run { fixture in
+            try await fixture.withStream { stream in
+                let state = try await ReplicationSlot.state(fixture.connection, name: fixture.names.slot)
+                try await fixture.connection.query("SELECT pg_terminate_backend($1, 5000)", [.int(state?.activeProcess ?? 0)])
+                for _ in 0..<2 {
+                    let failure = await postgresFailure {
+                        var batch = CaptureBatch()
+                        try await stream.next(into: &batch, waitingAtMost: .seconds(10))
+                    }
+                    #expect(failure?.isRetriable == true)
+                }
+            }
+        }
+    }
+
+    @Test func `lets a cancelled reader go`() async throws {
+        try await ReplicationFixture.run { fixture in
+            try await fixture.withStream { stream in
+                // Unstructured because: the test cancels it while it waits.
+                let task = Task {
+                    var batch = CaptureBatch()
+                    try await stream.next(into: &batch, waitingAtMost: .seconds(60))
+                }
+                await Task.yield()
+                task.cancel()
+                await #expect(throws: CancellationError.self) { try await task.value }
+                try await fixture.connection.script("INSERT INTO \"Item\" VALUES (1, 'a', 1)")
+                let count = try await stream.transactions(1).count
+                #expect(count == 1)
+            }
+        }
+    }
+
+    @Test func `takes large unchanged values from the old row`() async throws {
+        try await ReplicationFixture.run { fixture in
+            try await fixture.withStream { stream in
+                try await fixture.connection.script(
+                    """
+                    ALTER TABLE "Item" ALTER name SET STORAGE EXTERNAL;
+                    INSERT INTO "Item" VALUES (1, repeat('0123456789', 2000), 1);
+                    UPDATE "Item" SET price = 2
+                    """)
+                var names: [Value?] = []
+                _ = try await stream.transactions(1) { batch in names += batch.changes.map { batch.row($0.after)?[1] } }
+                #expect(
+                    names == [.string(String(repeating: "0123456789", count: 2000)), .string(String(repeating: "0123456789", count: 2000))])
+            }
+        }
+    }
+}
+
+extension ReplicationFixture {
+    var database: String { conninfo.split(separator: "dbname=").last.map(String.init) ?? "" }
+}
