@@ -6,7 +6,7 @@ package struct WriteContext: Hashable, Sendable {
     package var stamp: WriteStamp
     /// The server position that the client had applied (`Changeset.base`).
     package var base: LSN
-    /// The server position now: a deletion is remembered with it.
+    /// The end of the server's log before this transaction writes anything: a deletion is remembered with it.
     package var now: LSN
 
     package init(stamp: WriteStamp, base: LSN, now: LSN) {
@@ -79,7 +79,7 @@ package enum Merge {
 
     /// Whether a writer had seen a deletion: it is in what they had applied, or their own and their changes come in order.
     private static func knows(_ deletion: Deletion, _ writer: WriteContext) -> Bool {
-        writer.base >= deletion.lsn || writer.stamp.client == deletion.stamp.client
+        deletion.lsn == .zero || writer.base > deletion.lsn || writer.stamp.client == deletion.stamp.client
     }
 
     private static func delete(by writer: WriteContext, from state: inout ObjectState, knowsDeletion: Bool) -> MergeEffect {

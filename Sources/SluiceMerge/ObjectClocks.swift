@@ -41,7 +41,8 @@ package struct PropertyClock: Hashable, Sendable {
 /// A deletion that is remembered.
 package struct Deletion: Hashable, Sendable {
     package var stamp: WriteStamp
-    /// At or shortly before its commit; zero when SQL deleted the row and nobody saw where.
+    /// The end of the log before its transaction wrote anything: who has applied more than that has seen it, or could have.
+    /// Zero when SQL deleted the row and nobody saw where; then everybody counts as having seen it.
     package var lsn: LSN
 
     package init(stamp: WriteStamp, lsn: LSN) {

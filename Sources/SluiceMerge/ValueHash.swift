@@ -4,7 +4,8 @@ package import SluiceCore
 /// value which somebody wrote by SQL is told from the one that the merge wrote (DESIGN section 4).
 ///
 /// FNV-1a over a tag and the content, integers little-endian. What PostgreSQL gives back in another spelling has one
-/// hash: times count whole microseconds, decimals have no trailing zeros, there is one NaN and one zero.
+/// hash: times count whole microseconds, decimals have no trailing zeros, there is one NaN and one zero, and a float is
+/// the double of the same digits (in a mixed property it comes back as one).
 package struct ValueHash: RawRepresentable, Hashable, Sendable {
     package var rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
@@ -46,8 +47,8 @@ private struct FNV1a {
         case .null: byte(0)
         case .bool(let value): tagged(1, UInt8(value ? 1 : 0))
         case .int(let value): tagged(2, value)
-        case .float(let value): tagged(3, value.isNaN ? Float.nan.bitPattern : value == 0 ? 0 : value.bitPattern)
-        case .double(let value): tagged(4, value.isNaN ? Double.nan.bitPattern : value == 0 ? 0 : value.bitPattern)
+        case .float(let value): double(value.isFinite ? Double("\(value)") ?? Double(value) : Double(value))
+        case .double(let value): double(value)
         case .decimal(let value): decimal(value)
         case .string(let value):
             byte(6)
@@ -76,6 +77,10 @@ private struct FNV1a {
     private mutating func tagged(_ tag: UInt8, _ value: some FixedWidthInteger) {
         byte(tag)
         integer(value)
+    }
+
+    private mutating func double(_ value: Double) {
+        tagged(4, value.isNaN ? Double.nan.bitPattern : value == 0 ? 0 : value.bitPattern)
     }
 
     private mutating func dictionary(_ pairs: [String: Value]) {

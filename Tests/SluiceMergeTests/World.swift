@@ -74,7 +74,7 @@ struct World {
             var state = try state(now: rowTime)
             let writer = WriteContext(
                 stamp: WriteStamp(time: HybridTime(milliseconds: time), client: ClientID(rawValue: client)),
-                base: LSN(rawValue: UInt64(seen)), now: LSN(rawValue: steps))
+                base: LSN(rawValue: UInt64(seen)), now: LSN(rawValue: steps - 1))
             lastEffect = try Merge.apply(change, by: writer, to: &state, type: thing)
             if state.values != row { rowTime = max(rowTime, time) + World.delay }
             row = state.values

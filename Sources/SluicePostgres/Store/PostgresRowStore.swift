@@ -64,7 +64,8 @@ package struct LockedRow: Hashable, Sendable {
     package var row: Row?
     /// As `PostgresRowTransaction.write` stored them; nil when sync never wrote the object.
     package var clocks: [UInt8]?
-    /// Commit time of the row's last writer, milliseconds since 1970; 0 when PostgreSQL no longer knows it or there is no row.
+    /// Commit time of the row's last writer, milliseconds since 1970; 0 when PostgreSQL no longer knows it. The present when
+    /// there is no row.
     package var rowTime: Int64
 
     package init(row: Row?, clocks: [UInt8]?, rowTime: Int64) {

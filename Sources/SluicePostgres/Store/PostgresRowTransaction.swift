@@ -73,12 +73,15 @@ package struct PostgresRowTransaction: Sendable {
         // A statement of its own, after the locks: a join would read the clocks as they were before the wait for a lock.
         let texts = keys.map { StoreText.key($0) }
         let clocks = try session.query(
-            "SELECT key, clocks FROM sluice.row_clock WHERE type = $1 AND key = ANY($2::text[]) ORDER BY key FOR UPDATE",
+            """
+            SELECT key, clocks, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM sluice.row_clock
+            WHERE type = $1 AND key = ANY($2::text[]) ORDER BY key FOR UPDATE
+            """,
             [.text(shape.type.name), .text(StoreText.array(texts))], cached: true)
         let byText = Dictionary(zip(texts, keys), uniquingKeysWith: { first, _ in first })
         for row in 0..<clocks.count {
             guard let key = clocks[row, 0].flatMap({ byText[$0] }), let bytes = clocks.bytes(row, 1) else { continue }
-            objects[key, default: LockedRow(row: nil, clocks: nil, rowTime: 0)].clocks = bytes
+            objects[key, default: LockedRow(row: nil, clocks: nil, rowTime: clocks.int(row, 2) ?? 0)].clocks = bytes
         }
         return objects
     }

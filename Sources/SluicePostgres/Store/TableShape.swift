@@ -9,18 +9,15 @@ package struct TableShape: Sendable {
     package let forms: [ColumnForm]
     package let key: Int
 
-    /// - Parameters:
-    ///   - table: Its name, without quotes.
-    ///   - columns: Names without quotes, in the order of the properties; the properties' own names when nil.
+    /// - Parameter mapping: Where the table is; one of the type's own name in `public` when nil.
     /// - Throws: `tableUnfit` for a type that has no table of its own (an embedded one).
-    package init(
-        _ type: ObjectType, in schema: Schema, namespace: String = "public", table: String? = nil, columns: [String]? = nil
-    ) throws(SluiceError) {
+    package init(_ type: ObjectType, in schema: Schema, mapping: TableMapping? = nil) throws(SluiceError) {
         guard let key = type.primaryKey else { throw SluiceError(.tableUnfit, "Class \(type.name) has no table: it has no primary key.") }
+        let mapping = mapping ?? TableMapping(type)
         self.type = type
         self.key = key
-        self.table = Self.quoted(namespace) + "." + Self.quoted(table ?? type.name)
-        self.columns = (columns ?? type.properties.map(\.name)).map(Self.quoted)
+        table = mapping.sqlName
+        columns = mapping.columns.map(SQLText.identifier)
         forms = type.properties.map { ColumnForm($0, in: schema) }
     }
 
@@ -44,9 +41,5 @@ package struct TableShape: Sendable {
         }
         let place = buffer.endRow()
         return buffer.withView(place) { Row($0) }
-    }
-
-    private static func quoted(_ name: String) -> String {
-        "\"" + name.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
     }
 }
