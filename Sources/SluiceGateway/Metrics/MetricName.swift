@@ -1,0 +1,110 @@
+/// The table of all metrics: what `/metrics` shows (docs/operations.md describes them from it).
+package enum MetricName: String, CaseIterable, Sendable {
+    // Sessions
+    case connections = "sluice_connections"
+    case sessions = "sluice_sessions"
+    case sessionsStarted = "sluice_sessions_started_total"
+    case sessionsEnded = "sluice_sessions_ended_total"
+    case sessionErrors = "sluice_session_errors_total"
+    case egressBytes = "sluice_egress_bytes_total"
+    case outboxBytes = "sluice_outbox_bytes"
+
+    // Uploads
+    case uploads = "sluice_uploads_total"
+    case uploadSeconds = "sluice_upload_seconds"
+    case compensatingWrites = "sluice_compensating_writes_total"
+
+    // Subscriptions
+    case bootstraps = "sluice_bootstraps_total"
+    case bootstrapSeconds = "sluice_bootstrap_seconds"
+    case bootstrapRows = "sluice_bootstrap_rows_total"
+    case subscriptions = "sluice_subscriptions"
+
+    // The path from PostgreSQL to the clients
+    case capturedChanges = "sluice_captured_changes_total"
+    case publishedRecords = "sluice_published_records_total"
+    case deliveredChanges = "sluice_delivered_changes_total"
+    case deliverySeconds = "sluice_delivery_seconds"
+    case slotBytes = "sluice_slot_bytes"
+    case slotBudget = "sluice_slot_budget_ratio"
+    case watermarkLag = "sluice_watermark_lag_seconds"
+    case feedBytes = "sluice_feed_bytes"
+    case isPublisher = "sluice_publisher"
+
+    // Ingest
+    case ingested = "sluice_ingested_objects_total"
+    case ingestRefused = "sluice_ingest_refused_objects_total"
+    case ingestSeconds = "sluice_ingest_seconds"
+
+    // Plugins
+    case pluginCalls = "sluice_plugin_calls_total"
+    case pluginSeconds = "sluice_plugin_seconds"
+    case pluginRestarts = "sluice_plugin_restarts_total"
+
+    // HTTP and users
+    case httpRequests = "sluice_http_requests_total"
+    case httpSeconds = "sluice_http_seconds"
+    case logins = "sluice_logins_total"
+    case loginFailures = "sluice_login_failures_total"
+
+    package enum Kind: String, Sendable { case counter, gauge, histogram }
+
+    package var kind: Kind {
+        if rawValue.hasSuffix("_total") { return .counter }
+        return Self.histograms.contains(self) ? .histogram : .gauge
+    }
+
+    private static let histograms: Set<MetricName> = [
+        .uploadSeconds, .bootstrapSeconds, .deliverySeconds, .ingestSeconds, .pluginSeconds, .httpSeconds,
+    ]
+
+    /// The name of its one label; nil when it has none.
+    package var label: String? {
+        switch self {
+        case .sessionErrors: "code"
+        case .uploads, .httpRequests: "result"
+        case .pluginCalls, .pluginSeconds: "hook"
+        case .ingested, .ingestRefused: "type"
+        case .logins, .loginFailures: "provider"
+        default: nil
+        }
+    }
+
+    package var help: String {
+        switch self {
+        case .connections: "Open connections, HTTP and WebSocket."
+        case .sessions: "Sessions of clients that are open."
+        case .sessionsStarted: "Sessions that began."
+        case .sessionsEnded: "Sessions that ended."
+        case .sessionErrors: "Errors sent to clients, by code."
+        case .egressBytes: "Bytes handed to client connections."
+        case .outboxBytes: "Bytes that wait for clients to read."
+        case .uploads: "Client changesets, by result."
+        case .uploadSeconds: "From receiving a changeset to its commit."
+        case .compensatingWrites: "Writes of clients that were undone."
+        case .bootstraps: "Bootstraps begun."
+        case .bootstrapSeconds: "From a new subscription set to its last bootstrap message."
+        case .bootstrapRows: "Rows sent in bootstraps."
+        case .subscriptions: "Subscriptions in force."
+        case .capturedChanges: "Row changes read from the replication slot."
+        case .publishedRecords: "Records that the log has acknowledged."
+        case .deliveredChanges: "Changes handed to sessions."
+        case .deliverySeconds: "From commit in PostgreSQL to the client connection."
+        case .slotBytes: "WAL that the replication slot holds back."
+        case .slotBudget: "The same as a part of max_slot_wal_keep_size; 1 loses the slot."
+        case .watermarkLag: "Age of the newest commit that has been delivered."
+        case .feedBytes: "Bytes read from the log and not yet below the watermark."
+        case .isPublisher: "1 on the gateway that holds the replication slot."
+        case .ingested: "Asymmetric objects accepted, by type."
+        case .ingestRefused: "Asymmetric objects refused, by type."
+        case .ingestSeconds: "From receiving an asymmetric object to its acknowledgement."
+        case .pluginCalls: "Calls into rule plugins, by hook."
+        case .pluginSeconds: "Time of a plugin call, by hook."
+        case .pluginRestarts: "Plugin hosts that were replaced."
+        case .httpRequests: "HTTP requests, by class of status."
+        case .httpSeconds: "Time of an HTTP request."
+        case .logins: "Logins, by provider."
+        case .loginFailures: "Logins refused, by provider."
+        }
+    }
+}

@@ -1,0 +1,177 @@
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+import SluiceCore
+import SluiceGateway
+import SluiceNet
+import Synchronization
+
+/// Accounts and tokens in memory, with the promises of the port.
+final class MemoryDirectory: UserDirectory {
+    private struct Token {
+        var user: String
+        var expires: Int64
+        var isRevoked = false
+    }
+
+    private struct State {
+        var accounts: [String: UserAccount] = [:]
+        var tokens: [[UInt8]: Token] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    /// Every hash that is kept, to see that no token is.
+    var tokenHashes: [[UInt8]] { state.withLock { Array($0.tokens.keys) } }
+
+    func create(_ account: UserAccount) async throws {
+        try state.withLock { state in
+            let isTaken = state.accounts.values.contains { $0.id == account.id || ($0.email != nil && $0.email == account.email) }
+            if isTaken { throw SluiceError(.nameInUse, "The name \(account.email ?? account.id) is in use.") }
+            state.accounts[account.id] = account
+        }
+    }
+
+    func find(id: String) async throws -> UserAccount? { state.withLock { $0.accounts[id] } }
+    func find(email: String) async throws -> UserAccount? { state.withLock { $0.accounts.values.first { $0.email == email } } }
+
+    func list(after id: String, limit: Int) async throws -> [UserAccount] {
+        state.withLock { $0.accounts.values.filter { $0.id > id }.sorted { $0.id < $1.id }.prefix(limit).map(\.self) }
+    }
+
+    func setPasswordHash(id: String, _ hash: String) async throws { try change(id) { $0.passwordHash = hash } }
+    func setCustomData(id: String, _ data: JSON) async throws { try change(id) { $0.customData = data } }
+
+    func setDisabled(id: String, _ isDisabled: Bool) async throws {
+        try change(id) { $0.isDisabled = isDisabled }
+        if isDisabled { try await revokeRefreshTokens(user: id) }
+    }
+
+    func delete(id: String) async throws {
+        try change(id) { _ in }
+        state.withLock { state in
+            state.accounts[id] = nil
+            state.tokens = state.tokens.filter { $0.value.user != id }
+        }
+    }
+
+    func addRefreshToken(hash: [UInt8], user: String, expires: Int64) async throws {
+        state.withLock { $0.tokens[hash] = Token(user: user, expires: expires) }
+    }
+
+    func user(refreshToken hash: [UInt8], now: Int64) async throws -> String {
+        try state.withLock { state in
+            guard let token = state.tokens[hash], !token.isRevoked, token.expires > now, let account = state.accounts[token.user] else {
+                throw SluiceError(.invalidSession, "The refresh token is unknown, expired or revoked.")
+            }
+            if account.isDisabled { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
+            return token.user
+        }
+    }
+
+    func revoke(refreshToken hash: [UInt8]) async throws { state.withLock { $0.tokens[hash]?.isRevoked = true } }
+
+    func revokeRefreshTokens(user: String) async throws {
+        state.withLock { state in
+            for (hash, token) in state.tokens where token.user == user { state.tokens[hash]?.isRevoked = true }
+        }
+    }
+
+    private func change(_ id: String, _ body: (inout UserAccount) -> Void) throws {
+        try state.withLock { state in
+            guard var account = state.accounts[id] else { throw SluiceError(.userNotFound, "There is no user \(id).") }
+            body(&account)
+            state.accounts[id] = account
+        }
+    }
+}
+
+/// A clock that stands until it is moved.
+final class StillEnvironment: SluiceCore.Environment {
+    private let milliseconds = Mutex<Int64>(1_700_000_000_000)
+
+    func advance(seconds: Int64) { milliseconds.withLock { $0 += seconds * 1_000 } }
+    func wallMilliseconds() -> Int64 { milliseconds.withLock(\.self) }
+    func monotonicNanoseconds() -> UInt64 { UInt64(wallMilliseconds()) * 1_000_000 }
+    func random() -> UInt64 { 4 }
+    func sleep(nanoseconds: UInt64) async throws {}
+}
+
+/// Everything of authentication, without a socket.
+struct AuthFixture {
+    let directory = MemoryDirectory()
+    let environment = StillEnvironment()
+    let users: UserService
+    let changes = Shared<[String]>([])
+    private let responder: any HTTPResponder<TestContext>
+
+    static let key = [UInt8](repeating: 7, count: 32)
+    /// Cheap, so that tests are quick.
+    static let cost = PasswordHasher.Cost(rounds: 16, blockSize: 1, parallelism: 1)
+
+    init(providers: Set<String> = ["anon-user", "local-userpass"], publicURL: String? = nil) async throws {
+        let tokens = try await AccessTokens(appID: "shop", key: Self.key, environment: environment)
+        users = UserService(
+            directory: directory, tokens: tokens, settings: .init(providers: providers), passwords: PasswordHasher(cost: Self.cost),
+            environment: environment, changed: { [changes] user, change in changes.append("\(user) \(change)") })
+        let router = Router(context: TestContext.self)
+        router.add(middleware: ErrorMiddleware())
+        AuthRoutes(users: users, settings: .init(appID: "shop", publicURL: publicURL, syncPath: "/sync")).add(to: router)
+        AdminUserRoutes(users: users).add(to: router.group("admin"))
+        responder = router.buildResponder()
+    }
+
+    func call(
+        _ method: HTTPRequest.Method, _ path: String, _ body: JSON? = nil, token: String? = nil, from address: String = "10.0.0.1"
+    ) async throws -> (status: Int, json: JSON, headers: HTTPFields) {
+        var head = HTTPRequest(method: method, scheme: "http", authority: "gateway:9090", path: path)
+        if let token { head.headerFields[.authorization] = "Bearer \(token)" }
+        let request = Request(head: head, body: RequestBody(buffer: ByteBuffer(string: body?.text ?? "")))
+        let response = try await responder.respond(to: request, context: TestContext(source: .init(address: address)))
+        let collector = Collector()
+        try await response.body.write(collector)
+        let text = collector.text
+        return (response.status.code, text.isEmpty ? .null : try JSON.parse(text), response.headers)
+    }
+
+    /// Logs in by e-mail; nil when it is refused.
+    func login(_ email: String, _ password: String, from address: String = "10.0.0.1") async throws -> (status: Int, json: JSON) {
+        let answer = try await call(
+            .post, "/api/client/v2.0/app/shop/auth/providers/local-userpass/login",
+            ["username": .string(email), "password": .string(password)], from: address)
+        return (answer.status, answer.json)
+    }
+}
+
+/// A shared list.
+final class Shared<Value: Sendable>: Sendable {
+    private let value: Mutex<Value>
+    init(_ value: Value) { self.value = Mutex(value) }
+    var current: Value { value.withLock(\.self) }
+    func append<Element>(_ element: Element) where Value == [Element] { value.withLock { $0.append(element) } }
+}
+
+struct TestContext: RequestContext, RemoteAddressRequestContext {
+    struct Source: RequestContextSource {
+        var address: String
+        var logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+    }
+
+    var coreContext: CoreRequestContextStorage
+    let remoteAddress: SocketAddress?
+
+    init(source: Source) {
+        coreContext = .init(source: source)
+        remoteAddress = try? SocketAddress(ipAddress: source.address, port: 1)
+    }
+}
+
+private final class Collector: ResponseBodyWriter, Sendable {
+    private let buffer = Mutex(ByteBuffer())
+    var text: String { buffer.withLock { String(buffer: $0) } }
+    func write(_ bytes: ByteBuffer) async throws {
+        _ = buffer.withLock { $0.writeImmutableBuffer(bytes) }
+    }
+    consuming func finish(_ trailingHeaders: HTTPFields?) async throws {}
+}

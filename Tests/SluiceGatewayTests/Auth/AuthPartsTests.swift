@@ -1,0 +1,122 @@
+import SluiceCore
+import SluiceGateway
+import Testing
+
+struct AccessTokensTests {
+    private static func account() -> UserAccount { UserAccount(id: "65a000000000000000000001", provider: "anon-user") }
+
+    private static func code(_ body: () async throws -> some Any) async -> ErrorCode? {
+        do {
+            _ = try await body()
+            return nil
+        } catch { return (error as? SluiceError)?.code }
+    }
+
+    @Test func `a token is valid for thirty minutes and not a millisecond more`() async throws {
+        let environment = StillEnvironment()
+        let tokens = try await AccessTokens(appID: "shop", key: AuthFixture.key, environment: environment)
+        let token = try await tokens.access(for: Self.account())
+        environment.advance(seconds: 1_799)
+        #expect(try await tokens.verify(token).user.id == Self.account().id)
+        environment.advance(seconds: 1)
+        #expect(await Self.code { try await tokens.verify(token) } == .tokenExpired)
+    }
+
+    @Test func `no change of a single character goes unnoticed`() async throws {
+        let tokens = try await AccessTokens(appID: "shop", key: AuthFixture.key, environment: StillEnvironment())
+        let token = Array(try await tokens.access(for: Self.account()).utf8)
+        for index in token.indices {
+            var other = token
+            // Another character of the same alphabet; the last one of a part carries unused bits, so it is changed by a lot.
+            other[index] = other[index] == UInt8(ascii: "A") ? UInt8(ascii: "z") : UInt8(ascii: "A")
+            let text = String(decoding: other, as: UTF8.self)
+            #expect(await Self.code { try await tokens.verify(text) } == .badAuthentication, "character \(index)")
+        }
+    }
+
+    @Test func `another app's, another key's and an unsigned token are refused`() async throws {
+        let environment = StillEnvironment()
+        let tokens = try await AccessTokens(appID: "shop", key: AuthFixture.key, environment: environment)
+        let otherApp = try await AccessTokens(appID: "bank", key: AuthFixture.key, environment: environment).access(for: Self.account())
+        let otherKey = try await AccessTokens(appID: "shop", key: [UInt8](repeating: 8, count: 32), environment: environment)
+            .access(for: Self.account())
+        let payload = try await tokens.access(for: Self.account()).split(separator: ".")[1]
+        // {"alg":"none","typ":"JWT"}
+        let unsigned = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.\(payload)."
+        for token in [otherApp, otherKey, unsigned, "", "a.b.c", "...", String(repeating: "x", count: 70_000)] {
+            #expect(await Self.code { try await tokens.verify(token) } == .badAuthentication, "\(token.prefix(60))")
+        }
+    }
+
+    @Test func `a short key is refused`() async {
+        #expect(await Self.code { try await AccessTokens(appID: "shop", key: [1, 2, 3]) } == .configInvalid)
+    }
+
+    @Test func `custom data of every kind survive a token`() async throws {
+        let tokens = try await AccessTokens(appID: "shop", key: AuthFixture.key, environment: StillEnvironment())
+        var account = Self.account()
+        account.customData = [
+            "big": .int(.max), "deep": ["list": [[], .object([]), ["x": .null]]], "text": "\u{1F9EA}\"\\\n", "truth": false, "zero": 0,
+        ]
+        let data = try await tokens.verify(try await tokens.access(for: account)).user.customData
+        #expect(data == account.customData)
+    }
+}
+
+struct PasswordHasherTests {
+    @Test func `a password fits its own hash only, and no two hashes are equal`() async throws {
+        let hasher = PasswordHasher(cost: AuthFixture.cost)
+        let hash = try await hasher.hash("correct horse")
+        #expect(hash.hasPrefix("scrypt$16$1$1$"))
+        #expect(try await hasher.verify("correct horse", hash: hash))
+        #expect(try await !hasher.verify("correct horsf", hash: hash))
+        #expect(try await !hasher.verify("", hash: hash))
+        #expect(try await hasher.hash("correct horse") != hash)
+    }
+
+    @Test func `nobody's password fits`() async throws {
+        #expect(try await !PasswordHasher(cost: AuthFixture.cost).verify("anything", hash: nil))
+    }
+
+    @Test func `a hash of another cost still fits`() async throws {
+        let hash = try await PasswordHasher(cost: .init(rounds: 32, blockSize: 2, parallelism: 2)).hash("password")
+        #expect(try await PasswordHasher(cost: AuthFixture.cost).verify("password", hash: hash))
+    }
+
+    /// RFC 7914, section 12, the second vector: its 64 bytes cut to the 32 that we keep (scrypt's last step makes them in
+    /// order).
+    @Test func `the published vector fits`() async throws {
+        let key = "fdbabe1c9d3472007856e7190d01e9fe7c6ad7cbc8237830e77376634b373162"
+        let stored = "scrypt$1024$8$16$\(Base64.encode(Array("NaCl".utf8)))$\(Base64.encode(Hex.decode(key) ?? []))"
+        #expect(try await PasswordHasher().verify("password", hash: stored))
+    }
+
+    @Test(arguments: [
+        "", "scrypt", "scrypt$16$1$1$AAAA", "scrypt$15$1$1$AAAA$AAAA", "scrypt$1073741824$8$1$AAAA$AAAA", "scrypt$16$1$100000$AAAA$AAAA",
+        "scrypt$-2$1$1$AAAA$AAAA", "scrypt$16$0$1$AAAA$AAAA", "bcrypt$16$1$1$AAAA$AAAA", "scrypt$16$1$1$!!$AAAA",
+    ])
+    func `a damaged or absurd hash fits nothing and costs nothing`(hash: String) async throws {
+        #expect(try await !PasswordHasher(cost: AuthFixture.cost).verify("password", hash: hash))
+    }
+
+    @Test func `more than may wait are refused at once`() async throws {
+        // Costs a few milliseconds each, so that the first is still at work when the last comes.
+        let hasher = PasswordHasher(cost: .init(rounds: 1 << 13, blockSize: 8, parallelism: 1), width: 1, waiting: 2)
+        let refused = await withTaskGroup(of: Bool.self) { group in
+            for _ in 0..<40 {
+                group.addTask {
+                    do throws(SluiceError) {
+                        _ = try await hasher.hash("password")
+                        return false
+                    } catch {
+                        return error.code == .tooManyRequests
+                    }
+                }
+            }
+            return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+        }
+        #expect(refused > 0)
+        #expect(refused < 40)
+        #expect(try await hasher.hash("password").hasPrefix("scrypt$"), "the queue goes on")
+    }
+}

@@ -1,0 +1,231 @@
+import HTTPTypes
+import SluiceCore
+import SluiceGateway
+import Testing
+
+struct AuthRoutesTests {
+    static let app = "/api/client/v2.0/app/shop"
+
+    @Test func `location tells where to go`() async throws {
+        let answer = try await AuthFixture().call(.get, "\(Self.app)/location")
+        #expect(answer.status == 200)
+        #expect(answer.json["hostname"] == "http://gateway:9090")
+        #expect(answer.json["ws_hostname"] == "ws://gateway:9090")
+        #expect(answer.json["sync_route"] == "ws://gateway:9090/sync")
+        let configured = try await AuthFixture(publicURL: "https://sync.example.com").call(.get, "\(Self.app)/location")
+        #expect(configured.json["ws_hostname"] == "wss://sync.example.com")
+    }
+
+    @Test func `another app is not found`() async throws {
+        for path in ["location", "auth/profile"] {
+            let answer = try await AuthFixture().call(.get, "/api/client/v2.0/app/other/\(path)")
+            #expect(answer.status == 404)
+        }
+    }
+
+    @Test func `an anonymous user gets an account, tokens and a profile`() async throws {
+        let fixture = try await AuthFixture()
+        let login = try await fixture.call(.post, "\(Self.app)/auth/providers/anon-user/login", .object([]))
+        #expect(login.status == 200)
+        let id = try #require(login.json["user_id"]?.string)
+        #expect(ObjectIdentifierBytes(hex: id) != nil)
+        #expect(login.json["device_id"]?.string?.count == 24)
+        for token in ["access_token", "refresh_token"] {
+            #expect(login.json[token]?.string?.split(separator: ".").count == 3, "clients read it as a JWT")
+        }
+        let profile = try await fixture.call(.get, "/api/client/v2.0/auth/profile", token: login.json["access_token"]?.string)
+        #expect(profile.json["user_id"] == .string(id))
+        #expect(profile.json["identities"] == [["id": .string(id), "provider_type": "anon-user"]])
+        #expect(profile.json["data"] == .object([]))
+    }
+
+    @Test func `a user registers, logs in and sees custom data in the token`() async throws {
+        let fixture = try await AuthFixture()
+        let credentials: JSON = ["email": "Ann@example.com", "password": "secret-1"]
+        #expect(try await fixture.call(.post, "\(Self.app)/auth/providers/local-userpass/register", credentials).status == 201)
+        let again = try await fixture.call(.post, "\(Self.app)/auth/providers/local-userpass/register", credentials)
+        #expect(again.status == 409)
+        #expect(again.json["error_code"] == "AccountNameInUse")
+        let id = try #require(try await fixture.directory.find(email: "Ann@example.com")).id
+        try await fixture.users.setCustomData(["origin": "JFK", "levels": [1, .double(2.5), .null, true]], of: id)
+        let login = try await fixture.login("Ann@example.com", "secret-1")
+        #expect(login.status == 200)
+        let verified = try await fixture.users.tokens.verify(login.json["access_token"]?.string ?? "")
+        #expect(verified.user.id == id)
+        #expect(verified.user.customData["origin"] == "JFK")
+        #expect(verified.user.customData["levels"] == [1, .double(2.5), .null, true])
+        #expect(verified.user.data["email"] == "Ann@example.com")
+        #expect(verified.expires == fixture.environment.wallMilliseconds() + 1_800_000)
+    }
+
+    @Test func `wrong password, unknown user and other case are refused alike`() async throws {
+        let fixture = try await AuthFixture()
+        try await fixture.users.register(email: "ann@example.com", password: "secret-1", from: "x")
+        for (email, password) in [("ann@example.com", "secret-2"), ("bob@example.com", "secret-1"), ("Ann@example.com", "secret-1")] {
+            let answer = try await fixture.login(email, password)
+            #expect(answer.status == 401)
+            #expect(answer.json["error_code"] == "InvalidPassword")
+            #expect(answer.json["error"] == "invalid username/password")
+        }
+    }
+
+    @Test(arguments: [("a@b", "12345"), ("a@b", String(repeating: "x", count: 129)), ("", "secret-1"), ("a b", "secret-1")])
+    func `unusable names and passwords are refused`(email: String, password: String) async throws {
+        let answer = try await AuthFixture().call(
+            .post, "\(Self.app)/auth/providers/local-userpass/register", ["email": .string(email), "password": .string(password)])
+        #expect(answer.status == 400)
+        #expect(answer.json["error"]?.string?.isEmpty == false)
+    }
+
+    @Test func `passwords of 6 and of 128 characters of any script are taken`() async throws {
+        let fixture = try await AuthFixture()
+        for (email, password) in [("a@b", "äöü€漢字"), ("c@d", String(repeating: "漢", count: 128))] {
+            try await fixture.users.register(email: email, password: password, from: "x")
+            #expect(try await fixture.login(email, password).status == 200)
+        }
+    }
+
+    @Test func `a body that is no login is refused with what is missing`() async throws {
+        let fixture = try await AuthFixture()
+        let answer = try await fixture.call(.post, "\(Self.app)/auth/providers/local-userpass/login", ["username": "ann"])
+        #expect(answer.status == 400)
+        #expect(answer.json["error"]?.string?.contains("'password'") == true)
+    }
+
+    @Test(arguments: ["local-userpass", "custom-token", "nonsense"])
+    func `a provider that is not enabled is refused`(provider: String) async throws {
+        let fixture = try await AuthFixture(providers: ["anon-user"])
+        let answer = try await fixture.call(.post, "\(Self.app)/auth/providers/\(provider)/login", ["username": "a", "password": "b"])
+        #expect(answer.status == 404)
+        #expect(answer.json["error_code"] == "AuthProviderNotFound")
+    }
+
+    @Test func `a refresh token makes access tokens until logout`() async throws {
+        let fixture = try await AuthFixture()
+        let login = try await fixture.call(.post, "\(Self.app)/auth/providers/anon-user/login", .object([]))
+        let refresh = try #require(login.json["refresh_token"]?.string)
+        fixture.environment.advance(seconds: 40 * 60)
+        let renewed = try await fixture.call(.post, "/api/client/v2.0/auth/session", token: refresh)
+        #expect(renewed.status == 201)
+        let access = try #require(renewed.json["access_token"]?.string)
+        #expect(try await fixture.users.tokens.verify(access).user.id == login.json["user_id"]?.string)
+        #expect(try await fixture.call(.delete, "/api/client/v2.0/auth/session", token: refresh).status == 204)
+        let after = try await fixture.call(.post, "/api/client/v2.0/auth/session", token: refresh)
+        #expect(after.status == 401)
+        #expect(after.json["error_code"] == "InvalidSession")
+        #expect(try await fixture.users.tokens.verify(access).user.id == login.json["user_id"]?.string, "AUTH-13: valid to its end")
+    }
+
+    @Test func `only the hash of a refresh token is kept`() async throws {
+        let fixture = try await AuthFixture()
+        let login = try await fixture.call(.post, "\(Self.app)/auth/providers/anon-user/login", .object([]))
+        let refresh = try #require(login.json["refresh_token"]?.string)
+        let kept = fixture.directory.tokenHashes
+        #expect(kept.map(\.count) == [32])
+        #expect(kept != [Array(refresh.utf8)])
+    }
+
+    @Test func `an access token is no refresh token, nor the other way round`() async throws {
+        let fixture = try await AuthFixture()
+        let login = try await fixture.call(.post, "\(Self.app)/auth/providers/anon-user/login", .object([]))
+        let access = login.json["access_token"]?.string
+        let refresh = login.json["refresh_token"]?.string
+        #expect(try await fixture.call(.post, "/api/client/v2.0/auth/session", token: access).status == 401)
+        #expect(try await fixture.call(.get, "/api/client/v2.0/auth/profile", token: refresh).status == 401)
+        #expect(try await fixture.call(.get, "/api/client/v2.0/auth/profile").status == 401)
+    }
+
+    @Test func `guessing is slowed down per e-mail, and told when to go on`() async throws {
+        let fixture = try await AuthFixture()
+        try await fixture.users.register(email: "ann@example.com", password: "secret-1", from: "x")
+        for attempt in 0..<10 {
+            #expect(try await fixture.login("ann@example.com", "guess-\(attempt)", from: "10.0.1.\(attempt)").status == 401)
+        }
+        let refused = try await fixture.call(
+            .post, "\(Self.app)/auth/providers/local-userpass/login", ["username": "ann@example.com", "password": "secret-1"],
+            from: "10.0.2.1")
+        #expect(refused.status == 429)
+        #expect(refused.headers[.retryAfter] == "30")
+        fixture.environment.advance(seconds: 30)
+        #expect(try await fixture.login("ann@example.com", "secret-1", from: "10.0.2.1").status == 200)
+    }
+
+    @Test func `one address cannot try many e-mails or register without end`() async throws {
+        let fixture = try await AuthFixture()
+        for attempt in 0..<20 { _ = try await fixture.login("user\(attempt)@example.com", "secret-1", from: "10.9.9.9") }
+        #expect(try await fixture.login("user@example.com", "secret-1", from: "10.9.9.9").status == 429)
+        let register = try await fixture.call(
+            .post, "\(Self.app)/auth/providers/local-userpass/register", ["email": "new@b", "password": "secret-1"], from: "10.9.9.9")
+        #expect(register.status == 429)
+        #expect(try await fixture.login("user@example.com", "secret-1", from: "10.9.9.8").status == 401)
+    }
+
+    @Test func `successful logins do not use up the attempts of an e-mail`() async throws {
+        let fixture = try await AuthFixture()
+        try await fixture.users.register(email: "ann@example.com", password: "secret-1", from: "x")
+        for attempt in 0..<25 { #expect(try await fixture.login("ann@example.com", "secret-1", from: "10.0.3.\(attempt)").status == 200) }
+    }
+
+    @Test func `users delete their own accounts`() async throws {
+        let fixture = try await AuthFixture()
+        let login = try await fixture.call(.post, "\(Self.app)/auth/providers/anon-user/login", .object([]))
+        let token = login.json["access_token"]?.string
+        #expect(try await fixture.call(.delete, "\(Self.app)/auth/delete", token: token).status == 204)
+        #expect(try await fixture.call(.get, "/api/client/v2.0/auth/profile", token: token).status == 401)
+        #expect(fixture.changes.current == ["\(login.json["user_id"]?.string ?? "") deleted"])
+    }
+}
+
+struct AdminUserRoutesTests {
+    @Test func `an operator creates, shows, changes, disables and deletes a user`() async throws {
+        let fixture = try await AuthFixture()
+        let created = try await fixture.call(
+            .post, "/admin/users", ["email": "agent@example.com", "password": "secret-1", "custom_data": ["origin": "LGA"]])
+        #expect(created.status == 201)
+        let id = try #require(created.json["id"]?.string)
+        #expect(!created.json.text.contains("scrypt"), "the hash stays inside")
+        #expect(try await fixture.call(.get, "/admin/users/\(id)").json["custom_data"] == ["origin": "LGA"])
+        #expect(try await fixture.call(.put, "/admin/users/\(id)/custom_data", ["origin": "EWR"]).json["custom_data"] == ["origin": "EWR"])
+        let login = try await fixture.login("agent@example.com", "secret-1")
+        #expect(try await fixture.call(.put, "/admin/users/\(id)/disable").status == 204)
+        let refused = try await fixture.login("agent@example.com", "secret-1")
+        #expect(refused.status == 401)
+        #expect(refused.json["error_code"] == "UserDisabled")
+        let refresh = try await fixture.call(.post, "/api/client/v2.0/auth/session", token: login.json["refresh_token"]?.string)
+        #expect(refresh.status == 401)
+        #expect(try await fixture.call(.put, "/admin/users/\(id)/enable").status == 204)
+        #expect(try await fixture.login("agent@example.com", "secret-1").status == 200)
+        #expect(try await fixture.call(.put, "/admin/users/\(id)/logout").status == 204)
+        #expect(try await fixture.call(.delete, "/admin/users/\(id)").status == 204)
+        #expect(try await fixture.call(.get, "/admin/users/\(id)").status == 404)
+        #expect(fixture.changes.current == ["customData", "disabled", "sessionsRevoked", "deleted"].map { "\(id) \($0)" })
+    }
+
+    @Test func `users are listed in pages`() async throws {
+        let fixture = try await AuthFixture()
+        var ids: [String] = []
+        for index in 0..<5 { ids.append(try await fixture.users.create(email: "u\(index)@b", password: "secret-1").id) }
+        ids.sort()
+        let first = try await fixture.call(.get, "/admin/users?limit=3")
+        #expect(first.json["users"]?.array?.compactMap { $0["id"]?.string } == Array(ids[..<3]))
+        let second = try await fixture.call(.get, "/admin/users?limit=3&after=\(first.json["next"]?.string ?? "")")
+        #expect(second.json["users"]?.array?.compactMap { $0["id"]?.string } == Array(ids[3...]))
+        #expect(second.json["next"] == .null)
+    }
+
+    @Test(arguments: [("/admin/users/unknown/disable", "PUT"), ("/admin/users/unknown/logout", "PUT"), ("/admin/users/unknown", "DELETE")])
+    func `an unknown user is not found`(path: String, method: String) async throws {
+        let answer = try await AuthFixture().call(try #require(HTTPRequest.Method(method)), path)
+        #expect(answer.status == 404)
+        #expect(answer.json["error_code"] == "UserNotFound")
+    }
+
+    @Test func `custom data that are no object, or too large, are refused`() async throws {
+        let fixture = try await AuthFixture()
+        let id = try await fixture.users.create(email: "a@b", password: "secret-1").id
+        #expect(try await fixture.call(.put, "/admin/users/\(id)/custom_data", [1]).status == 400)
+        let large: JSON = ["text": .string(String(repeating: "x", count: 17 << 10))]
+        #expect(try await fixture.call(.put, "/admin/users/\(id)/custom_data", large).status == 400)
+        #expect(fixture.changes.current.isEmpty)
+    }
+}
