@@ -31,6 +31,8 @@ package struct HookAnswer: Hashable, Sendable {
         case failed = 2
         /// The answer to `load` when the plugin cannot be used: the bytes are an encoded error.
         case unusable = 3
+        /// The call was not made, since its deadline had passed before its turn came.
+        case late = 4
     }
 
     package var status: Status

@@ -186,7 +186,7 @@ struct Answer {
         case .ok: break
         case .denied:
             throw SluiceError(.pluginRefused, "\(plugin) refused: \(answer.bytes.isEmpty ? "it gives no reason" : answer.text)")
-        case .failed, .unusable:
+        case .failed, .unusable, .late:
             throw SluiceError(
                 .pluginRefused, "\(plugin) failed in \(hook.name): \(answer.bytes.isEmpty ? "it gives no reason" : answer.text)")
         }

@@ -11,6 +11,8 @@ final class HostLoop {
     private var peer: HostPeer?
     private var decoder = HostedDecoder()
     private var outgoing: [UInt8] = []
+    /// Bytes of `outgoing` that the socket has taken.
+    private var outgoingSent = 0
     private var outputIsOpen = false
 
     init(owner: PluginHostProcess, wake: Int32) {
@@ -104,8 +106,13 @@ final class HostLoop {
     private func flush() {
         guard let peer, !outgoing.isEmpty else { return }
         // A closed socket shows when it is read.
-        let count = Descriptors.send(peer.socket, outgoing[...]) ?? outgoing.count
-        outgoing.removeFirst(count)
+        outgoingSent += Descriptors.send(peer.socket, outgoing[outgoingSent...]) ?? outgoing.count - outgoingSent
+        if outgoingSent == outgoing.count { clearOutgoing() }
+    }
+
+    private func clearOutgoing() {
+        outgoing.removeAll(keepingCapacity: outgoing.count < 1 << 16)
+        outgoingSent = 0
     }
 
     // MARK: Acting
@@ -123,7 +130,7 @@ final class HostLoop {
 
     private func startPeer() {
         decoder = HostedDecoder()
-        outgoing.removeAll()
+        clearOutgoing()
         do {
             let peer = try owner.startPeer()
             self.peer = peer
@@ -150,7 +157,7 @@ final class HostLoop {
         owner.note(processID: nil)
         let how = peer.end { forwarder.output($0, now: monotonicNow()) }
         forwarder.finish(now: monotonicNow())
-        outgoing.removeAll()
+        clearOutgoing()
         decoder = HostedDecoder()
         return how
     }

@@ -95,6 +95,7 @@ package struct HostedCalls {
         case _ where id != 0: return answered(id: id, answer, now: now)
         case .starting: return loaded(answer, now: now)
         case .configuring where answer.status == .ok: return ready(now: now)
+        case .configuring where answer.status == .late: return kill(startError)
         case .configuring:
             return kill(SluiceError(.pluginRefused, "\(plugin) refused its configuration: \(answer.text)"))
         default: return []
@@ -139,7 +140,7 @@ package struct HostedCalls {
             phase = .starting(since: now)
             actions.append(.start)
         case .starting(let since) where since &+ startBudget <= now, .configuring(let since) where since &+ startBudget <= now:
-            actions += kill(SluiceError(.pluginTimeout, "\(plugin) did not start within \(startBudget / 1_000_000) ms"))
+            actions += kill(startError)
         case .ready:
             if isReplaceable, let head = sent.first, headSince &+ head.call.budget <= now { actions += kill(timeoutError(head.call)) }
         default: break
@@ -202,7 +203,8 @@ package struct HostedCalls {
         headSince = now
         failures = 0
         if head.call.hook == .configure, answer.status == .ok { configuration = head.call.input }
-        return (head.isAbandoned ? [] : [.finish(id: id, .success(answer))]) + pump(now: now)
+        let result: Result<HookAnswer, SluiceError> = answer.status == .late ? .failure(timeoutError(head.call)) : .success(answer)
+        return (head.isAbandoned ? [] : [.finish(id: id, result)]) + pump(now: now)
     }
 
     /// Sends what may be sent.
@@ -241,6 +243,8 @@ package struct HostedCalls {
     // MARK: Errors
 
     private var stoppedError: SluiceError { SluiceError(.pluginUnavailable, "\(plugin) has been stopped") }
+
+    private var startError: SluiceError { SluiceError(.pluginTimeout, "\(plugin) did not start within \(startBudget / 1_000_000) ms") }
 
     private func poisonError(_ call: Call) -> SluiceError {
         SluiceError(

@@ -63,7 +63,7 @@ package final class PluginChain: Sendable {
         for (index, link) in links.enumerated() {
             do { try await configure(link, app: app) } catch {
                 if let previous = state.withLock({ $0.app }) {
-                    for link in links[..<index] { try? await configure(link, app: previous) }
+                    for link in links[...index] { try? await configure(link, app: previous) }
                 }
                 throw error
             }

@@ -11,14 +11,16 @@ package enum PluginHostMain {
         endWithParent()
         closeInherited()
         limit(RLIMIT_CORE, to: 0)
-        let arguments = CommandLine.arguments
-        if let index = arguments.firstIndex(of: "--memory-bytes"), index + 1 < arguments.count, let bytes = UInt64(arguments[index + 1]),
-            bytes > 0
-        {
-            limit(RLIMIT_DATA, to: bytes)
-        }
+        let bytes = memoryBytes(CommandLine.arguments)
+        // A sanitizer maps terabytes: a build with one runs without the limit.
+        if bytes > 0, unsafe dlsym(nil, "__sanitizer_print_stack_trace") == nil { limit(RLIMIT_DATA, to: bytes) }
         PluginServer.run(descriptor: 3)
         exit(0)
+    }
+
+    private static func memoryBytes(_ arguments: [String]) -> UInt64 {
+        guard let index = arguments.firstIndex(of: "--memory-bytes"), index + 1 < arguments.count else { return 0 }
+        return UInt64(arguments[index + 1]) ?? 0
     }
 
     /// Has the kernel end this process when the gateway's thread that started it ends, however that comes.

@@ -32,7 +32,7 @@ enum PluginServer {
                 return HookAnswer(status: .ok, bytes: loaded.info.json.utf8)
             } catch { return HookAnswer(status: .unusable, bytes: error.hostedBytes) }
         }
-        guard monotonicNow() < deadline else { return HookAnswer(status: .failed, bytes: Array("its caller no longer waits".utf8)) }
+        guard monotonicNow() < deadline else { return HookAnswer(status: .late, bytes: []) }
         return plugin?.call(hook, input) ?? HookAnswer(status: .failed, bytes: Array("no plugin is loaded".utf8))
     }
 }
