@@ -42,20 +42,24 @@ package struct MatchResult: Sendable, RandomAccessCollection {
         }
     }
 
-    /// Notes that images of the change match for the subscribers in the low halves of `words`.
+    /// Notes that images of the change match for the subscribers of some words. One that cannot turn up again is not looked for.
     mutating func note(_ words: UnsafeBufferPointer<UInt64>, images: UInt8) {
-        elements.reserveCapacity(elements.count + words.count)
-        stamps.withUnsafeMutableBufferPointer { stamps in
-            for word in words {
-                let subscriber = UInt32(truncatingIfNeeded: word)
-                let stamp = stamps[Int(subscriber)]
-                if stamp >> 32 == UInt64(change) {
-                    elements[Int(UInt32(truncatingIfNeeded: stamp))].images |= images
-                } else {
-                    stamps[Int(subscriber)] = UInt64(change) << 32 | UInt64(elements.count)
-                    elements.append(Element(subscriber: subscriber, images: images))
-                }
+        for word in words {
+            if word & PredicateIndex.isRepeated == 0 {
+                elements.append(Element(subscriber: UInt32(truncatingIfNeeded: word), images: images))
+            } else {
+                noteRepeated(UInt32(truncatingIfNeeded: word & ~PredicateIndex.isRepeated), images: images)
             }
+        }
+    }
+
+    private mutating func noteRepeated(_ subscriber: UInt32, images: UInt8) {
+        let stamp = stamps[Int(subscriber)]
+        if stamp >> 32 == UInt64(change) {
+            elements[Int(UInt32(truncatingIfNeeded: stamp))].images |= images
+        } else {
+            stamps[Int(subscriber)] = UInt64(change) << 32 | UInt64(elements.count)
+            elements.append(Element(subscriber: subscriber, images: images))
         }
     }
 }

@@ -45,15 +45,15 @@ extension PredicateIndex {
         let bucket = buckets[index]
         pool.words.withUnsafeBufferPointer { words in
             guard let base = words.baseAddress else { return }
-            for slot in 0..<Int(bucket.entries.count) {
+            for slot in stride(from: 0, to: Int(bucket.entries.count), by: 2) {
                 let word = base[Int(bucket.entries.block) + slot]
                 let code = UInt32(truncatingIfNeeded: word)
                 var images: UInt8 = 0
                 if let before, holds(code, word, base, before) { images |= MatchResult.before }
                 if let after, holds(code, word, base, after) { images |= MatchResult.after }
                 if images == 0 { continue }
-                let subscribers = nodes[UInt32(word >> 32)].subscribers
-                let list = UnsafeBufferPointer(start: base + Int(subscribers.block), count: Int(subscribers.count))
+                let place = base[Int(bucket.entries.block) + slot + 1]
+                let list = UnsafeBufferPointer(start: base + Int(UInt32(truncatingIfNeeded: place)), count: Int(place >> 32))
                 result.note(list, images: images)
             }
         }

@@ -5,26 +5,44 @@ extension PredicateIndex {
     /// Adds entries of a subscriber; those it has stay.
     ///
     /// A type that the index does not know is ignored: it cannot have changes either.
+    /// - Precondition: the subscriber is below 2^31.
     package mutating func add(subscriber: UInt32, type: Int, entries: [IndexEntry]) {
+        precondition(subscriber < 1 << 31, "subscriber \(subscriber) is not below 2^31")
         guard types.indices.contains(type) else { return }
         if heads.count <= Int(subscriber) {
             heads.append(contentsOf: repeatElement(PredicateIndex.none, count: Int(subscriber) + 1 - heads.count))
         }
+        let isRepeated = markRepeated(subscriber, type) || entries.count > 1
         for entry in entries {
             let bucket = bucket(for: entry.key, type)
             let node = node(bucket, program(entry.program))
-            join(subscriber, node, type)
+            join(subscriber, node, type, isRepeated)
         }
     }
 
-    private mutating func join(_ subscriber: UInt32, _ node: UInt32, _ type: Int) {
-        let position = nodes[node].subscribers.count
+    /// Marks the entries that a subscriber has of a type as some of several.
+    /// - Returns: whether it has any.
+    private mutating func markRepeated(_ subscriber: UInt32, _ type: Int) -> Bool {
+        var hasAny = false
+        var current = heads[Int(subscriber)]
+        while current != PredicateIndex.none {
+            let member = members[current]
+            if Int(member.type) == type {
+                hasAny = true
+                pool[Int(member.position), of: subscribers(of: nodes[member.node])] |= PredicateIndex.isRepeated
+            }
+            current = member.next
+        }
+        return hasAny
+    }
+
+    private mutating func join(_ subscriber: UInt32, _ node: UInt32, _ type: Int, _ isRepeated: Bool) {
+        var list = subscribers(of: nodes[node])
         let member = members.insert(
-            Member(node: node, position: position, next: heads[Int(subscriber)], type: UInt32(type)))
+            Member(node: node, position: list.count, next: heads[Int(subscriber)], type: UInt32(type)))
         heads[Int(subscriber)] = member
-        var list = nodes[node].subscribers
-        pool.append(UInt64(subscriber) | UInt64(member) << 32, to: &list)
-        nodes[node].subscribers = list
+        pool.append(UInt64(subscriber) | (isRepeated ? PredicateIndex.isRepeated : 0) | UInt64(member) << 32, to: &list)
+        setSubscribers(list, of: node)
         types[type].members += 1
     }
 
@@ -55,14 +73,25 @@ extension PredicateIndex {
     /// Takes a member out of its node; the last of the node takes its place.
     private mutating func leave(_ member: Member) {
         types[Int(member.type)].members -= 1
-        var node = nodes[member.node]
-        let moved = pool.remove(at: Int(member.position), of: &node.subscribers)
+        var list = subscribers(of: nodes[member.node])
+        let moved = pool.remove(at: Int(member.position), of: &list)
         members[UInt32(moved >> 32)].position = member.position
-        nodes[member.node] = node
-        if node.subscribers.count == 0 { discard(member.node, node) }
+        setSubscribers(list, of: member.node)
+        if list.count == 0 { discard(member.node) }
     }
 
     // MARK: Nodes
+
+    private func subscribers(of node: Node) -> WordList {
+        let place = pool[2 * Int(node.slot) + 1, of: buckets[node.bucket].entries]
+        return WordList(block: UInt32(truncatingIfNeeded: place), count: UInt32(place >> 32), capacity: node.capacity)
+    }
+
+    private mutating func setSubscribers(_ list: WordList, of index: UInt32) {
+        nodes[index].capacity = list.capacity
+        let node = nodes[index]
+        pool[2 * Int(node.slot) + 1, of: buckets[node.bucket].entries] = UInt64(list.block) | UInt64(list.count) << 32
+    }
 
     private func nodeHash(_ bucket: UInt32, _ program: UInt32) -> UInt64 {
         Hashing.mix(UInt64(bucket) << 32 | UInt64(program), seed)
@@ -73,20 +102,24 @@ extension PredicateIndex {
         if let node = nodeTable.find(hash, { nodes[$0].bucket == bucket && nodes[$0].program == program }) { return node }
         programs[program].references += 1
         var entries = buckets[bucket].entries
-        let node = nodes.insert(Node(bucket: bucket, program: program, slot: entries.count))
+        let node = nodes.insert(Node(bucket: bucket, program: program, slot: entries.count / 2))
         pool.append(UInt64(programs[program].block) | UInt64(node) << 32, to: &entries)
+        pool.append(0, to: &entries)
         buckets[bucket].entries = entries
         nodeTable.insert(hash, node)
         return node
     }
 
-    private mutating func discard(_ index: UInt32, _ node: Node) {
+    private mutating func discard(_ index: UInt32) {
+        let node = nodes[index]
         nodeTable.remove(nodeHash(node.bucket, node.program), index)
-        pool.release(node.subscribers)
+        pool.release(subscribers(of: node))
         nodes.remove(index)
         release(node.program)
         var bucket = buckets[node.bucket]
-        let moved = pool.remove(at: Int(node.slot), of: &bucket.entries)
+        // The last entry's two words take the place of the two removed, the second word first.
+        _ = pool.remove(at: 2 * Int(node.slot) + 1, of: &bucket.entries)
+        let moved = pool.remove(at: 2 * Int(node.slot), of: &bucket.entries)
         nodes[UInt32(moved >> 32)].slot = node.slot
         buckets[node.bucket] = bucket
         if bucket.entries.count == 0 { discard(bucket: node.bucket, bucket) }

@@ -8,12 +8,14 @@ import SluiceQuery
 /// of a key, never the number of subscriptions.
 ///
 /// Everything lies in flat arrays of integers with free lists; adding and removing is incremental, O(entries of the subscriber).
-/// Memory: 16 bytes per entry of a subscription, 8 to 11 in its program's list, 4 per subscriber id; 24 + about 20 for each distinct
-/// (key, program), about 16 per comparison for each distinct program, and about 60 for each key.
+/// Memory: 16 bytes per entry of a subscription, 8 to 11 in its program's list, 4 per subscriber id; about 50 for each distinct
+/// (key, program), about 16 per comparison for each distinct program, and about 70 for each key.
 ///
-/// Subscriber ids should be small numbers used again: some arrays are as long as the largest.
+/// Subscriber ids are below 2^31 and should be small numbers used again: some arrays are as long as the largest.
 package struct PredicateIndex: Sendable {
     static let none = UInt32.max
+    /// In a subscriber's word: it may turn up several times for one change.
+    static let isRepeated: UInt64 = 1 << 31
 
     /// What the index knows of an object type.
     struct TypeState: Sendable {
@@ -31,7 +33,10 @@ package struct PredicateIndex: Sendable {
         /// The key's cell, its bytes in the pool; tag `absent` for all keys.
         var key: Cell
         var keyBlock: UInt32
-        /// For each program a word: where its code lies (low half), and its node (high half).
+        /// For each program two words, so that a change reads them in a row: where its code lies (low half) and its node (high half);
+        /// where its subscribers lie (low half) and how many they are (high half).
+        ///
+        /// A subscriber's word: its id (bits 0-30), whether it has other entries of the type (bit 31), its member (high half).
         var entries = WordList()
     }
 
@@ -41,8 +46,8 @@ package struct PredicateIndex: Sendable {
         var program: UInt32
         /// Its place in the bucket.
         var slot: UInt32
-        /// For each subscriber a word: its id (low half) and its member (high half).
-        var subscribers = WordList()
+        /// For how many subscribers there is room.
+        var capacity: UInt32 = 0
     }
 
     struct ProgramRecord: Sendable {

@@ -41,6 +41,11 @@ struct WordPool: Sendable {
         return block
     }
 
+    subscript(_ index: Int, of list: WordList) -> UInt64 {
+        get { words[Int(list.block) + index] }
+        set { words[Int(list.block) + index] = newValue }
+    }
+
     /// Adds a word to the end of a list; a full one moves to a larger block.
     mutating func append(_ word: UInt64, to list: inout WordList) {
         if list.count == list.capacity { move(&list, capacity: Int(list.count) + 1) }
@@ -79,9 +84,9 @@ struct WordPool: Sendable {
 
 /// A list of words in a pool.
 struct WordList: Sendable {
-    fileprivate(set) var block: UInt32 = 0
-    fileprivate(set) var count: UInt32 = 0
-    fileprivate var capacity: UInt32 = 0
+    var block: UInt32 = 0
+    var count: UInt32 = 0
+    var capacity: UInt32 = 0
 }
 
 /// Records of one kind in one array; an index is used again after its record was removed.

@@ -94,8 +94,8 @@ private struct Context {
         let type = property.type
         if test.isText, type != .string, type != .binary, type != .mixed {
             throw binder.mismatch(
-                "Unsupported comparison operator '\(test.syntax.rawValue.lowercased())' against type '\(type.queryName)' of '\(property.name)', "
-                    + "it takes strings and binary data", at: comparison.position)
+                "Unsupported comparison operator '\(test.syntax.rawValue.lowercased())' against type '\(type.queryName)', "
+                    + "right side must be a string or binary type ('\(property.name)')", at: comparison.position)
         }
         let fit = ConstantFit(type: type, comparison: test, foldsCase: comparison.foldsCase, readsNumbers: argument == nil)
         let fitted = fit.fit(constant)
@@ -212,18 +212,19 @@ private struct Context {
         guard case .property(let left) = first, case .property(let right) = second, test != .isIn else {
             throw binder.unsupported("comparing a list with another property", at: comparison.position)
         }
-        let isAllowed =
-            if l.type == .mixed || r.type == .mixed { true } else if test.isText {
-                l.type == r.type && (l.type == .string || l.type == .binary)
-            } else if test.isOrdering {
-                (l.type == r.type && l.type.isOrdered) || (l.type.isNumeric && r.type.isNumeric)
-            } else { l.type == r.type || (l.type.isNumeric && r.type.isNumeric) }
-        guard isAllowed else {
+        guard Context.areComparable(l.type, r.type, test) else {
             throw binder.mismatch(
                 "Unsupported comparison between type '\(l.type.queryName)' of '\(l.name)' and type '\(r.type.queryName)' of '\(r.name)'",
                 at: comparison.position)
         }
         return .properties(left, test, right, foldsCase: comparison.foldsCase)
+    }
+
+    private static func areComparable(_ left: PropertyType, _ right: PropertyType, _ test: TestOperator) -> Bool {
+        if left == .mixed || right == .mixed { return true }
+        if test.isText { return left == right && (left == .string || left == .binary) }
+        if left.isNumeric, right.isNumeric { return true }
+        return left == right && (left.isOrdered || !test.isOrdering)
     }
 }
 

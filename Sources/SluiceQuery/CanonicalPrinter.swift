@@ -1,6 +1,7 @@
 import SluiceCore
 
-/// Prints syntax trees: one text per tree, and the text parses back to the tree. Persisted subscriptions are keyed by it, so it must not change between releases.
+/// Prints syntax trees: one text per tree, and the text parses back to the tree. Persisted subscriptions are keyed by it, so it must not
+/// change between releases.
 struct CanonicalPrinter {
     private var text = ""
 

@@ -3,9 +3,8 @@ package import SluiceCore
 extension Predicate {
     /// The condition in SQL, with exactly the rows that `matches` accepts.
     ///
-    /// What the columns must hold: PostgreSQL as in docs (`bigint`, `timestamptz`, ObjectId as its 24 hexadecimal digits, arrays for lists);
-    /// SQLite each type in one storage class whose own order is the type's order (UUID and ObjectId as blobs or lower-case text,
-    /// times as one number or a sortable text).
+    /// What the columns must hold: in PostgreSQL `bigint`, `timestamptz` and so on, ObjectId as its 24 hexadecimal digits, arrays for
+    /// lists; in SQLite each type in one storage class whose own order is the type's order (ids and times as sortable blobs or text).
     /// - Parameters:
     ///   - firstParameter: the number of the first placeholder, `$1` or `?1`.
     ///   - column: the expression of a property by its index; the quoted name when nil.
