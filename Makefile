@@ -18,10 +18,7 @@ setup:
 	@dev/setup
 
 demo: setup
-	swift build --product sluice
-	swift build --product sluice-plugin-host
-	swift build --product AppServicesRules
-	swift build --product WeatherIngest
+	for product in sluice sluice-plugin-host AppServicesRules WeatherIngest airport-ops; do swift build --product $$product; done
 	KEEP=$(KEEP) dev/demo
 
 test: setup lint

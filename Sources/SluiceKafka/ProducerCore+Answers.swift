@@ -37,7 +37,8 @@ struct Answer {
             return SluiceError(.logDelivery, "A record for \(place) is too large: \(text(of: error)).", fix: fix)
         }
         let state = mayBeStored ? "; it may have been stored all the same" : ""
-        return SluiceError(.logDelivery, "A record for \(place) was not acknowledged: \(text(of: error))\(state).")
+        let fix = "See the broker's error, then write it again."
+        return SluiceError(.logDelivery, "A record for \(place) was not acknowledged: \(text(of: error))\(state).", fix: fix)
     }
 }
 
