@@ -51,6 +51,9 @@ let package = Package(
         .library(name: "AppServicesRules", type: .dynamic, targets: ["AppServicesRules"]),
         .library(name: "WeatherIngest", type: .dynamic, targets: ["WeatherIngest"]),
         .library(name: "DenyAllC", type: .dynamic, targets: ["DenyAllC"]),
+        .library(name: "FaultyC", type: .dynamic, targets: ["FaultyC"]),
+        .library(name: "OtherVersionC", type: .dynamic, targets: ["OtherVersionC"]),
+        .executable(name: "airport-ops", targets: ["AirportOps"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -177,10 +180,9 @@ let package = Package(
         .executableTarget(
             name: "sluice",
             dependencies: [
-                "SluiceCore", "SluiceGateway",
+                "SluiceCore", "SluiceGateway", "SluiceSync", "SluiceWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
             ],
             swiftSettings: common
         ),
@@ -193,6 +195,69 @@ let package = Package(
         plugin("AppServicesRules", dependencies: ["CSluicePlugin", "SluicePluginKit"]),
         plugin("WeatherIngest", dependencies: ["CSluicePlugin", "SluicePluginKit"]),
         plugin("DenyAllC", dependencies: ["CSluicePlugin"]),
+        // What the tests of the plugin host need: one that misbehaves on demand, one of another ABI.
+        plugin("FaultyC", dependencies: ["CSluicePlugin"]),
+        plugin("OtherVersionC", dependencies: ["CSluicePlugin"]),
+
+        // The demo: an app's models, the scene with its servers, and the program
+        .target(
+            name: "AirportOpsModels", dependencies: ["RealmSwift"], path: "Examples/AirportOps/Models", swiftSettings: common
+        ),
+        .target(
+            name: "AirportOpsScene",
+            dependencies: [
+                "AirportOpsModels", "RealmSwift", "SluiceCore", "SluicePostgres", "SluiceKafka",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Examples/AirportOps/Scene",
+            swiftSettings: common
+        ),
+        .executableTarget(
+            name: "AirportOps", dependencies: ["AirportOpsScene"], path: "Examples/AirportOps/Demo", swiftSettings: common
+        ),
+
+        // Tests, one target per room
+        tests("SluiceCore", dependencies: ["SluiceCore"]),
+        tests("SluiceQuery", dependencies: ["SluiceCore", "SluiceQuery"]),
+        tests("SluiceMatch", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMatch"]),
+        tests("SluiceMerge", dependencies: ["SluiceCore", "SluiceMerge"]),
+        tests(
+            "SluiceWire",
+            dependencies: ["SluiceCore", "SluiceWire", .product(name: "SwiftProtobuf", package: "swift-protobuf")]),
+        tests("SluicePostgres", dependencies: ["SluiceCore", "SluicePostgres", .product(name: "Logging", package: "swift-log")]),
+        tests("SluiceKafka", dependencies: ["SluiceCore", "SluiceKafka", "CRdKafka", .product(name: "Logging", package: "swift-log")]),
+        tests(
+            "SluicePluginHost",
+            dependencies: ["SluiceCore", "SluicePluginHost", "CSluicePlugin", .product(name: "Logging", package: "swift-log")]),
+        tests("SluicePluginKit", dependencies: ["SluicePluginKit", "CSluicePlugin"]),
+        tests("AppServicesRules", dependencies: ["SluiceCore", "SluiceQuery", "SluicePluginHost", .product(name: "Logging", package: "swift-log")]),
+        tests("WeatherIngest", dependencies: ["SluiceCore", "SluicePluginHost", .product(name: "Logging", package: "swift-log")]),
+        tests(
+            "SluiceNet",
+            dependencies: [
+                "SluiceCore", "SluiceNet", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
+                .product(name: "Hummingbird", package: "hummingbird"), .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "Logging", package: "swift-log"),
+            ]),
+        tests("SluicePipeline", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePipeline"]),
+        tests("SluiceReplica", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", .product(name: "GRDB", package: "GRDB.swift")]),
+        tests(
+            "SluiceSync",
+            dependencies: [
+                "SluiceCore", "SluiceReplica", "SluiceSync", "SluiceWire", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
+                nio("NIOWebSocket"), .product(name: "Logging", package: "swift-log"),
+            ]),
+        tests("SluiceSDK", dependencies: ["SluiceSDK", "RealmSwift", "SluiceCore", "SluiceReplica"]),
+        tests(
+            "SluiceGateway",
+            dependencies: [
+                "SluiceCore", "SluiceGateway", "SluiceNet", "SluicePipeline",
+                .product(name: "Hummingbird", package: "hummingbird"), .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "JWTKit", package: "jwt-kit"), .product(name: "Logging", package: "swift-log"), nio("NIOCore"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ]),
+        tests("EndToEnd", dependencies: ["AirportOpsScene", "SluiceCore", "SluicePostgres"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -11,7 +11,15 @@ struct CommitPlan {
         var wanted: [String: Value]
     }
 
+    /// Clocks to keep of an object that is not there.
+    struct Remembered {
+        var object: ObjectKey
+        var type: ObjectType
+        var clocks: ObjectClocks
+    }
+
     let changeset: UInt64
+    private(set) var remembered: [Remembered] = []
     private(set) var writes: [Write] = []
     private(set) var rejected: [RejectedWrite] = []
 
@@ -27,7 +35,7 @@ struct CommitPlan {
         switch (before, after) {
         case (nil, let row?):
             operation = .insert
-            stored = .insert(row.filled(type))
+            stored = .insert(row)
         case (_?, nil):
             operation = .delete
             stored = .delete
@@ -36,7 +44,8 @@ struct CommitPlan {
             let values = changed.map { ($0, row[$0] ?? .null) }
             stored = changed.isEmpty ? .nothing : .update(Dictionary(uniqueKeysWithValues: values))
         case (nil, nil):
-            // Deleted already, or an edit of what is not there: the deletion stays, nobody is told (CR-1).
+            // Deleted already, or an edit of what is not there: nobody is told (CR-1), but a later deletion is remembered (CR-3).
+            if state.clocks.isDeleted { remembered.append(Remembered(object: object, type: type, clocks: state.clocks)) }
             return
         }
         let intended = IntendedWrite(
@@ -112,7 +121,8 @@ struct CommitPlan {
             after[index] = value
             amended.intended.changed.insert(index)
             let id = write.intended.type.properties[index].id
-            amended.clocks.properties[id]?.valueHash = ValueHash(value)
+            let stamp = write.clocks.properties[id]?.stamp ?? write.clocks.created
+            if let stamp { amended.clocks.properties[id] = PropertyClock(stamp: stamp, valueHash: ValueHash(value)) }
         }
         amended.intended.after = after
         amended.stored =
@@ -137,15 +147,6 @@ extension Row {
         if let index = type.primaryKey { self[index] = key }
     }
 
-    /// The row with a zero value in place of each required property that the client did not know of (SCH-10).
-    func filled(_ type: ObjectType) -> Row {
-        var filled = self
-        for (index, property) in type.properties.enumerated() where property.isRequired && (self[index] ?? .null).isNull {
-            filled[index] = property.type.zero
-        }
-        return filled
-    }
-
     /// The values by property name.
     func named(_ type: ObjectType) -> [String: Value] {
         var named: [String: Value] = [:]
@@ -153,24 +154,5 @@ extension Row {
             if let value = self[index] { named[property.name] = value }
         }
         return named
-    }
-}
-
-extension PropertyType {
-    /// What a required property holds when nobody said.
-    fileprivate var zero: Value {
-        switch self {
-        case .bool: .bool(false)
-        case .int: .int(0)
-        case .float: .float(0)
-        case .double: .double(0)
-        case .decimal: .decimal(Decimal128(0))
-        case .string: .string("")
-        case .binary: .binary([])
-        case .timestamp: .timestamp(Timestamp(seconds: 0))
-        case .objectId: .objectId(ObjectIdentifierBytes(high: 0, low: 0))
-        case .uuid: .uuid(UUIDBytes(high: 0, low: 0))
-        case .mixed, .link, .embedded: .null
-        }
     }
 }

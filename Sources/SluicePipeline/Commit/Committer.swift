@@ -77,6 +77,9 @@ package struct Committer: Sendable {
         for write in plan.writes {
             try await transaction.write(write.intended.type, key: write.intended.object.key, write.stored, clocks: write.clocks)
         }
+        for kept in plan.remembered {
+            try await transaction.write(kept.type, key: kept.object.key, .nothing, clocks: kept.clocks)
+        }
         var applied = Applied(rejected: plan.rejected)
         if !plan.rejected.isEmpty { applied.compensation = try await transaction.reject(client: writer.client, plan.rejected) }
         try await transaction.finish(origin)

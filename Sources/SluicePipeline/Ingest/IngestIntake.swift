@@ -52,3 +52,43 @@ package final class LogIntake: IngestIntake {
         _ = try await log.append(batch)
     }
 }
+
+/// The way in without Kafka: straight into the tables, acknowledged when PostgreSQL has committed (LAYOUT section 6).
+package final class DirectIntake: IngestIntake {
+    private let store: any IngestStore
+    private let decider: IngestDecider
+    private let report: @Sendable (_ type: String, _ accepted: Int, _ refused: Int) -> Void
+
+    package init(
+        store: any IngestStore, rules: any Rules, authority: any SchemaAuthority,
+        report: @escaping @Sendable (_ type: String, _ accepted: Int, _ refused: Int) -> Void
+    ) {
+        self.store = store
+        self.report = report
+        decider = IngestDecider(rules: rules, authority: authority)
+    }
+
+    package func submit(_ objects: [ObjectChange], plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite] {
+        let (accepted, refused) = IngestCheck.split(objects, plan: plan, schema: schema)
+        for (type, objects) in Dictionary(grouping: accepted, by: \.object.type) {
+            try await write(objects.map { ExtendedJSON.json(IngestCheck.document($0, schema.schema)).utf8 }, of: type)
+        }
+        return refused
+    }
+
+    package func submit(_ objects: [JSON], type: ObjectType) async throws -> [SluiceError?] {
+        let results = objects.map { IngestCheck.check($0, type: type) }
+        let accepted = zip(objects, results).compactMap { object, result in (try? result.get()).map { _ in object.utf8 } }
+        if !accepted.isEmpty { try await write(accepted, of: type.name) }
+        return results.map { if case .failure(let error) = $0 { error } else { nil } }
+    }
+
+    private func write(_ records: [[UInt8]], of type: String) async throws {
+        for start in stride(from: 0, to: records.count, by: Limits.ingestBatchObjects) {
+            let piece = Array(records[start..<min(start + Limits.ingestBatchObjects, records.count)])
+            let outcome = try await decider.decide(piece, of: type)
+            try await store.commit(accepted: outcome.accepted, refused: outcome.refused)
+            report(type, outcome.accepted.count, outcome.refused.count)
+        }
+    }
+}

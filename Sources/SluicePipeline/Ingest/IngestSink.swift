@@ -12,24 +12,22 @@ package final class IngestSink: Sendable {
     private let partitions: Int32
     private let log: any MessageLog
     private let store: any IngestStore
-    private let rules: any Rules
-    private let authority: any SchemaAuthority
+    private let decider: IngestDecider
     private let environment: any Environment
     private let logger: Logger
-    private let report: @Sendable (_ accepted: Int, _ refused: Int) -> Void
+    private let report: @Sendable (_ type: String, _ accepted: Int, _ refused: Int) -> Void
 
     package init(
         type: String, topic: String, partitions: Int32, log: any MessageLog, store: any IngestStore, rules: any Rules,
         authority: any SchemaAuthority, environment: any Environment, logger: Logger,
-        report: @escaping @Sendable (_ accepted: Int, _ refused: Int) -> Void
+        report: @escaping @Sendable (_ type: String, _ accepted: Int, _ refused: Int) -> Void
     ) {
         self.type = type
         self.topic = topic
         self.partitions = partitions
         self.log = log
         self.store = store
-        self.rules = rules
-        self.authority = authority
+        decider = IngestDecider(rules: rules, authority: authority)
         self.environment = environment
         self.logger = logger
         self.report = report
@@ -108,72 +106,11 @@ package final class IngestSink: Sendable {
         let from = offsets[first.partition] ?? 0
         let fresh = run.filter { $0.offset >= from }
         guard !fresh.isEmpty else { return }
-        let outcome = try await decide(fresh.map { Array(fetch.arena[$0.value]) })
+        let outcome = try await decider.decide(fresh.map { Array(fetch.arena[$0.value]) }, of: type)
         try await store.commit(
             IngestOutcome(
                 partition: first.partition, from: from, to: last.offset + 1, accepted: outcome.accepted, refused: outcome.refused))
         offsets[first.partition] = last.offset + 1
-        report(outcome.accepted.count, outcome.refused.count)
-    }
-
-    private func decide(_ records: [[UInt8]]) async throws -> (accepted: [AcceptedObject], refused: [RefusedObject]) {
-        let schema = authority.current().schema
-        guard let type = schema[self.type] else {
-            throw SluiceError(.ingestUnknownType, "Class \(self.type) is not in the schema any more.")
-        }
-        var refused: [RefusedObject] = []
-        var objects: [[String: Value]] = []
-        var texts: [String] = []
-        for record in records {
-            let text = String(decoding: record, as: UTF8.self)
-            do throws(SluiceError) {
-                objects.append(try ExtendedJSON.values(try JSON.parse(record), type: type))
-                texts.append(text)
-            } catch {
-                refused.append(RefusedObject(type: type.name, code: .ingestMalformed, reason: error.message, object: text))
-            }
-        }
-        let verdicts = objects.isEmpty ? [] : try await rules.ingest(type: type, objects)
-        var accepted: [AcceptedObject] = []
-        for (index, verdict) in verdicts.enumerated() {
-            switch apply(verdict, to: objects[index], type, schema) {
-            case .success(let object?): accepted.append(object)
-            case .success(nil): break
-            case .failure(let error):
-                refused.append(RefusedObject(type: type.name, code: error.code, reason: error.message, object: texts[index]))
-            }
-        }
-        return (accepted, refused)
-    }
-
-    private func apply(
-        _ verdict: IngestVerdict, to object: [String: Value], _ type: ObjectType, _ schema: Schema
-    ) -> Result<AcceptedObject?, SluiceError> {
-        switch verdict {
-        case .accept: row(object, type)
-        case .transform(let values): row(values, type)
-        case .route(let name, let values):
-            if let target = schema[name], target.kind == .asymmetric {
-                row(values, target)
-            } else {
-                .failure(SluiceError(.ingestUnknownType, "The ingest rules routed an object to \(name), which is no asymmetric class."))
-            }
-        case .drop: .success(nil)
-        case .reject(let reason): .failure(SluiceError(.ingestRejected, reason))
-        }
-    }
-
-    private func row(_ values: [String: Value], _ type: ObjectType) -> Result<AcceptedObject?, SluiceError> {
-        var row = Row(type.properties.map { _ in .null })
-        for (name, value) in values {
-            guard let index = type.index(of: name) else {
-                return .failure(SluiceError(.unknownProperty, "Class \(type.name) has no property \(name)."))
-            }
-            row[index] = value
-        }
-        guard let key = type.primaryKey, row[key]?.isNull == false else {
-            return .failure(SluiceError(.ingestMalformed, "An object of class \(type.name) has no primary key."))
-        }
-        return .success(AcceptedObject(type: type, row: row))
+        report(type, outcome.accepted.count, outcome.refused.count)
     }
 }

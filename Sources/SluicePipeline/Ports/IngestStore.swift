@@ -52,6 +52,8 @@ package protocol IngestStore: Sendable {
     func offsets(of partitions: [LogPartition]) async throws -> [LogPartition: Int64]
     /// Throws `badMessageOrder` when another sink has been here (the stored offset is not `from`): nothing is written.
     func commit(_ outcome: IngestOutcome) async throws
+    /// Writes objects that came by no log, and so have no offset.
+    func commit(accepted: [AcceptedObject], refused: [RefusedObject]) async throws
     /// Tries to become the one sink of a topic; held until `release` or the loss of the connection.
     func acquire(topic: String) async throws -> Bool
     func release(topic: String) async

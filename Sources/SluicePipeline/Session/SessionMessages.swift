@@ -27,12 +27,13 @@ enum SessionMessages {
         }
     }
 
-    /// The server's schema with its property numbers, as far as the client named it.
+    /// The server's schema with its property numbers, as far as the client named it; a class named without properties is told
+    /// whole.
     private static func cut(_ schema: Schema, to client: [ObjectType]) -> Schema {
         Schema(
             client.compactMap { wanted in
                 guard let type = schema[wanted.name] else { return nil }
-                let properties = type.properties.filter { wanted[$0.name] != nil }
+                let properties = wanted.properties.isEmpty ? type.properties : type.properties.filter { wanted[$0.name] != nil }
                 let key = type.primaryKey.map { type.properties[$0].name }
                 return ObjectType(name: type.name, kind: type.kind, properties: properties, primaryKey: key)
             })

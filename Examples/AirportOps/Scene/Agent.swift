@@ -1,0 +1,101 @@
+import AirportOpsModels
+import Foundation
+import RealmSwift
+
+/// One agent's app: a login, a replica, and what its live results have reported.
+@MainActor
+final class Agent {
+    let name: String
+    let origin: String
+    private let email: String
+    private let password = "gate-agents-2013"
+    private let folder: String
+    private(set) var realm: Realm?
+    private(set) var user: User?
+    private var token: NotificationToken?
+    /// Keys that the live results reported, as the app sees them.
+    private(set) var inserted: [Int] = []
+    private(set) var deletions = 0
+    private(set) var modifications = 0
+    /// Refused writes that the app was told of.
+    let refused = Box<[(key: String, reason: String)]>([])
+
+    /// - Parameter custom: the user's custom data, which the rules read.
+    init(_ name: String, origin: String, folder: String) {
+        self.name = name
+        self.origin = origin
+        email = "\(name.lowercased())@airport.example"
+        self.folder = folder
+    }
+
+    var credentials: (email: String, password: String) { (email, password) }
+
+    func register(_ admin: AdminClient) async throws {
+        try await admin.createUser(email: email, password: password, customData: ["origin": origin])
+    }
+
+    /// Logs in and opens the replica with one subscription, and waits until it is complete.
+    func open(_ url: String, query: @escaping @Sendable (Query<Flight>) -> Query<Bool>) async throws -> Results<Flight> {
+        let app = App(id: "airport-ops", configuration: AppConfiguration(baseURL: url))
+        let refused = refused
+        app.syncManager.errorHandler = { error, _ in
+            guard let writes = (error as? SyncError)?.compensatingWriteInfo else { return }
+            refused.update { $0 += writes.map { ("\($0.objectType) \($0.primaryKey)", $0.reason) } }
+        }
+        let user = try await app.login(credentials: .emailPassword(email: email, password: password))
+        self.user = user
+        var configuration = user.flexibleSyncConfiguration(initialSubscriptions: { subscriptions in
+            if subscriptions.first(named: "flights") == nil {
+                subscriptions.append(QuerySubscription<Flight>(name: "flights", query: query))
+            }
+        })
+        configuration.objectTypes = [Flight.self, WeatherObservation.self]
+        configuration.fileURL = URL(fileURLWithPath: folder).appendingPathComponent("\(name).realm")
+        let realm = try await Realm(configuration: configuration, downloadBeforeOpen: .always)
+        self.realm = realm
+        let results = realm.objects(Flight.self).where(query)
+        observe(results)
+        return results
+    }
+
+    private func observe(_ results: Results<Flight>) {
+        token = results.observe { [weak self] change in
+            guard let self else { return }
+            if case .update(let flights, let deletions, let insertions, let modifications) = change {
+                self.inserted += insertions.map { flights[$0]._id }
+                self.deletions += deletions.count
+                self.modifications += modifications.count
+            }
+        }
+    }
+
+    func close() {
+        token?.invalidate()
+        token = nil
+        realm?.syncSession?.suspend()
+        realm = nil
+    }
+}
+
+/// A value that callbacks of any thread may change.
+final class Box<Value: Sendable>: @unchecked Sendable {
+    // Sendable because: every access holds the lock.
+    private let lock = NSLock()
+    private var stored: Value
+
+    init(_ value: Value) { stored = value }
+
+    var value: Value { lock.withLock { stored } }
+    func update(_ body: (inout Value) -> Void) { lock.withLock { body(&stored) } }
+}
+
+/// The gateway's admin API, as far as the scene needs it.
+struct AdminClient {
+    let url: String
+
+    func createUser(email: String, password: String, customData: [String: String]) async throws {
+        let body: [String: Any] = ["email": email, "password": password, "custom_data": customData]
+        let (status, text) = try await HTTP.post("\(url)/admin/v1/users", JSONSerialization.data(withJSONObject: body), type: "application/json")
+        guard (200..<300).contains(status) else { throw SceneFailure("The admin API answered \(status): \(text)") }
+    }
+}

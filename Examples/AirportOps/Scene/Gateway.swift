@@ -1,0 +1,77 @@
+import Foundation
+
+/// A gateway as a process of its own, started with `sluice serve`.
+final class Gateway {
+    let process: Process
+    let url: String
+    let adminURL: String
+    let port: Int
+
+    private init(process: Process, ready: Ready) {
+        self.process = process
+        url = ready.url
+        adminURL = ready.admin_url
+        port = Int(ready.url.split(separator: ":").last ?? "") ?? 0
+    }
+
+    private struct Ready: Decodable {
+        var url: String
+        var admin_url: String
+    }
+
+    /// Starts a gateway and waits until it is ready.
+    /// - Parameter port: 0 is any free one.
+    static func start(_ setup: SceneSetup, port: Int = 0) async throws -> Gateway {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: setup.binaries).appendingPathComponent("sluice")
+        process.arguments =
+            [
+                "serve", "--app", setup.app, "--postgres", setup.postgres, "--kafka", setup.kafka, "--port", "\(port)",
+                "--admin-port", "0", "--json",
+            ] + setup.plugins.flatMap { ["--plugin", $0] }
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = setup.log
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        let line = await firstLine(of: output.fileHandleForReading)
+        guard let line, let ready = try? JSONDecoder().decode(Ready.self, from: line) else {
+            process.terminate()
+            throw SceneFailure("The gateway did not start; see \(setup.logPath).")
+        }
+        return Gateway(process: process, ready: ready)
+    }
+
+    /// The first line that a process prints, or nil when it ends before.
+    private static func firstLine(of handle: FileHandle) async -> Data? {
+        await withCheckedContinuation { continuation in
+            // A thread of its own: reading blocks.
+            Thread.detachNewThread {
+                var line = Data()
+                while let byte = try? handle.read(upToCount: 1), !byte.isEmpty {
+                    if byte.first == UInt8(ascii: "\n") { break }
+                    line += byte
+                }
+                continuation.resume(returning: line.isEmpty ? nil : line)
+            }
+        }
+    }
+
+    /// As a power cut would: no goodbye, nothing flushed.
+    func kill() {
+        Foundation.kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
+    func stop() {
+        guard process.isRunning else { return }
+        process.terminate()
+        process.waitUntilExit()
+    }
+}
+
+/// What went wrong in a step, in one sentence.
+public struct SceneFailure: Error, CustomStringConvertible {
+    public let description: String
+    init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,99 @@
+import Logging
+import SluiceCore
+import SluiceKafka
+import SluicePipeline
+import Synchronization
+
+/// Kafka as the pipeline's log.
+final class KafkaLog: MessageLog {
+    private let configuration: KafkaConfiguration
+    private let admin: KafkaAdmin
+    private let producer: KafkaProducer
+    private let logger: Logger
+
+    init(_ configuration: KafkaConfiguration, logger: Logger) throws {
+        self.configuration = configuration
+        self.logger = logger
+        admin = try KafkaAdmin(configuration)
+        producer = try KafkaProducer(configuration, logger: logger)
+    }
+
+    func close() async {
+        await producer.close()
+        await admin.close()
+    }
+
+    func prepare(_ topics: [TopicSpec]) async throws -> [Int32] {
+        try await admin.create(
+            topics.map { topic in
+                let settings = topic.retentionMilliseconds.map { ["retention.ms": String($0)] } ?? [:]
+                return KafkaTopic(topic.name, partitions: topic.partitions, settings: settings)
+            })
+        var counts: [Int32] = []
+        for topic in topics { counts.append(try await admin.partitionCount(of: topic.name)) }
+        try await producer.warm(topics: topics.map(\.name))
+        return counts
+    }
+
+    func append(_ batch: LogBatch) async throws -> [LogPartition: Int64] {
+        var records = KafkaRecordBatch()
+        let topics = batch.topics.map { records.index(ofTopic: $0) }
+        for entry in batch.entries {
+            records.append(
+                topic: topics[Int(entry.topic)], partition: entry.partition, key: batch.arena[entry.key], value: batch.arena[entry.value])
+        }
+        return Dictionary(uniqueKeysWithValues: try await producer.produce(records).map { (LogPartition($0.key), $0.value) })
+    }
+
+    func ends(of partitions: [LogPartition]) async throws -> [LogPartition: Int64] {
+        var ends: [LogPartition: Int64] = [:]
+        for partition in partitions { ends[partition] = try await admin.watermarks(of: partition.kafka).high }
+        return ends
+    }
+
+    func makeReader() async throws -> any LogReader { KafkaLogReader(try KafkaReader(configuration, logger: logger)) }
+}
+
+private final class KafkaLogReader: LogReader {
+    private let reader: KafkaReader
+    /// The fetch form of the adapter, reused; only `next` touches it, and one task calls that.
+    private let batch = Mutex(KafkaFetchBatch())
+
+    init(_ reader: KafkaReader) { self.reader = reader }
+
+    func assign(_ partitions: [LogPartition: Int64]) async throws {
+        guard !partitions.isEmpty else { return }
+        try await reader.assign(
+            Dictionary(uniqueKeysWithValues: partitions.map { ($0.key.kafka, KafkaStart.at($0.value)) }))
+    }
+
+    func unassign(_ partitions: [LogPartition]) async throws {
+        try await reader.assign([:], removing: Set(partitions.map(\.kafka)))
+    }
+
+    func next(_ fetch: consuming LogFetch, milliseconds: Int) async throws -> LogFetch {
+        var fetch = fetch
+        fetch.removeAll()
+        var batch = self.batch.withLock { batch in
+            defer { batch = KafkaFetchBatch() }
+            return batch
+        }
+        try await reader.next(into: &batch, timeout: .milliseconds(milliseconds))
+        fetch.arena = batch.bytes
+        for entry in batch.entries {
+            fetch.entries.append(
+                .init(partition: LogPartition(batch.partition(of: entry)), offset: entry.offset, value: entry.value))
+        }
+        for problem in batch.problems where problem.error.code == .logGap { fetch.gaps.append(LogPartition(problem.partition)) }
+        let used = batch
+        self.batch.withLock { $0 = used }
+        return fetch
+    }
+
+    func close() async { await reader.close() }
+}
+
+extension LogPartition {
+    init(_ partition: KafkaPartition) { self.init(partition.topic, partition.partition) }
+    var kafka: KafkaPartition { KafkaPartition(topic, partition) }
+}

@@ -1,0 +1,51 @@
+import SluiceCore
+import SluicePipeline
+import SluicePostgres
+
+/// Client files in the companion schema.
+struct PostgresClients: ClientRegistry {
+    let clients: ClientStore
+    let rejected: RejectedWriteStore
+
+    init(pool: PostgresPool) {
+        clients = ClientStore(pool: pool)
+        rejected = RejectedWriteStore(pool: pool)
+    }
+
+    func allot(user: String) async throws -> ClientFile {
+        var generator = SystemRandomNumberGenerator()
+        let secret = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+        return ClientFile(try await clients.allot(user: user, secret: secret))
+    }
+
+    func open(id: ClientID, secret: [UInt8], user: String) async throws -> ClientFile {
+        ClientFile(try await clients.open(id: id, secret: secret, user: user))
+    }
+
+    func recordIngest(id: ClientID, number: UInt64) async throws { try await clients.recordIngest(id: id, number: number) }
+
+    func openCompensations(id: ClientID) async throws -> [(id: UInt64, writes: [RejectedWrite])] {
+        try await rejected.open(client: id).map { ($0.compensation, $0.writes.map(RejectedWrite.init)) }
+    }
+
+    func acknowledgeCompensations(id: ClientID, upTo: UInt64) async throws {
+        try await rejected.acknowledge(client: id, upTo: upTo)
+    }
+}
+
+extension ClientFile {
+    init(_ record: ClientRecord) {
+        self.init(id: record.id, secret: record.secret, changeset: record.lastChangeset, ingest: record.lastIngest)
+    }
+}
+
+extension RejectedWrite {
+    init(_ record: RejectedRecord) {
+        self.init(
+            changeset: record.changeset, object: record.object, code: record.code, reason: record.reason, values: record.values)
+    }
+
+    var record: RejectedRecord {
+        RejectedRecord(changeset: changeset, object: object, code: code, reason: reason, values: values)
+    }
+}

@@ -1,0 +1,83 @@
+package import Logging
+import ServiceLifecycle
+package import SluiceCore
+import SluiceKafka
+import SluiceNet
+import SluicePipeline
+import SluicePluginHost
+import SluicePostgres
+import Synchronization
+
+/// One gateway: the adapters joined to the pipeline's ports, and the services that run.
+///
+/// `run` opens everything in the order of the data's way, reports its addresses, and serves until the task is cancelled
+/// or a shutdown is asked for; then everything ends in the opposite order.
+package struct Gateway: Sendable {
+    private let configuration: GatewayConfiguration
+    private let logger: Logger
+    private let environment: any Environment
+
+    /// Where a running gateway can be reached.
+    package struct Addresses: Hashable, Sendable {
+        package var url: String
+        package var adminURL: String
+        package var appID: String
+    }
+
+    package init(_ configuration: GatewayConfiguration, logger: Logger, environment: any Environment = SystemEnvironment()) {
+        self.configuration = configuration
+        self.logger = logger
+        self.environment = environment
+    }
+
+    /// - Parameter ready: called once clients can connect.
+    package func run(ready: @escaping @Sendable (Addresses) async throws -> Void) async throws {
+        let parts = try await GatewayParts.open(configuration, logger: logger, environment: environment)
+        do {
+            try await serve(parts, ready)
+        } catch {
+            await parts.close()
+            throw error
+        }
+        await parts.close()
+    }
+
+    private func serve(_ parts: GatewayParts, _ ready: @escaping @Sendable (Addresses) async throws -> Void) async throws {
+        let servers = try GatewayServers(parts, configuration, logger: logger)
+        let appID = configuration.app.appID
+        let host = configuration.network.host
+        let adminHost = configuration.network.adminHost
+        let announce = BackgroundService("announce") {
+            let addresses = Addresses(
+                url: "http://\(host):\(try await servers.client.port)",
+                adminURL: "http://\(adminHost):\(try await servers.admin.port)", appID: appID)
+            try await ready(addresses)
+            try await gracefulShutdown()
+        }
+        let services: [any Service] = parts.services + [servers.sessions, servers.client, servers.admin, announce]
+        var group = ServiceGroupConfiguration(
+            services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) }, logger: logger)
+        group.maximumGracefulShutdownDuration = .seconds(3)
+        group.maximumCancellationDuration = .seconds(1)
+        try await ServiceGroup(configuration: group).run()
+    }
+}
+
+/// A loop of the pipeline as a service: it ends by cancellation, also when a graceful shutdown is asked for.
+struct BackgroundService: Service {
+    private let name: String
+    private let body: @Sendable () async throws -> Void
+
+    init(_ name: String, _ body: @escaping @Sendable () async throws -> Void) {
+        self.name = name
+        self.body = body
+    }
+
+    func run() async throws {
+        do {
+            try await cancelWhenGracefulShutdown { try await body() }
+        } catch is CancellationError {
+            return
+        }
+    }
+}

@@ -1,0 +1,53 @@
+package import SluiceCore
+
+/// Everything a gateway is told at its start.
+package struct GatewayConfiguration: Sendable {
+    package struct Network: Hashable, Sendable {
+        package var host: String
+        /// 0 is any free one.
+        package var port: Int
+        package var adminHost: String
+        package var adminPort: Int
+
+        package init(host: String = "127.0.0.1", port: Int, adminHost: String = "127.0.0.1", adminPort: Int) {
+            self.host = host
+            self.port = port
+            self.adminHost = adminHost
+            self.adminPort = adminPort
+        }
+    }
+
+    package struct Plugins: Hashable, Sendable {
+        /// Shared libraries, in the order of the chain.
+        package var files: [String]
+        /// Whether they run in the gateway's own process.
+        package var inProcess: Bool
+
+        package init(files: [String] = [], inProcess: Bool = false) {
+            self.files = files
+            self.inProcess = inProcess
+        }
+    }
+
+    package var app: AppConfiguration
+    /// A libpq connection string.
+    package var postgres: String
+    /// Kafka's bootstrap servers; nil is the embedded log.
+    package var kafka: String?
+    package var network: Network
+    package var plugins: Plugins
+    /// Learn the schema from clients, allow what no rule forbids. Never in production (DEV-5).
+    package var isDevelopment: Bool
+
+    package init(
+        app: AppConfiguration, postgres: String, kafka: String?, network: Network, plugins: Plugins = Plugins(),
+        isDevelopment: Bool = false
+    ) {
+        self.app = app
+        self.postgres = postgres
+        self.kafka = kafka
+        self.network = network
+        self.plugins = plugins
+        self.isDevelopment = isDevelopment
+    }
+}

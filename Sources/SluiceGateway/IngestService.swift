@@ -1,0 +1,57 @@
+import Logging
+import ServiceLifecycle
+import SluiceCore
+import SluicePipeline
+
+/// A sink for each asymmetric type. Types that development mode learns get theirs when they come.
+struct IngestService: Service {
+    let schema: GatewaySchema
+    let topics: Topics
+    let log: any MessageLog
+    let store: any IngestStore
+    let rules: any Rules
+    let environment: any Environment
+    let watch: IngestWatch
+    let logger: Logger
+
+    func run() async throws {
+        do {
+            try await cancelWhenGracefulShutdown { try await work() }
+        } catch is CancellationError {
+            return
+        }
+    }
+
+    private func work() async throws {
+        await withDiscardingTaskGroup { group in
+            var running: Set<String> = []
+            while !Task.isCancelled {
+                for type in schema.current().schema.types where type.kind == .asymmetric && !running.contains(type.name) {
+                    guard let partitions = try? await schema.ingestPartitions(of: type.name) else { continue }
+                    running.insert(type.name)
+                    let sink = sink(for: type.name, partitions: partitions)
+                    group.addTask { await sink.run() }
+                }
+                // New types come by development mode only; a second is soon enough for those.
+                try? await environment.sleep(nanoseconds: 1_000_000_000)
+            }
+            group.cancelAll()
+        }
+    }
+
+    private func sink(for type: String, partitions: Int32) -> IngestSink {
+        IngestSink(
+            type: type, topic: topics.ingest(of: type), partitions: partitions, log: log, store: store, rules: rules, authority: schema,
+            environment: environment, logger: logger, report: watch.report)
+    }
+}
+
+/// Counts what is ingested.
+struct IngestWatch: Sendable {
+    let metrics: Metrics
+
+    func report(_ type: String, accepted: Int, refused: Int) {
+        metrics.number(.ingested, label: type).add(accepted)
+        metrics.number(.ingestRefused, label: type).add(refused)
+    }
+}

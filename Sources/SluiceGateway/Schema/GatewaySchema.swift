@@ -1,0 +1,145 @@
+import SluiceCore
+import SluicePipeline
+import SluicePostgres
+import Synchronization
+
+/// The app's schema as this gateway works with it: numbered, with tables in PostgreSQL and topics in the log.
+///
+/// In development mode it grows by what clients bring (DEV-1, QF-4); types and properties are only ever added at the end,
+/// so indices stay right. Reading it takes a lock for an instant; growing it waits for PostgreSQL and the log.
+final class GatewaySchema: SchemaAuthority, LayoutProvider {
+    private struct State {
+        var app: AppSchema
+        var partitions: [String: Int32] = [:]
+    }
+
+    private let state: Mutex<State>
+    private let tables: GatewayTables
+    private let log: any MessageLog
+    private let topics: Topics
+    private let growth: GrowthLock
+
+    /// Partitions of a new topic (DESIGN section 3).
+    static let partitionsPerTopic: Int32 = 16
+
+    private init(_ app: AppSchema, tables: GatewayTables, log: any MessageLog, topics: Topics) {
+        state = Mutex(State(app: app))
+        self.tables = tables
+        self.log = log
+        self.topics = topics
+        growth = GrowthLock()
+    }
+
+    /// Numbers the properties, checks or makes the tables, publishes them, and makes the topics.
+    static func open(
+        _ schema: Schema, fields: QueryableFields, isDevelopment: Bool, tables: GatewayTables, log: any MessageLog, topics: Topics
+    ) async throws -> GatewaySchema {
+        let numbered = Schema(try await tables.prepare(schema.types, create: isDevelopment))
+        let app = AppSchema(version: 1, schema: numbered, fields: fields, isDevelopment: isDevelopment)
+        let gateway = GatewaySchema(app, tables: tables, log: log, topics: topics)
+        _ = try await log.prepare([TopicSpec(name: topics.progress, partitions: 1)])
+        _ = try await gateway.layout(of: app)
+        return gateway
+    }
+
+    func current() -> AppSchema { state.withLock(\.app) }
+
+    func extend(by client: [ObjectType]) async throws -> AppSchema {
+        guard current().isDevelopment else { throw missing(client) }
+        return try await growth.run {
+            let before = self.current()
+            let grown = self.merge(client, into: before.schema)
+            let types = try await self.tables.prepare(grown, create: true)
+            let after = self.state.withLock { state in
+                state.app.schema = Schema(types)
+                state.app.version += 1
+                return state.app
+            }
+            _ = try await self.layout(of: after)
+            return after
+        }
+    }
+
+    func makeQueryable(_ fields: [String: Set<String>]) async throws -> AppSchema {
+        state.withLock { state in
+            for (type, names) in fields { state.app.fields.byType[type, default: []].formUnion(names) }
+            return state.app
+        }
+    }
+
+    /// The types with what the client adds, at the end.
+    private func merge(_ client: [ObjectType], into schema: Schema) -> [ObjectType] {
+        var types = schema.types
+        for type in client {
+            guard let index = types.firstIndex(where: { $0.name == type.name }) else {
+                types.append(type)
+                continue
+            }
+            let known = types[index]
+            let new = type.properties.filter { known[$0.name] == nil }
+            guard !new.isEmpty else { continue }
+            types[index] = ObjectType(
+                name: known.name, kind: known.kind, properties: known.properties + new,
+                primaryKey: known.primaryKey.map { known.properties[$0].name })
+        }
+        return types
+    }
+
+    /// What a client has that the server has not (SCH-11).
+    private func missing(_ client: [ObjectType]) -> SluiceError {
+        let schema = current().schema
+        var names: [String] = []
+        for type in client {
+            guard let known = schema[type.name] else {
+                names.append("class \(type.name)")
+                continue
+            }
+            names += type.properties.filter { known[$0.name] == nil }.map { "property \(type.name).\($0.name)" }
+        }
+        return SluiceError(.invalidSchemaChange, "The app has what the server has not: \(names.joined(separator: ", ")).")
+    }
+
+    // MARK: Topics
+
+    func layout(of schema: AppSchema) async throws -> Partitioning {
+        let known = state.withLock(\.partitions)
+        let new = Partitioning.readable(schema.schema).map(\.name).filter { known[$0] == nil }
+        if !new.isEmpty {
+            let specs = new.map { TopicSpec(name: topics.changes(of: $0), partitions: Self.partitionsPerTopic) }
+            try await learn(new, specs)
+        }
+        return Partitioning(schema: schema, topics: topics, partitions: state.withLock(\.partitions))
+    }
+
+    /// The partitions of a type's ingest topic, which is made when it is not there.
+    func ingestPartitions(of type: String) async throws -> Int32 {
+        let name = topics.ingest(of: type)
+        if let known = state.withLock({ $0.partitions[name] }) { return known }
+        try await learn([name], [TopicSpec(name: name, partitions: Self.partitionsPerTopic)])
+        return state.withLock { $0.partitions[name] } ?? Self.partitionsPerTopic
+    }
+
+    private func learn(_ names: [String], _ specs: [TopicSpec]) async throws {
+        let counts = try await log.prepare(specs)
+        state.withLock { state in
+            for (name, count) in zip(names, counts) { state.partitions[name] = count }
+        }
+    }
+}
+
+/// One growth at a time: each looks at what the one before left.
+private actor GrowthLock {
+    private var last: Task<Void, Never>?
+
+    func run<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
+        let before = last
+        // Unstructured because: the next growth waits for it, which may belong to another session.
+        let task = Task {
+            await before?.value
+            return try await body()
+        }
+        // Unstructured because: it only says when `task` is over.
+        last = Task { _ = try? await task.value }
+        return try await task.value
+    }
+}

@@ -1,0 +1,37 @@
+import ArgumentParser
+import SluiceCore
+import SluiceGateway
+
+struct Dev: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Run everything for development: a private PostgreSQL, a log, and a gateway that learns the schema from the app.",
+        discussion: """
+            Nothing has to be configured. The first client that connects brings its classes, and their tables are made; any field in a
+            subscription becomes queryable. Two users are there to log in with. Everything ends with this command.
+            """)
+
+    @Option(help: ArgumentHelp("Where the data lives; kept between runs. Default: a temporary folder, removed at the end.", valueName: "folder"))
+    var dataDir: String?
+
+    @Option(help: "The port that clients connect to; 0 is any free one.")
+    var port = 8090
+
+    @Option(help: ArgumentHelp("An app directory to start with: schemas, rules, sync configuration.", valueName: "directory"))
+    var app: String?
+
+    @Option(help: ArgumentHelp("A Kafka to use in place of the embedded log.", valueName: "host:port"))
+    var kafka: String?
+
+    @OptionGroup var plugins: PluginOptions
+
+    @Flag(help: "Once ready, print one line of JSON with addresses and users on standard output.")
+    var json = false
+
+    func run() async throws {
+        try await reporting {
+            try await DevelopmentProcess(
+                dataDirectory: dataDir, port: port, app: app, kafka: kafka, plugins: try plugins.specs(), json: json
+            ).run()
+        }
+    }
+}

@@ -1,0 +1,58 @@
+import ArgumentParser
+import SluiceCore
+import SluiceGateway
+
+struct NetworkOptions: ParsableArguments {
+    @Option(help: "The address that clients connect to.")
+    var host = "127.0.0.1"
+
+    @Option(help: "The port that clients connect to; 0 is any free one.")
+    var port = 8090
+
+    @Option(help: "The address of metrics and the admin API.")
+    var adminHost = "127.0.0.1"
+
+    @Option(help: "The port of metrics and the admin API; 0 is any free one.")
+    var adminPort = 8091
+
+    @Flag(help: "Once ready, print one line of JSON with the addresses on standard output.")
+    var json = false
+
+    var configuration: GatewayConfiguration.Network {
+        .init(host: host, port: port, adminHost: adminHost, adminPort: adminPort)
+    }
+}
+
+struct PluginOptions: ParsableArguments {
+    @Option(name: .customLong("plugin"), help: ArgumentHelp("A rule plugin; may be repeated, the order is the chain's.", valueName: "file"))
+    var files: [String] = []
+
+    @Flag(name: .customLong("plugins-in-process"), help: "Run the plugins in the gateway's own process: faster, and a crash of theirs is the gateway's.")
+    var inProcess = false
+
+    func specs() throws -> GatewayConfiguration.Plugins { .init(files: files, inProcess: inProcess) }
+}
+
+/// An error as the command line shows it, with the exit code that scripts can tell it by.
+func failure(_ error: SluiceError) -> any Error {
+    StandardError.write("sluice: \(error)\n")
+    return ExitCode(error.code.isConfiguration ? 78 : 1)
+}
+
+/// Runs a command's body and turns our errors into a line on standard error and an exit code: 78 for configuration
+/// (EX_CONFIG of sysexits.h), 1 for the rest.
+func reporting(_ body: () async throws -> Void) async throws {
+    do {
+        try await body()
+    } catch let error as SluiceError {
+        throw failure(error)
+    } catch let errors as SluiceErrors {
+        for error in errors.all { StandardError.write("sluice: \(error)\n") }
+        throw ExitCode(78)
+    }
+}
+
+extension ErrorCode {
+    /// Errors of what the operator wrote, which trying again does not mend.
+    var isConfiguration: Bool { (900..<950).contains(rawValue) }
+}
