@@ -19,7 +19,8 @@ final class SocketHandler: ChannelInboundHandler {
     private var socket: ServerSocket?
     private var context: ChannelHandlerContext?
     private var assembler: MessageAssembler
-    private var lastRead = NIODeadline.now()
+    /// Pings in a row since which nothing came. Not a time: after a pause of the whole machine every peer would look silent.
+    private var unansweredPings = 0
     private var isPaused = false
     /// Set when the decoder has lost its place in the stream: nothing more can be understood.
     private var decoderIsBroken = false
@@ -47,7 +48,7 @@ final class SocketHandler: ChannelInboundHandler {
     func setReading(_ reads: Bool) {
         guard case .open = state, let context, isPaused == reads else { return }
         isPaused = !reads
-        lastRead = .now()
+        unansweredPings = 0
         // Setting the option on a channel that is just closing fails, which is of no consequence.
         _ = context.channel.setOption(.autoRead, value: reads)
     }
@@ -96,7 +97,7 @@ final class SocketHandler: ChannelInboundHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        lastRead = .now()
+        unansweredPings = 0
         let frame = unwrapInboundIn(data)
         guard case .open = state else {
             if case .closing = state, frame.opcode == .connectionClose { context.close(promise: nil) }
@@ -176,13 +177,15 @@ final class SocketHandler: ChannelInboundHandler {
         guard case .open = state, let context else { return }
         scheduleBeat(context)
         if isPaused { return }
-        if NIODeadline.now() - lastRead >= limits.silence {
+        if unansweredPings >= limits.patience {
             pulse?.cancel()
             state = .closing(.silent)
             context.close(promise: nil)
-        } else if context.channel.isWritable {
-            flush(reserved(.ping), context)
+            return
         }
+        unansweredPings += 1
+        // To a peer that does not read, a ping more is of no use.
+        if context.channel.isWritable { flush(reserved(.ping), context) }
     }
 
     private func finish(_ otherwise: SocketCloseReason) {

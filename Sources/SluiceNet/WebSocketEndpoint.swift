@@ -7,7 +7,7 @@ package struct WebSocketLimits: Sendable {
     package var messageBytes: Int
     /// How often the server pings.
     package var pingInterval: TimeAmount
-    /// How long nothing at all may come from a peer whose connection is read. Beyond: dropped.
+    /// How long nothing at all may come from a peer whose connection is read, counted in pings. Beyond: dropped.
     package var silence: TimeAmount
     /// How long a peer may take to answer a close frame. Beyond: dropped.
     package var closeGrace: TimeAmount
@@ -24,6 +24,9 @@ package struct WebSocketLimits: Sendable {
         self.closeGrace = closeGrace
         self.outboxWatermark = outboxWatermark
     }
+
+    /// Pings that may go unanswered.
+    var patience: Int { max(1, Int(silence.nanoseconds / max(1, pingInterval.nanoseconds))) }
 }
 
 /// What a peer that asks for a WebSocket connection said.

@@ -26,7 +26,7 @@ final class RawClient {
 
     /// - Parameter reads: false leaves everything that the server sends in the kernel until `startReading`.
     static func connect(
-        port: Int, reads: Bool = true, tls: (@Sendable (any Channel) throws -> any ChannelHandler)? = nil
+        port: Int, reads: Bool = true, answersPings: Bool = false, tls: (@Sendable (any Channel) throws -> any ChannelHandler)? = nil
     ) async throws -> RawClient {
         let (stream, continuation) = AsyncThrowingStream<ByteBuffer, any Error>.makeStream(bufferingPolicy: .bufferingOldest(1 << 20))
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -34,7 +34,7 @@ final class RawClient {
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     if let tls { try channel.pipeline.syncOperations.addHandler(tls(channel)) }
-                    try channel.pipeline.syncOperations.addHandler(Collector(continuation))
+                    try channel.pipeline.syncOperations.addHandler(Collector(continuation, answersPings: answersPings))
                 }
             }
             .connect(host: "127.0.0.1", port: port).get()
@@ -142,11 +142,22 @@ func clientFrame(
 
 private final class Collector: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
     private let continuation: AsyncThrowingStream<ByteBuffer, any Error>.Continuation
 
-    init(_ continuation: AsyncThrowingStream<ByteBuffer, any Error>.Continuation) { self.continuation = continuation }
+    private let answersPings: Bool
 
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) { continuation.yield(unwrapInboundIn(data)) }
+    init(_ continuation: AsyncThrowingStream<ByteBuffer, any Error>.Continuation, answersPings: Bool) {
+        self.continuation = continuation
+        self.answersPings = answersPings
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let bytes = unwrapInboundIn(data)
+        continuation.yield(bytes)
+        guard answersPings, bytes.readableBytesView.first == 0x89 else { return }
+        context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: clientFrame([], opcode: 10))), promise: nil)
+    }
     func channelInactive(context: ChannelHandlerContext) { continuation.finish() }
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         continuation.finish(throwing: error)

@@ -1,0 +1,93 @@
+import FoundationEssentials
+import NIOSSL
+import SluiceCore
+import SluiceNet
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct TLSTests {
+    @Test func `HTTP and WebSocket work over TLS, in whatever way a message comes and goes`() async throws {
+        let files = try Self.files(key: Self.key)
+        defer { Self.remove(files) }
+        try await withServer(.init(tls: files)) { server in
+            let http = try await RawClient.connect(port: server.port, tls: { _ in try Self.client() })
+            #expect(try await http.request("GET", "/hello").head.hasPrefix("HTTP/1.1 200 "))
+            let socket = try await RawClient.connect(port: server.port, tls: { _ in try Self.client() })
+            #expect(try await socket.upgrade().hasPrefix("HTTP/1.1 101 "))
+            let payload = [UInt8](repeating: UInt8(ascii: "!"), count: 300_000)
+            try await socket.send(clientFrame(payload))
+            #expect(try await socket.readFrame() == .binary(payload))
+        }
+    }
+
+    @Test func `a message over the limit is answered over TLS as well`() async throws {
+        let files = try Self.files(key: Self.key)
+        defer { Self.remove(files) }
+        try await withServer(.init(tls: files), limits: .init(messageBytes: 1_000)) { server in
+            let client = try await RawClient.connect(port: server.port, tls: { _ in try Self.client() })
+            _ = try await client.upgrade()
+            try await client.send(clientFrame(Array(repeating: 1, count: 50_000)))
+            #expect(try await client.readToClose().map(\.opcode) == [2, 8])
+        }
+    }
+
+    @Test func `a client that does not speak TLS gets no answer and no session`() async throws {
+        let files = try Self.files(key: Self.key)
+        defer { Self.remove(files) }
+        try await withServer(.init(tls: files)) { server in
+            let client = try await RawClient.connect(port: server.port)
+            await #expect(throws: (any Error).self) { try await client.request("GET", "/hello") }
+        }
+    }
+
+    @Test func `a key that is none is named`() async throws {
+        let files = try Self.files(key: "no key")
+        defer { Self.remove(files) }
+        let error = await #expect(throws: SluiceError.self) { try await withServer(.init(tls: files)) { _ in } }
+        #expect(error?.code == .configInvalid)
+        #expect(error?.message.contains(files.privateKey) == true)
+    }
+
+    private static func client() throws -> NIOSSLClientHandler {
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        configuration.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(Array(certificate.utf8)))
+        return try NIOSSLClientHandler(context: NIOSSLContext(configuration: configuration), serverHostname: "localhost")
+    }
+
+    private static func files(key: String) throws -> NetServer.TLSFiles {
+        let folder = FileManager.default.temporaryDirectory.path() + "sluice-tls-\(UUID())"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let files = NetServer.TLSFiles(certificateChain: folder + "/chain.pem", privateKey: folder + "/key.pem")
+        try Data(certificate.utf8).write(to: URL(filePath: files.certificateChain))
+        try Data(key.utf8).write(to: URL(filePath: files.privateKey))
+        return files
+    }
+
+    private static func remove(_ files: NetServer.TLSFiles) {
+        try? FileManager.default.removeItem(at: URL(filePath: files.privateKey).deletingLastPathComponent())
+    }
+
+    // Made for these tests and worth nothing elsewhere: for localhost, signed by itself.
+    private static let certificate = """
+        -----BEGIN CERTIFICATE-----
+        MIIBmjCCAUGgAwIBAgIUavXLwiKHDbhFX4Mt3Gy/sEqIwdwwCgYIKoZIzj0EAwIw
+        FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTEyNTMwMVoYDzIxMjYxMDI4
+        MTI1MzAxWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+        PQMBBwNCAAQQaObwpziVzxbkha7s7vOiHV29kMhDmnOmMi7ss+32Jfus9f/nTUrZ
+        mh5Ey0r5QcXPF3oZoFELqPE8VYHqPS+mo28wbTAdBgNVHQ4EFgQUdjnh16YZgiQH
+        Vf/C1slRiNFK4LIwHwYDVR0jBBgwFoAUdjnh16YZgiQHVf/C1slRiNFK4LIwDwYD
+        VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
+        zj0EAwIDRwAwRAIgTsSfkc7yx/+dGkBgi36no4JtvuMnQHm1OqQqBEJoYaQCICt9
+        wYdfgOFEeZacotUcwgfIxILM3rBJR+OCExgUSH/y
+        -----END CERTIFICATE-----
+
+        """
+    private static let key = """
+        -----BEGIN PRIVATE KEY-----
+        MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQglg+tvGjtL9dkBtf7
+        m0lDD1/HdrbwM8ruV51rTWuMS0ShRANCAAQQaObwpziVzxbkha7s7vOiHV29kMhD
+        mnOmMi7ss+32Jfus9f/nTUrZmh5Ey0r5QcXPF3oZoFELqPE8VYHqPS+m
+        -----END PRIVATE KEY-----
+
+        """
+}
