@@ -52,7 +52,8 @@ struct TableCheck {
             )
         }
         let isArray = form.code == .array || form.code == .set
-        let accepted = [form.element.typeName] + form.element.alsoAccepted
+        let code = isArray ? form.element : form.code
+        let accepted = [code.typeName] + code.alsoAccepted
         if isArray == column.isArray, accepted.contains(column.declared) || accepted.contains(column.base), !column.isGenerated {
             return nil
         }

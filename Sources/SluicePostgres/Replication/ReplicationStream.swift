@@ -72,6 +72,13 @@ package final class ReplicationStream: Sendable {
         _ = try mailbox.take(&batch)
     }
 
+    /// The same with the batch handed over and back, for callers that cannot lend a stored property.
+    package func next(_ batch: consuming CaptureBatch, waitingAtMost limit: Duration) async throws -> CaptureBatch {
+        var batch = batch
+        try await next(into: &batch, waitingAtMost: limit)
+        return batch
+    }
+
     /// Everything before `lsn` is safe elsewhere: PostgreSQL may forget it. Told to the server at once.
     package func confirm(_ lsn: LSN) { mailbox.confirm(lsn) }
 

@@ -1,0 +1,130 @@
+import FoundationEssentials
+import SluiceCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// A PostgreSQL server of our own in a folder, for `sluice dev`, demos and tests: made on first use, started with what
+/// Sluice needs, reachable on the loopback interface with a generated password, and gone when we are.
+///
+/// The folder holds `data`, `password` (mode 0600), `port` and `postgres.log`. When this process is root, the server runs
+/// as `postgres` or `nobody`, who then own the folder and must be able to reach it.
+///
+/// The server does not outlive this process, however that ends: on Linux it is started through `setpriv --pdeathsig
+/// SIGQUIT`, so the kernel stops it when the thread that made it is gone, SIGKILL included. Elsewhere only `stop` does.
+package final class PrivatePostgres: Sendable {
+    /// A superuser's connection string for the database.
+    package let conninfo: String
+    package let port: Int
+    private let child: ChildProcess
+
+    private init(conninfo: String, port: Int, child: ChildProcess) {
+        self.conninfo = conninfo
+        self.port = port
+        self.child = child
+    }
+
+    package var processIdentifier: Int { Int(child.identifier) }
+
+    /// Whether the server process has ended, by itself or by `stop`.
+    package var hasEnded: Bool { child.status != nil }
+
+    /// Starts the server, and makes its files and the database first where they are missing.
+    ///
+    /// - Parameter settings: more settings for the server, which win over ours.
+    /// - Throws: `configMissing` without an installed server, `configInvalid` when the folder cannot be used,
+    ///   `postgresUnreachable` when the server does not come up; the message then ends with its last words.
+    package static func start(
+        in folder: String, database: String = "sluice", settings: [String: String] = [:], within limit: Duration = .seconds(60)
+    ) async throws -> PrivatePostgres {
+        let deadline = ContinuousClock.now + limit
+        let files = PrivateFiles(folder: folder, user: try ServerUser.unprivileged())
+        try files.prepare()
+        let binaries = try ServerBinaries.find(majorVersion: files.majorVersion)
+        if files.majorVersion == nil { try await initialise(files, binaries, deadline) }
+        try await files.removeStaleLock(deadline)
+        let password = try files.password()
+        var lastProblem: (any Error)?
+        // A free port may be taken between our look and the server's.
+        for _ in 0..<3 {
+            let port = try files.choosePort()
+            let child = try await ChildProcess.start(files.serve(binaries, port: port, settings: settings))
+            let server = "host=127.0.0.1 port=\(port) user=sluice password=\(password)"
+            do {
+                try await waitUntilReady(server, child, files, deadline)
+                try await makeDatabase(server, database)
+                return PrivatePostgres(conninfo: "\(server) dbname=\(quoted(database))", port: port, child: child)
+            } catch {
+                child.signal(SIGQUIT)
+                _ = await child.wait(.seconds(5))
+                lastProblem = error
+                guard files.lastWords.contains("could not bind") else { throw error }
+            }
+        }
+        throw lastProblem ?? PostgresFailure(.postgresUnreachable, "PostgreSQL found no free port.")
+    }
+
+    /// Stops the server: open transactions are rolled back and data is flushed; without that when it takes too long.
+    package func stop(within limit: Duration = .seconds(20)) async {
+        child.signal(SIGINT)
+        if await child.wait(limit) != nil { return }
+        child.signal(SIGQUIT)
+        if await child.wait(.seconds(5)) != nil { return }
+        child.signal(SIGKILL)
+        _ = await child.wait(.seconds(5))
+    }
+
+    private static func initialise(_ files: PrivateFiles, _ binaries: ServerBinaries, _ deadline: ContinuousClock.Instant) async throws {
+        try files.makePassword()
+        let child = try await ChildProcess.start(files.initialise(binaries))
+        guard let status = await child.wait(deadline - .now) else {
+            child.signal(SIGKILL)
+            throw PostgresFailure(.timeout, "initdb did not finish in time in \(files.folder).")
+        }
+        if status != 0 {
+            throw PostgresFailure(
+                .configInvalid, "initdb could not make a database in \(files.folder): \(files.lastWords)",
+                fix: "See \(files.log).")
+        }
+    }
+
+    private static func waitUntilReady(
+        _ server: String, _ child: ChildProcess, _ files: PrivateFiles, _ deadline: ContinuousClock.Instant
+    ) async throws {
+        while true {
+            if child.status != nil {
+                throw PostgresFailure(
+                    .postgresUnreachable, "PostgreSQL in \(files.folder) ended while starting: \(files.lastWords)", fix: "See \(files.log)."
+                )
+            }
+            do {
+                let connection = try await PostgresConnection.connect("\(server) dbname=postgres", within: .seconds(5))
+                return await connection.close()
+            } catch {
+                guard .now < deadline else { throw error }
+            }
+            // Readiness has no event that another process could wait for.
+            try await Task.sleep(for: .milliseconds(30))
+        }
+    }
+
+    private static func makeDatabase(_ server: String, _ name: String) async throws {
+        let connection = try await PostgresConnection.connect("\(server) dbname=postgres")
+        let found = try await connection.query("SELECT 1 FROM pg_database WHERE datname = $1", [.text(name)])
+        if found.isEmpty {
+            let sql = "CREATE DATABASE \(SQLText.identifier(name)) TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'"
+            try await connection.execute(sql, within: .seconds(60))
+        }
+        await connection.close()
+    }
+
+    /// A value of a connection string.
+    private static func quoted(_ value: String) -> String {
+        "'" + String(value.flatMap { $0 == "'" || $0 == "\\" ? ["\\", $0] : [$0] }) + "'"
+    }
+}

@@ -1,0 +1,84 @@
+import FoundationEssentials
+import SluiceCore
+import SluicePostgres
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+@Suite(.serialized) struct `A private server` {
+    private static func withFolder(_ body: (String) async throws -> Void) async throws {
+        let folder = "/tmp/sluice-private-\(UInt64.random(in: .min ... .max))"
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try await body(folder)
+    }
+
+    @Test func `is made, keeps its data and its port, and has what capture needs`() async throws {
+        try await Self.withFolder { (folder) async throws in
+            let first = try await PrivatePostgres.start(in: folder, database: "it's mine", settings: ["fsync": "off"])
+            let connection = try await PostgresConnection.connect(first.conninfo)
+            #expect(try await ServerSettings.check(connection, slot: "s").map(\.message) == [])
+            try await connection.script("CREATE TABLE t AS SELECT 42 AS a")
+            var status = stat()
+            #expect(unsafe stat(folder + "/password", &status) == 0)
+            #expect(status.st_mode & 0o777 == 0o600)
+            await first.stop()
+            #expect(first.hasEnded)
+            let second = try await PrivatePostgres.start(in: folder, database: "it's mine")
+            #expect(second.port == first.port)
+            let again = try await PostgresConnection.connect(second.conninfo)
+            #expect(try await again.query("SELECT a FROM t").int(0, 0) == 42)
+            let wrong = await postgresFailure {
+                _ = try await PostgresConnection.connect("host=127.0.0.1 port=\(second.port) user=sluice dbname=postgres password=wrong")
+            }
+            #expect(wrong?.code == .postgresUnreachable)
+            let twice = await postgresFailure { _ = try await PrivatePostgres.start(in: folder, within: .seconds(1)) }
+            #expect(twice?.message.contains("already runs") == true)
+            await second.stop()
+        }
+    }
+
+    @Test func `starts again after it was killed, with its lock file left behind`() async throws {
+        try await Self.withFolder { (folder) async throws in
+            let first = try await PrivatePostgres.start(in: folder)
+            let lock = try #require(FileManager.default.contents(atPath: folder + "/data/postmaster.pid"))
+            await first.stop()
+            // The number of a process that lives and is no server: this one.
+            let stale = String(decoding: lock, as: UTF8.self).replacing("\(first.processIdentifier)\n", with: "\(getpid())\n")
+            #expect(FileManager.default.createFile(atPath: folder + "/data/postmaster.pid", contents: Data(stale.utf8)))
+            let second = try await PrivatePostgres.start(in: folder)
+            #expect(!second.hasEnded)
+            await second.stop(within: .zero)
+            #expect(second.hasEnded)
+        }
+    }
+
+    #if os(Linux)
+        @Test func `ends when the process that started it is killed`() async throws {
+            // The body runs in a child of this process, and finds the folder by that.
+            let folder = "/tmp/sluice-private-orphan-\(getpid())"
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            await #expect(processExitsWith: .signal(SIGKILL)) {
+                let folder = "/tmp/sluice-private-orphan-\(getppid())"
+                let server = try await PrivatePostgres.start(in: folder)
+                try "\(server.processIdentifier)".write(toFile: folder + "/number", atomically: false, encoding: .utf8)
+                // Its connections must not keep it either.
+                let connection = try await PostgresConnection.connect(server.conninfo)
+                _ = try await connection.query("BEGIN")
+                kill(getpid(), SIGKILL)
+            }
+            let number = try #require(pid_t(try String(contentsOfFile: folder + "/number", encoding: .utf8)))
+            let deadline = ContinuousClock.now + .seconds(20)
+            // Waits for the end of a process that is no child of ours: there is no event for that.
+            while kill(number, 0) == 0, .now < deadline { try await Task.sleep(for: .milliseconds(20)) }
+            #expect(kill(number, 0) != 0)
+            let again = try await PrivatePostgres.start(in: folder)
+            await again.stop()
+        }
+    #endif
+}
