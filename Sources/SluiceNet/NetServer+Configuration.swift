@@ -61,10 +61,12 @@ extension NetServer {
             do { key = try NIOSSLPrivateKey(file: privateKey, format: .pem) } catch {
                 throw SluiceError(.configInvalid, "The private key \(privateKey) cannot be read: \(error).")
             }
+            var configuration = TLSConfiguration.makeServerConfiguration(
+                certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
+            // Closing waits this long for a peer that does not answer; it is on top of every other deadline.
+            configuration.shutdownTimeout = .seconds(1)
             do {
-                return try NIOSSLContext(
-                    configuration: .makeServerConfiguration(
-                        certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key)))
+                return try NIOSSLContext(configuration: configuration)
             } catch {
                 throw SluiceError(.configInvalid, "\(certificateChain) and \(privateKey) do not go together: \(error).")
             }
