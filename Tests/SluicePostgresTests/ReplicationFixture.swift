@@ -50,11 +50,11 @@ struct ReplicationFixture: Sendable {
 }
 
 extension ReplicationStream {
-    /// Reads until so many transactions have ended; an issue after 20 s.
+    /// Reads until so many transactions have ended; an issue after a minute.
     func transactions(_ count: Int, _ visit: (CaptureBatch) -> Void = { _ in }) async throws -> [CapturedTransaction] {
         var batch = CaptureBatch()
         var all: [CapturedTransaction] = []
-        let deadline = ContinuousClock.now + .seconds(20)
+        let deadline = ContinuousClock.now + .seconds(60)
         while all.count(where: { $0.end != nil }) < count {
             if .now > deadline {
                 Issue.record("only \(all.count) of \(count) transactions came")

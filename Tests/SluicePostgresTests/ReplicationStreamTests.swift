@@ -80,7 +80,7 @@ import Testing
             try await fixture.connection.script(
                 "ALTER ROLE CURRENT_USER IN DATABASE \"\(fixture.database)\" SET wal_sender_timeout = '400ms'")
             var configuration = fixture.configuration
-            configuration.batchChanges = 10
+            configuration.batchChanges = 500
             try await fixture.withStream(configuration) { stream in
                 for round in 0..<20 {
                     let start = round * 5_000
