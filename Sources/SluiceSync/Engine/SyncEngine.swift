@@ -1,0 +1,171 @@
+package import SluiceCore
+import SluiceReplica
+import SluiceWire
+
+/// Keeps one file in step with a gateway: performs what `SyncStateMachine` decides on a transport and the file.
+///
+/// Run it once: `run()` returns when its task is cancelled. It does nothing before `start`. Every other call may be made
+/// from anywhere and returns at once.
+package final class SyncEngine: Sendable {
+    let configuration: SyncConfiguration
+    let replica: any SyncReplica
+    let transport: any SyncTransport
+    let environment: any Environment
+    let refresh: @Sendable () async throws(SluiceError) -> String
+    let onReport: @Sendable (SyncReport) -> Void
+    let mailbox = Mailbox()
+    let waiters = SyncWaiters()
+
+    /// - Parameters:
+    ///   - refresh: fetches a new access token. `invalidSession`, `userDisabled` and `badAuthentication` end the engine as
+    ///     logged out; any other error is tried again later.
+    ///   - onReport: called on the engine's task, in order; it must not block.
+    package init(
+        configuration: SyncConfiguration, replica: any SyncReplica, transport: any SyncTransport = WebSocketTransport(),
+        environment: any Environment = SystemEnvironment(),
+        refresh: @escaping @Sendable () async throws(SluiceError) -> String,
+        onReport: @escaping @Sendable (SyncReport) -> Void
+    ) {
+        self.configuration = configuration
+        self.replica = replica
+        self.transport = transport
+        self.environment = environment
+        self.refresh = refresh
+        self.onReport = onReport
+    }
+
+    /// Begins, or begins again after `pause` or a report that it has stopped.
+    /// - Parameter token: an access token; nil asks `refresh` first.
+    package func start(token: String? = nil) { mailbox.post(.start(token: token)) }
+
+    /// Closes the connection and stays off the network until `start`.
+    package func pause() { mailbox.post(.pause) }
+
+    /// Tries to connect now, whatever the back-off says.
+    package func reconnect() { mailbox.post(.reconnect) }
+
+    /// Hands over a token that was refreshed for another reason.
+    package func refreshed(token: String) { mailbox.post(.tokenRefreshed(token)) }
+
+    /// Waits until the event has happened, also across reconnects and pauses.
+    /// - Parameter milliseconds: nil waits as long as it takes: an app that is offline waits for its network.
+    /// - Throws: `timeout`; the error that stopped the engine; `CancellationError`.
+    package func wait(for kind: SyncWait, milliseconds: UInt64? = nil) async throws {
+        let deadline = milliseconds.map { now + $0 }
+        try await waiters.wait { id in
+            mailbox.post(.wait(id, kind, deadline: deadline))
+        } cancelled: { [mailbox] id in
+            mailbox.post(.cancelWait(id))
+        }
+    }
+
+    /// Milliseconds on the machine's clock.
+    var now: UInt64 { environment.monotonicNanoseconds() / 1_000_000 }
+
+    /// Syncs until the task is cancelled.
+    package func run() async {
+        let observer = replica.onLocalChange { [mailbox] in mailbox.post(.localChange) }
+        await reportOldRefusals()
+        await withDiscardingTaskGroup { group in
+            var loop = SyncLoop(engine: self)
+            while let item = await mailbox.next() { await loop.take(item, in: &group) }
+            loop.closeAll()
+            group.cancelAll()
+        }
+        replica.removeObserver(observer)
+        waiters.close(SluiceError(.shuttingDown, "The sync engine has been stopped."))
+    }
+
+    /// What the app was not told before it ended.
+    private func reportOldRefusals() async {
+        do throws(SluiceError) {
+            for refusal in try await replica.unreportedRefusals() {
+                onReport(.refused(refusal.writes))
+                try await replica.reported(refusal.id)
+            }
+        } catch {
+            onReport(.warning(error))
+        }
+    }
+}
+
+// MARK: Connections
+
+extension SyncEngine {
+    /// Makes a connection and moves messages until it ends.
+    func connect(_ id: UInt64, _ link: SyncLink) async {
+        var failure: SluiceError?
+        do throws(SluiceError) {
+            let connection = try await transport.connect(
+                SyncRequest(url: configuration.socketURL, headers: configuration.headers))
+            if link.attach(connection) {
+                mailbox.post(.connected(id))
+                failure = await move(connection, id, link)
+            }
+            connection.close()
+        } catch {
+            failure = error
+        }
+        link.close()
+        mailbox.post(.disconnected(id, failure))
+    }
+
+    private func move(_ connection: any SyncConnection, _ id: UInt64, _ link: SyncLink) async -> SluiceError? {
+        await withTaskCancellationHandler {
+            async let written: Void = write(connection, link)
+            let failure = await read(connection, id)
+            link.close()
+            await written
+            return failure
+        } onCancel: {
+            link.close()
+        }
+    }
+
+    private func read(_ connection: any SyncConnection, _ id: UInt64) async -> SluiceError? {
+        do throws(SluiceError) {
+            while let inbound = try await connection.next() {
+                switch inbound {
+                case .message(let message): await mailbox.deliver(message, of: id)
+                case .pong: mailbox.post(.traffic(id))
+                }
+            }
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func write(_ connection: any SyncConnection, _ link: SyncLink) async {
+        while let message = await link.nextOutgoing() {
+            do throws(SluiceError) {
+                try await connection.send(message)
+            } catch {
+                // The reader sees the end as well, and reports it.
+                connection.close()
+                return
+            }
+        }
+    }
+
+    /// Asks the app for a token.
+    func fetchToken() async {
+        do throws(SluiceError) {
+            mailbox.post(.tokenRefreshed(try await refresh()))
+        } catch {
+            mailbox.post(.tokenFailed(error))
+        }
+    }
+}
+
+extension SyncConfiguration {
+    /// The address of the app's sync sessions.
+    var socketURL: String {
+        var base = Substring(url)
+        while base.hasSuffix("/") { base = base.dropLast() }
+        for (web, socket) in [("http://", "ws://"), ("https://", "wss://")] where base.hasPrefix(web) {
+            base = socket + base.dropFirst(web.count)
+        }
+        return base + WireProtocol.path(app: app)
+    }
+}

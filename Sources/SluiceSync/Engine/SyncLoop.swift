@@ -1,0 +1,129 @@
+import SluiceCore
+import SluiceReplica
+import SluiceWire
+
+/// The engine's one loop: inputs go through the machine one by one, and all actions of one input are performed before the
+/// next is taken, so that the file is never changed by two messages at once.
+struct SyncLoop {
+    let engine: SyncEngine
+    private var machine: SyncStateMachine
+    private var links: [UInt64: SyncLink] = [:]
+    /// The earliest time at which a tick is on its way.
+    private var armed: UInt64?
+
+    init(engine: SyncEngine) {
+        self.engine = engine
+        machine = SyncStateMachine(configuration: engine.configuration, schema: engine.replica.schema)
+    }
+
+    mutating func take(_ item: Mailbox.Item, in group: inout DiscardingTaskGroup) async {
+        switch item {
+        case .input(let input):
+            if case .disconnected(let id, _) = input { links[id] = nil }
+            if case .tick = input { armed = nil }
+            await handle(input, in: &group)
+        case .message(let id, let bytes): await handle(read(bytes, of: id), in: &group)
+        }
+        arm(in: &group)
+    }
+
+    private func read(_ bytes: [UInt8], of id: UInt64) -> SyncInput {
+        do throws(SluiceError) {
+            return .received(id, try ServerMessage.decode(bytes, schema: machine.serverSchema))
+        } catch {
+            return .unreadable(id, error)
+        }
+    }
+
+    private mutating func handle(_ input: SyncInput, in group: inout DiscardingTaskGroup) async {
+        let actions = machine.handle(input, now: engine.now, random: engine.environment.random())
+        var failure: SluiceError?
+        for action in actions {
+            if performNow(action, isWhole: failure == nil, in: &group) || failure != nil { continue }
+            do throws(SluiceError) {
+                try await perform(action)
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { await handle(.replicaFailed(failure), in: &group) }
+    }
+
+    func closeAll() { for link in links.values { link.close() } }
+
+    /// Sees to it that a tick comes when the machine needs one. A tick that comes too early does no harm.
+    private mutating func arm(in group: inout DiscardingTaskGroup) {
+        guard let deadline = machine.nextDeadline, deadline < armed ?? .max else { return }
+        armed = deadline
+        let wait = deadline - min(deadline, engine.now)
+        let (environment, mailbox) = (engine.environment, engine.mailbox)
+        group.addTask {
+            guard (try? await environment.sleep(nanoseconds: wait * 1_000_000)) != nil else { return }
+            mailbox.post(.tick)
+        }
+    }
+
+    /// Performs what does not touch the file.
+    /// - Parameter isWhole: false when an earlier action of the same input failed: then nothing is said to the gateway.
+    /// - Returns: false for an action on the file.
+    private mutating func performNow(_ action: SyncAction, isWhole: Bool, in group: inout DiscardingTaskGroup) -> Bool {
+        let engine = engine
+        switch action {
+        case .connect(let id):
+            let link = SyncLink()
+            links[id] = link
+            group.addTask { await engine.connect(id, link) }
+        case .close(let id): links[id]?.close()
+        case .send(let id, let message): if isWhole { send(message, to: links[id]) }
+        case .ping(let id): links[id]?.ping()
+        case .refreshToken: group.addTask { await engine.fetchToken() }
+        case .report(let report): engine.onReport(report)
+        case .finish(let id, let error): engine.waiters.finish(id, error)
+        default: return false
+        }
+        return true
+    }
+
+    private func send(_ message: PBClientMessage, to link: SyncLink?) {
+        do throws(SluiceError) {
+            link?.send(try WireProtocol.encode(message))
+        } catch {
+            engine.onReport(.warning(error))
+            link?.close()
+        }
+    }
+
+    private func perform(_ action: SyncAction) async throws(SluiceError) {
+        let replica = engine.replica
+        switch action {
+        case .load(let id): engine.mailbox.post(.loaded(id, try await replica.localState()))
+        case .read(let id, let query): engine.mailbox.post(.pending(id, try await replica.pending(query)))
+        case .setIdentity(let identity): try await replica.setIdentity(identity)
+        case .acknowledgeUpload(let number, let lsn): try await replica.acknowledgeUpload(upTo: number, lsn: lsn)
+        case .acknowledgeIngest(let number, let refused):
+            try await tell(try await replica.acknowledgeIngest(upTo: number, refused: refused))
+        case .compensate(let id, let writes): try await tell(try await replica.applyCompensation(id: id, writes: writes))
+        case .beginBootstrap(let version): try await replica.beginBootstrap(version: version)
+        case .stage(let rows): try await stage(rows)
+        case .endBootstrap(let version, let lsn, let types):
+            try await replica.endBootstrap(version: version, lsn: lsn, types: types, completes: true)
+        case .apply(let batch): try await replica.apply(batch)
+        case .refuseSet(let version, let error):
+            try await replica.setSubscriptionState(version: version, .error(code: error.code.rawValue, message: error.message))
+        case .forgetServer: try await replica.forgetServer()
+        case .connect, .close, .send, .ping, .refreshToken, .report, .finish: break
+        }
+    }
+
+    private func stage(_ staged: StagedRows) async throws(SluiceError) {
+        if !staged.rows.isEmpty { try await engine.replica.stage(type: staged.type, rows: staged.rows, of: staged.buffer) }
+        if !staged.removed.isEmpty { try await engine.replica.stageRemoval(type: staged.type, keys: staged.removed) }
+    }
+
+    /// Tells the app, then notes that it knows.
+    private func tell(_ refusal: WriteRefusal?) async throws(SluiceError) {
+        guard let refusal else { return }
+        engine.onReport(.refused(refusal.writes))
+        try await engine.replica.reported(refusal.id)
+    }
+}

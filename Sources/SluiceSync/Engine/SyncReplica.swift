@@ -1,0 +1,62 @@
+package import SluiceCore
+package import SluiceReplica
+
+/// What the engine needs of the file; `Replica` is it. Each call is one transaction; a call that throws changed nothing.
+package protocol SyncReplica: Sendable {
+    var schema: Schema { get }
+
+    func identity() async throws(SluiceError) -> ReplicaIdentity?
+    func setIdentity(_ identity: ReplicaIdentity) async throws(SluiceError)
+    func appliedPosition() async throws(SluiceError) -> AppliedPosition
+    func lastCompensation() async throws(SluiceError) -> UInt64
+    func forgetServer() async throws(SluiceError)
+
+    func latestSubscriptionSet() async throws(SluiceError) -> StoredSubscriptionSet
+    func syncSubscriptionSet(version: UInt64) async throws(SluiceError) -> StoredSubscriptionSet
+    func setSubscriptionState(version: UInt64, _ state: SubscriptionState) async throws(SluiceError)
+
+    func pendingChangesets(after number: UInt64, maximumBytes: Int) async throws(SluiceError) -> [Changeset]
+    func acknowledgeUpload(upTo number: UInt64, lsn: LSN) async throws(SluiceError)
+    func applyCompensation(id: UInt64, writes: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal?
+    func unreportedRefusals() async throws(SluiceError) -> [WriteRefusal]
+    func reported(_ id: UInt64) async throws(SluiceError)
+
+    func pendingIngest(after number: UInt64, maximumObjects: Int, maximumBytes: Int) async throws(SluiceError) -> IngestBatch?
+    func acknowledgeIngest(upTo number: UInt64, refused: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal?
+
+    func beginBootstrap(version: UInt64) async throws(SluiceError)
+    func stage(type: Int, rows: [RowRef], of buffer: RowBuffer) async throws(SluiceError)
+    func stageRemoval(type: Int, keys: [Value]) async throws(SluiceError)
+    func endBootstrap(version: UInt64, lsn: LSN, types: [Int], completes: Bool) async throws(SluiceError)
+    func apply(_ batch: ReplicaBatch) async throws(SluiceError)
+
+    /// Calls the handler after each commit that gives the engine something to send.
+    func onLocalChange(_ handler: @escaping @Sendable () -> Void) -> UInt64
+    func removeObserver(_ number: UInt64)
+}
+
+extension Replica: SyncReplica {}
+
+extension SyncReplica {
+    func localState() async throws(SluiceError) -> LocalState {
+        LocalState(
+            identity: try await identity(), applied: try await appliedPosition(), compensation: try await lastCompensation(),
+            firstUnacknowledged: try await pendingChangesets(after: 0, maximumBytes: 1).first?.number)
+    }
+
+    /// The sets are read before the changesets, so that those made before a set are not missed.
+    func pending(_ query: LocalQuery) async throws(SluiceError) -> LocalPending {
+        let latest = try await latestSubscriptionSet()
+        let applied = try await appliedPosition().version
+        var pending = LocalPending(latest: latest)
+        if applied != latest.version { pending.active = try await syncSubscriptionSet(version: applied) }
+        if let number = query.changesetsAfter {
+            pending.changesets = try await pendingChangesets(after: number, maximumBytes: query.maximumBytes)
+        }
+        if let number = query.ingestAfter {
+            pending.ingest = try await pendingIngest(
+                after: number, maximumObjects: Limits.ingestBatchObjects, maximumBytes: Limits.ingestBatchBytes)
+        }
+        return pending
+    }
+}

@@ -1,0 +1,367 @@
+package import SluiceCore
+import SluiceReplica
+import SluiceWire
+
+/// The sync engine's decisions. Pure: time, randomness, messages and what the file holds come in as arguments; what is to
+/// be done goes out as actions. `SyncEngine` performs them.
+///
+/// ```
+///            start             connected        loaded           Welcome
+///   idle ───────────▶ connecting ─────▶ loading ─────▶ greeting ─────────▶ open
+///    ▲  pause  ▲          │ lost          │              │ lost, error       │
+///    └─────────┴── waiting (back-off) ◀───┴──────────────┴───────────────────┤
+///                  refreshing (token) ◀───────── token expired ──────────────┤
+///                  ended (start tries again) ◀── fatal error ────────────────┘
+/// ```
+package struct SyncStateMachine: Sendable {
+    /// Milliseconds from the attempt to Welcome, and for a token.
+    package static let connectPatience: UInt64 = 60_000
+    package static let pingInterval: UInt64 = 30_000
+    /// Milliseconds without a byte from the gateway until the connection counts as dead.
+    package static let silence: UInt64 = 60_000
+
+    package enum Phase: Hashable, Sendable {
+        case idle
+        case waiting(until: UInt64)
+        case refreshing(until: UInt64)
+        case connecting(until: UInt64)
+        case loading(until: UInt64)
+        case greeting(until: UInt64)
+        case open
+        case ended(SluiceError)
+    }
+
+    struct Wait: Sendable {
+        var kind: SyncWait
+        var deadline: UInt64?
+    }
+
+    package let configuration: SyncConfiguration
+    let local: Schema
+    package private(set) var phase: Phase = .idle
+    /// The number of the newest connection.
+    package private(set) var connection: UInt64 = 0
+    package private(set) var backoff = Backoff()
+    var session: SyncSession?
+    private var token: String?
+    private var tokenRefusals = 0
+    private var waits: [UInt64: Wait] = [:]
+    private var shown = SyncReport.Connection.disconnected
+    private var now: UInt64 = 0
+    private var random: UInt64 = 0
+    var actions: [SyncAction] = []
+
+    /// - Parameter schema: the file's; type indices of actions refer to it.
+    package init(configuration: SyncConfiguration, schema: Schema) {
+        self.configuration = configuration
+        local = schema
+    }
+
+    /// What the session's rows are read with; nil before Welcome.
+    package var serverSchema: ServerSchema? { session?.schema }
+
+    /// When `tick` is needed, on the same clock as `now`; nil when nothing is timed.
+    package var nextDeadline: UInt64? {
+        var earliest = waits.values.compactMap(\.deadline).min()
+        switch phase {
+        case .idle, .ended: break
+        case .waiting(let until), .refreshing(let until), .connecting(let until), .loading(let until), .greeting(let until):
+            earliest = min(earliest ?? until, until)
+        case .open:
+            guard let session else { break }
+            let next = min(session.lastPing + Self.pingInterval, session.lastReceived + Self.silence)
+            earliest = min(earliest ?? next, next)
+        }
+        return earliest
+    }
+
+    /// Takes one input.
+    /// - Parameters:
+    ///   - now: milliseconds on a clock that never goes back.
+    ///   - random: a fresh random number.
+    package mutating func handle(_ input: SyncInput, now: UInt64, random: UInt64) -> [SyncAction] {
+        self.now = now
+        self.random = random
+        take(input)
+        showConnection()
+        defer { actions = [] }
+        return actions
+    }
+
+    private mutating func take(_ input: SyncInput) {
+        switch input {
+        case .start(let token): start(token)
+        case .pause: pause()
+        case .reconnect: reconnect()
+        case .connected(let id): connected(id)
+        case .disconnected(let id, let error):
+            if isCurrent(id) { fail(error ?? SluiceError(.connectionFailed, "The connection was closed.")) }
+        case .received(let id, let message):
+            if isCurrent(id) { received(message) }
+        case .traffic(let id):
+            if isCurrent(id) { session?.lastReceived = now }
+        case .unreadable(let id, let error):
+            if isCurrent(id) { fail(error) }
+        case .loaded(let id, let state):
+            if isCurrent(id) { greet(state) }
+        case .pending(let id, let pending):
+            if isCurrent(id), phase == .open { read(pending) }
+        case .localChange: localChange()
+        case .tokenRefreshed(let token): refreshed(token)
+        case .tokenFailed(let error): refreshFailed(error)
+        case .replicaFailed(let error): replicaFailed(error)
+        case .wait(let id, let kind, let deadline): wait(id, kind, deadline)
+        case .cancelWait(let id): waits[id] = nil
+        case .tick: tick()
+        }
+    }
+
+    func isCurrent(_ id: UInt64) -> Bool {
+        guard id == connection else { return false }
+        switch phase {
+        case .connecting, .loading, .greeting, .open: return true
+        case .idle, .waiting, .refreshing, .ended: return false
+        }
+    }
+
+    func report(_ report: SyncReport) -> SyncAction { .report(report) }
+
+    private mutating func showConnection() {
+        let state: SyncReport.Connection =
+            switch phase {
+            case .idle, .waiting, .ended: .disconnected
+            case .refreshing, .connecting, .loading, .greeting: .connecting
+            case .open: .connected
+            }
+        guard state != shown else { return }
+        shown = state
+        actions.append(.report(.connection(state)))
+    }
+}
+
+// MARK: Connecting
+
+extension SyncStateMachine {
+    private mutating func start(_ token: String?) {
+        switch phase {
+        case .idle, .ended: break
+        case .waiting, .refreshing, .connecting, .loading, .greeting, .open: return
+        }
+        self.token = token ?? self.token
+        tokenRefusals = 0
+        backoff.reset()
+        attempt()
+    }
+
+    private mutating func pause() {
+        if case .ended = phase { return }
+        leave()
+        phase = .idle
+    }
+
+    private mutating func reconnect() {
+        switch phase {
+        case .idle, .ended: return
+        case .waiting: break
+        case .refreshing, .connecting, .loading, .greeting: return
+        case .open: leave()
+        }
+        backoff.reset()
+        attempt()
+    }
+
+    /// Connects, or asks for a token first.
+    private mutating func attempt() {
+        guard token != nil else {
+            phase = .refreshing(until: now + Self.connectPatience)
+            actions.append(.refreshToken)
+            return
+        }
+        connection += 1
+        phase = .connecting(until: now + Self.connectPatience)
+        actions.append(.connect(connection))
+    }
+
+    private mutating func connected(_ id: UInt64) {
+        guard id == connection, case .connecting(let until) = phase else {
+            actions.append(.close(id))
+            return
+        }
+        phase = .loading(until: until)
+        actions.append(.load(id))
+    }
+
+    private mutating func greet(_ state: LocalState) {
+        guard case .loading(let until) = phase else { return }
+        session = SyncSession(local: state, now: now)
+        phase = .greeting(until: until)
+        var hello = PBHello()
+        hello.protocol = WireProtocol.version
+        hello.accessToken = token ?? ""
+        if let identity = state.identity {
+            hello.client = identity.client.rawValue
+            hello.secret = .init(identity.secret)
+        }
+        hello.sdk = configuration.sdk
+        hello.schema = local.messages
+        hello.appliedLsn = state.applied.lsn.rawValue
+        hello.appliedVersion = state.applied.version
+        send(.hello(hello))
+    }
+
+    mutating func open() { phase = .open }
+
+    mutating func send(_ kind: PBClientMessage.OneOf_Kind) {
+        actions.append(.send(connection, PBClientMessage(kind)))
+    }
+
+    /// Lets go of the connection, if there is one.
+    private mutating func leave() {
+        switch phase {
+        case .connecting, .loading, .greeting, .open: actions.append(.close(connection))
+        case .idle, .waiting, .refreshing, .ended: break
+        }
+        session = nil
+    }
+
+    /// The session broke: comes back after a while.
+    /// - Parameter atLeast: milliseconds to wait whatever the back-off says.
+    mutating func fail(_ error: SluiceError, atLeast: UInt64 = 0) {
+        leave()
+        phase = .waiting(until: now + max(backoff.next(random: random), atLeast))
+        actions.append(.report(.interrupted(error)))
+    }
+
+    /// Comes back at once, to say something else.
+    mutating func restart() {
+        leave()
+        attempt()
+    }
+
+    /// Stops until `start`.
+    mutating func end(_ error: SluiceError, _ report: SyncReport) {
+        leave()
+        phase = .ended(error)
+        actions.append(.report(report))
+        for id in waits.keys.sorted() { actions.append(.finish(id, error)) }
+        waits = [:]
+    }
+
+    /// The connection has shown that it works: the next failure is a first one.
+    mutating func prove() {
+        guard session?.isProven == false else { return }
+        session?.isProven = true
+        backoff.reset()
+        tokenRefusals = 0
+    }
+
+    mutating func heard() { session?.lastReceived = now }
+
+    private mutating func replicaFailed(_ error: SluiceError) {
+        if error.code == .replicaCorrupt || error.code == .replicaVersion {
+            end(error, .stopped(error))
+        } else if isCurrent(connection) {
+            fail(error, atLeast: 10_000)
+        } else {
+            actions.append(.report(.warning(error)))
+        }
+    }
+}
+
+// MARK: Tokens
+
+extension SyncStateMachine {
+    private mutating func refreshed(_ token: String) {
+        self.token = token
+        switch phase {
+        case .refreshing: attempt()
+        case .open:
+            var message = PBRefreshToken()
+            message.accessToken = token
+            send(.refreshToken(message))
+        case .idle, .waiting, .connecting, .loading, .greeting, .ended: break
+        }
+    }
+
+    private mutating func refreshFailed(_ error: SluiceError) {
+        guard case .refreshing = phase else { return }
+        switch error.code {
+        case .invalidSession, .userDisabled, .badAuthentication, .userNotFound, .invalidPassword, .permissionDenied:
+            end(error, .loggedOut(error))
+        default: fail(error)
+        }
+    }
+
+    /// The gateway did not take the token. The first new one is tried at once; when new ones are refused as well there is
+    /// something else wrong, and the back-off counts.
+    mutating func tokenRefused(_ error: SluiceError) {
+        token = nil
+        tokenRefusals += 1
+        if tokenRefusals > 1 { fail(error) } else { restart() }
+    }
+}
+
+// MARK: Time and waits
+
+extension SyncStateMachine {
+    private mutating func tick() {
+        for (id, wait) in waits.sorted(by: { $0.key < $1.key }) {
+            guard let deadline = wait.deadline, deadline <= now else { continue }
+            waits[id] = nil
+            actions.append(.finish(id, SluiceError(.timeout, "The \(wait.kind) was not complete in the time given.")))
+        }
+        switch phase {
+        case .idle, .ended: break
+        case .waiting(let until): if until <= now { attempt() }
+        case .refreshing(let until):
+            if until <= now { refreshFailed(SluiceError(.timeout, "No access token came within \(Self.connectPatience / 1_000) s.")) }
+        case .connecting(let until), .loading(let until), .greeting(let until):
+            if until <= now { fail(SluiceError(.timeout, "The gateway did not answer within \(Self.connectPatience / 1_000) s.")) }
+        case .open: watch()
+        }
+    }
+
+    private mutating func watch() {
+        guard let session else { return }
+        if session.lastReceived + Self.silence <= now {
+            fail(SluiceError(.timeout, "The gateway was silent for \(Self.silence / 1_000) s."))
+        } else if session.lastPing + Self.pingInterval <= now {
+            self.session?.lastPing = now
+            actions.append(.ping(connection))
+        }
+    }
+
+    private mutating func wait(_ id: UInt64, _ kind: SyncWait, _ deadline: UInt64?) {
+        if case .ended(let error) = phase {
+            actions.append(.finish(id, error))
+            return
+        }
+        waits[id] = Wait(kind: kind, deadline: deadline)
+        session?.mustReadSets = true
+        session?.mustReadChangesets = true
+        session?.mustReadIngest = true
+        pump()
+    }
+
+    mutating func reached(_ mark: UInt64) {
+        guard waits.removeValue(forKey: mark) != nil else { return }
+        actions.append(.finish(mark, nil))
+    }
+
+    /// Sends the marks that wait, once the gateway has been told of the latest set.
+    mutating func sendMarks() {
+        for id in waits.keys.sorted() where waits[id]?.kind == .download && session?.marksSent.contains(id) == false {
+            session?.marksSent.insert(id)
+            var mark = PBMark()
+            mark.id = id
+            send(.mark(mark))
+        }
+    }
+
+    mutating func finishUploads() {
+        for id in waits.keys.sorted() where waits[id]?.kind == .upload {
+            waits[id] = nil
+            actions.append(.finish(id, nil))
+        }
+    }
+}

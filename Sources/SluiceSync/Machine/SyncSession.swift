@@ -1,0 +1,113 @@
+import SluiceCore
+import SluiceReplica
+import SluiceWire
+
+/// What the machine knows of one session, from Hello to the end of the connection.
+struct SyncSession: Sendable {
+    /// Bytes of changesets sent and not acknowledged.
+    static let uploadWindow = 4 << 20
+    /// Bytes of changesets in one message, and in one read.
+    static let uploadMessage = 512 << 10
+    /// Ingest batches sent and not acknowledged.
+    static let ingestWindow = 4
+    /// Bytes of an unfinished run of commits. Beyond: the session starts again from a bootstrap.
+    static let partialBytes = 256 << 20
+
+    struct Upload: Sendable {
+        var number: UInt64
+        var bytes: Int
+    }
+
+    struct Bootstrap: Sendable {
+        var version: UInt64
+        var expected: UInt64
+        var rows: UInt64 = 0
+        var types: Set<Int> = []
+    }
+
+    var local: LocalState
+    /// Nil until Welcome.
+    var schema: ServerSchema?
+    var maximumMessageBytes = Limits.messageBytes
+    var lastReceived: UInt64
+    var lastPing: UInt64
+    /// Something other than Welcome and errors came: the connection is worth having.
+    var isProven = false
+
+    // Reading the file.
+    var asked: LocalQuery?
+    /// A read under way is out of date: its changesets are not to be used.
+    var isStale = false
+    var mustReadSets = true
+    var mustReadChangesets = true
+    var mustReadIngest = true
+
+    // Changesets.
+    /// Read and not sent, ascending.
+    var queue: [(message: PBChangeset, bytes: Int)] = []
+    var readThrough: UInt64 = 0
+    var sentThrough: UInt64 = 0
+    /// The last read found nothing after `readThrough`.
+    var isExhausted = false
+    var inFlight: [Upload] = []
+    /// A changeset is too large for a message: nothing can go before it.
+    var isStuck = false
+
+    // Asymmetric objects.
+    var ingestThrough: UInt64 = 0
+    var ingestInFlight: [UInt64] = []
+    var isIngestExhausted = false
+
+    // Subscriptions.
+    /// Nil until the first read.
+    var latest: StoredSubscriptionSet?
+    var active: StoredSubscriptionSet?
+    /// The highest version sent.
+    var subscribed: UInt64 = 0
+    /// A version that was sent and has neither its bootstrap nor an error; uploads wait for it (SUB-7).
+    var awaiting: UInt64?
+    /// The version whose view the gateway uses in this session.
+    var settled: UInt64 = 0
+
+    // Downloads.
+    var bootstrap: Bootstrap?
+    var partial: ReplicaBatch?
+    var marksSent: Set<UInt64> = []
+
+    init(local: LocalState, now: UInt64) {
+        self.local = local
+        lastReceived = now
+        lastPing = now
+    }
+
+    var inFlightBytes: Int { inFlight.reduce(0) { $0 + $1.bytes } }
+
+    /// The latest set has not been sent and can be.
+    var hasUnsentSet: Bool {
+        guard let latest else { return false }
+        return latest.version > subscribed && !latest.isRefused
+    }
+
+    /// Whether changesets made before the latest set are still to be sent; nil when only a read can tell.
+    var unsentBeforeLatest: Bool? {
+        guard let latest else { return nil }
+        if isStuck { return false }
+        if let next = queue.first, next.message.number <= latest.changesetsBefore { return true }
+        return isExhausted || readThrough >= latest.changesetsBefore ? false : nil
+    }
+
+    /// Whether everything that the app wrote is on the gateway.
+    var isUploaded: Bool {
+        isExhausted && queue.isEmpty && inFlight.isEmpty && isIngestExhausted && ingestInFlight.isEmpty && asked == nil
+            && !mustReadChangesets && !mustReadIngest
+    }
+
+    /// Forgets what was read and not sent: the file has changed beneath it.
+    mutating func rereadChangesets() {
+        queue = []
+        readThrough = sentThrough
+        isExhausted = false
+        mustReadChangesets = true
+        isStale = asked != nil
+    }
+}

@@ -1,0 +1,174 @@
+import SluiceCore
+import SluiceReplica
+import SluiceWire
+
+/// What the gateway says.
+extension SyncStateMachine {
+    mutating func received(_ message: ServerMessage) {
+        heard()
+        switch (phase, message) {
+        case (.greeting, .welcome(let welcome)): self.welcome(welcome)
+        case (.greeting, .error(let error, let action, let fatal, let backoff)),
+            (.open, .error(let error, let action, let fatal, let backoff)):
+            refused(error, action, fatal: fatal, backoff)
+        case (.open, .welcome): fail(SluiceError(.badMessageOrder, "The gateway sent a second Welcome."))
+        case (.open, _):
+            prove()
+            inSession(message)
+        default: fail(SluiceError(.badMessageOrder, "The gateway sent something before Welcome."))
+        }
+    }
+
+    private mutating func welcome(_ welcome: ServerMessage.Welcome) {
+        guard let state = session?.local else { return }
+        open()
+        session?.schema = ServerSchema(local: local, server: welcome.schema)
+        session?.maximumMessageBytes = welcome.maximumMessageBytes
+        if state.identity != welcome.identity {
+            actions.append(.setIdentity(welcome.identity))
+            session?.local.identity = welcome.identity
+        }
+        session?.readThrough = welcome.changeset
+        session?.sentThrough = welcome.changeset
+        if welcome.ingest > 0 { actions.append(.acknowledgeIngest(welcome.ingest, [])) }
+        session?.ingestThrough = welcome.ingest
+        if let first = state.firstUnacknowledged, first <= welcome.changeset { askForPosition(of: welcome.changeset) }
+        pump()
+    }
+
+    /// The changesets up to `number` took effect and their acknowledgement was lost. A resend is recognised by its number
+    /// (UP-3) and answered with a position, so the last number alone is enough.
+    private mutating func askForPosition(of number: UInt64) {
+        session?.inFlight.append(SyncSession.Upload(number: number, bytes: 0))
+        var stub = PBChangeset()
+        stub.number = number
+        upload([stub])
+    }
+
+    private mutating func inSession(_ message: ServerMessage) {
+        switch message {
+        case .welcome, .error: break
+        case .bootstrapBegin(let version, let rows):
+            session?.bootstrap = SyncSession.Bootstrap(version: version, expected: rows)
+            actions.append(.beginBootstrap(version: version))
+            actions.append(.report(.downloading(version: version, rows: 0, expected: rows)))
+        case .bootstrapRows(let rows): stage(rows)
+        case .bootstrapEnd(let version, let lsn, let types): endBootstrap(version, lsn, types)
+        case .commits(let batch, let more): commits(batch, more: more)
+        case .uploadAck(let number, let lsn):
+            session?.inFlight.removeAll { $0.number <= number }
+            actions.append(.acknowledgeUpload(number, lsn))
+            actions.append(.report(.uploaded(number)))
+            pump()
+        case .compensation(let id, let writes): compensate(id, writes)
+        case .ingestAck(let number, let writes):
+            session?.ingestInFlight.removeAll { $0 <= number }
+            session?.mustReadIngest = true
+            actions.append(.acknowledgeIngest(number, writes))
+            pump()
+        case .markReached(let id): reached(id)
+        case .queryError(let version, let error): refuseSet(version, error)
+        }
+    }
+
+    // MARK: Downloads
+
+    private mutating func stage(_ rows: StagedRows?) {
+        guard var bootstrap = session?.bootstrap else {
+            fail(SluiceError(.badMessageOrder, "Rows of a bootstrap came outside of one."))
+            return
+        }
+        guard let rows else { return }
+        bootstrap.rows += UInt64(rows.rows.count)
+        bootstrap.types.insert(rows.type)
+        session?.bootstrap = bootstrap
+        actions.append(.stage(rows))
+        actions.append(
+            .report(.downloading(version: bootstrap.version, rows: bootstrap.rows, expected: max(bootstrap.expected, bootstrap.rows))))
+    }
+
+    private mutating func endBootstrap(_ version: UInt64, _ lsn: LSN, _ types: [Int]) {
+        guard let bootstrap = session?.bootstrap, bootstrap.version == version else {
+            fail(SluiceError(.badMessageOrder, "The end of a bootstrap of version \(version) came outside of one."))
+            return
+        }
+        let replaced = Set(types).union(unsubscribedTypes(in: version).subtracting(bootstrap.types)).filter { hasRows($0) }
+        actions.append(.endBootstrap(version: version, lsn: lsn, types: replaced.sorted()))
+        actions.append(.report(.downloaded(version: version)))
+        session?.bootstrap = nil
+        session?.settled = version
+        session?.local.applied = AppliedPosition(lsn: lsn, version: version)
+        settle(version)
+        pump()
+    }
+
+    private func hasRows(_ type: Int) -> Bool { local.types.indices.contains(type) && local.types[type].kind == .topLevel }
+
+    /// Types that no subscription of the set names: nothing of them is in its view (SUB-11).
+    private func unsubscribedTypes(in version: UInt64) -> Set<Int> {
+        guard let set = [session?.latest, session?.active].compactMap(\.self).first(where: { $0.version == version }) else { return [] }
+        let named = Set(set.subscriptions.map(\.type))
+        return Set(local.types.indices.filter { !named.contains(local.types[$0].name) })
+    }
+
+    private mutating func commits(_ batch: ReplicaBatch, more: Bool) {
+        var run = session?.partial ?? ReplicaBatch()
+        session?.partial = nil
+        if run.commits.isEmpty { run = batch } else { run.append(batch) }
+        guard more else {
+            if let applied = session?.local.applied.lsn, run.lsn > applied { session?.local.applied.lsn = run.lsn }
+            actions.append(.apply(run))
+            return
+        }
+        guard run.byteCount <= SyncSession.partialBytes else {
+            fail(SluiceError(.limitsExceeded, "A run of commits has more than \(SyncSession.partialBytes) bytes."))
+            return
+        }
+        session?.partial = run
+    }
+
+    // MARK: Refusals
+
+    private mutating func compensate(_ id: UInt64, _ writes: [RefusedWrite]) {
+        if id > session?.local.compensation ?? 0 {
+            session?.local.compensation = id
+            actions.append(.compensate(id, writes))
+            session?.rereadChangesets()
+        }
+        upload([])
+        pump()
+    }
+
+    private mutating func refuseSet(_ version: UInt64, _ error: SluiceError) {
+        actions.append(.refuseSet(version: version, error))
+        actions.append(.report(.setRefused(version: version, error)))
+        if session?.latest?.version == version {
+            session?.latest?.state = .error(code: error.code.rawValue, message: error.message)
+        }
+        settle(version)
+        // The gateway takes no lower version in a session that has asked for a higher one.
+        if session?.settled == 0, let active = session?.active, active.version > 0 { restart() } else { pump() }
+    }
+
+    private mutating func settle(_ version: UInt64) {
+        if let awaiting = session?.awaiting, awaiting <= version { session?.awaiting = nil }
+    }
+
+    private mutating func refused(_ error: SluiceError, _ action: SessionAction, fatal: Bool, _ backoff: UInt64) {
+        switch action {
+        case .warning where !fatal: actions.append(.report(.warning(error)))
+        case .warning, .transient: fail(error, atLeast: backoff)
+        case .refreshUser: tokenRefused(error)
+        case .logOutUser: end(error, .loggedOut(error))
+        case .applicationBug: end(error, .stopped(error))
+        case .clientReset:
+            if configuration.manualReset {
+                end(error, .clientReset(error))
+            } else {
+                fail(error, atLeast: backoff)
+                actions.append(.forgetServer)
+                actions.append(.report(.clientReset(error)))
+            }
+        }
+    }
+}

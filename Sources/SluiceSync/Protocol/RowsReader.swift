@@ -1,0 +1,131 @@
+import SluiceCore
+import SluiceReplica
+import SluiceWire
+
+/// Reads the two messages that carry rows. Types that the file does not have are passed over.
+enum RowsReader {
+    static func bootstrapRows(_ reader: WireReader, _ schema: ServerSchema) throws(SluiceError) -> StagedRows? {
+        var reader = reader
+        var staged: StagedRows?
+        while !reader.isAtEnd {
+            let tag = try reader.tag()
+            switch (tag.field, tag.type) {
+            case (1, .lengthDelimited):
+                let name = reader.slice(try reader.text())
+                staged = schema.codec.index(ofName: name).map { StagedRows(type: $0) }
+            case (2, .lengthDelimited):
+                let row = reader.slice(try reader.content())
+                guard let type = staged?.type else { continue }
+                if let ref = try staged?.buffer.decode(row, schema.codec[type]) { staged?.rows.append(ref) }
+            case (3, .lengthDelimited):
+                let key = try ValueCodec.decode(reader.slice(try reader.content()))
+                staged?.removed.append(key)
+            default: try reader.skip(tag.type)
+            }
+        }
+        return staged
+    }
+
+    static func commits(_ reader: WireReader, _ schema: ServerSchema) throws(SluiceError) -> ServerMessage {
+        var reader = reader
+        var batch = ReplicaBatch()
+        var more = false
+        while !reader.isAtEnd {
+            let tag = try reader.tag()
+            switch (tag.field, tag.type) {
+            case (1, .lengthDelimited): try commit(reader.nested(try reader.content()), schema, into: &batch)
+            case (2, .fixed64): batch.lsn = LSN(rawValue: try reader.fixed64())
+            case (3, .varint): more = try reader.varint() != 0
+            default: try reader.skip(tag.type)
+            }
+        }
+        return .commits(batch, more: more)
+    }
+
+    private static func commit(_ reader: WireReader, _ schema: ServerSchema, into batch: inout ReplicaBatch) throws(SluiceError) {
+        var reader = reader
+        var lsn = LSN.zero
+        let first = batch.changes.count
+        while !reader.isAtEnd {
+            let tag = try reader.tag()
+            switch (tag.field, tag.type) {
+            case (1, .fixed64): lsn = LSN(rawValue: try reader.fixed64())
+            case (3, .lengthDelimited):
+                if let change = try change(reader.nested(try reader.content()), schema, into: &batch.rows) {
+                    batch.changes.append(change)
+                }
+            default: try reader.skip(tag.type)
+            }
+        }
+        batch.commits.append(ReplicaCommit(lsn: lsn, changes: first..<batch.changes.count))
+    }
+
+    private static func change(
+        _ reader: WireReader, _ schema: ServerSchema, into rows: inout RowBuffer
+    ) throws(SluiceError) -> ReplicaRowChange? {
+        var reader = reader
+        var type: Int?
+        var event: ViewEvent?
+        var row: Range<Int>?
+        var key: Range<Int>?
+        while !reader.isAtEnd {
+            let tag = try reader.tag()
+            switch (tag.field, tag.type) {
+            case (1, .lengthDelimited): type = schema.codec.index(ofName: reader.slice(try reader.text()))
+            case (2, .varint): event = ViewEvent(rawValue: UInt8(truncatingIfNeeded: try reader.varint()))
+            case (3, .lengthDelimited): row = try reader.content()
+            case (4, .lengthDelimited): key = try reader.content()
+            default: try reader.skip(tag.type)
+            }
+        }
+        guard let event else { throw .malformed("a change of the view has no event") }
+        guard let type else { return nil }
+        var change = ReplicaRowChange(type: type, event: event.replicaEvent)
+        if event.hasRow {
+            guard let row else { throw .malformed("a change that enters the view has no row") }
+            change.row = try rows.decode(reader.slice(row), schema.codec[type])
+        } else {
+            guard let key else { throw .malformed("a change that leaves the view has no key") }
+            change.key = try ValueCodec.decode(reader.slice(key))
+        }
+        return change
+    }
+}
+
+extension RowBuffer {
+    mutating func decode(_ bytes: UnsafeRawBufferPointer, _ codec: RowCodec) throws(SluiceError) -> RowRef {
+        try codec.decode(bytes, into: &self)
+    }
+}
+
+extension ViewEvent {
+    var replicaEvent: ReplicaRowChange.Event {
+        switch self {
+        case .entered: .entered
+        case .updated: .updated
+        case .deleted: .deleted
+        case .leftQuery: .leftQuery
+        case .lostPermission: .lostPermission
+        }
+    }
+}
+
+extension ReplicaBatch {
+    /// Joins a later piece of the same run.
+    mutating func append(_ later: ReplicaBatch) {
+        let offset = changes.count
+        for change in later.changes {
+            var moved = change
+            if let row = change.row { moved.row = later.rows.withView(row) { rows.append($0) } }
+            changes.append(moved)
+        }
+        for commit in later.commits {
+            let range = commit.changes.lowerBound + offset..<commit.changes.upperBound + offset
+            commits.append(ReplicaCommit(lsn: commit.lsn, changes: range))
+        }
+        lsn = max(lsn, later.lsn)
+    }
+
+    /// Bytes held, roughly; the measure for the bound of an unfinished run.
+    var byteCount: Int { rows.byteCount + changes.count * MemoryLayout<ReplicaRowChange>.stride }
+}

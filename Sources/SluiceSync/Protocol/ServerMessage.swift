@@ -1,0 +1,117 @@
+package import SluiceCore
+package import SluiceReplica
+package import SluiceWire
+
+/// Rows of one type of a bootstrap, read into the form that the replica stages.
+package struct StagedRows: Sendable {
+    /// Index in the replica's schema.
+    package var type: Int
+    package var buffer: RowBuffer
+    package var rows: [RowRef]
+    /// Keys that left the view; they count after `rows`.
+    package var removed: [Value]
+
+    package init(type: Int, buffer: RowBuffer = RowBuffer(), rows: [RowRef] = [], removed: [Value] = []) {
+        self.type = type
+        self.buffer = buffer
+        self.rows = rows
+        self.removed = removed
+    }
+}
+
+/// What the gateway says, in the file's own terms.
+package enum ServerMessage: Sendable {
+    case welcome(Welcome)
+    case bootstrapBegin(version: UInt64, rows: UInt64)
+    /// Nil for a type that the file does not have.
+    case bootstrapRows(StagedRows?)
+    case bootstrapEnd(version: UInt64, lsn: LSN, types: [Int])
+    case commits(ReplicaBatch, more: Bool)
+    case uploadAck(number: UInt64, lsn: LSN)
+    case compensation(id: UInt64, [RefusedWrite])
+    case ingestAck(number: UInt64, [RefusedWrite])
+    case markReached(UInt64)
+    case queryError(version: UInt64, SluiceError)
+    case error(SluiceError, SessionAction, fatal: Bool, backoffMilliseconds: UInt64)
+
+    package struct Welcome: Hashable, Sendable {
+        package var identity: ReplicaIdentity
+        package var schema: Schema
+        /// The highest numbers of this file that took effect.
+        package var changeset: UInt64
+        package var ingest: UInt64
+        package var maximumMessageBytes: Int
+
+        package init(
+            identity: ReplicaIdentity, schema: Schema, changeset: UInt64 = 0, ingest: UInt64 = 0,
+            maximumMessageBytes: Int = Limits.messageBytes
+        ) {
+            self.identity = identity
+            self.schema = schema
+            self.changeset = changeset
+            self.ingest = ingest
+            self.maximumMessageBytes = maximumMessageBytes
+        }
+    }
+}
+
+extension ServerMessage {
+    /// Reads a message. Rows and commits are read by hand, straight into the form that the replica takes.
+    /// - Parameter schema: nil before Welcome, when neither may come.
+    /// - Throws: `badSyntax`, `badMessageOrder`, `unknownMessage`, `limitsExceeded`, or what makes a row unreadable.
+    package static func decode(_ bytes: [UInt8], schema: ServerSchema?) throws(SluiceError) -> ServerMessage {
+        let hot = try bytes.withUnsafeBufferPointer { buffer throws(SluiceError) -> ServerMessage? in
+            var reader = WireReader(UnsafeRawBufferPointer(buffer))
+            guard !reader.isAtEnd else { return nil }
+            let tag = try reader.tag()
+            guard tag.type == .lengthDelimited, tag.field == 3 || tag.field == 5 else { return nil }
+            guard let schema else { throw SluiceError(.badMessageOrder, "Rows came before Welcome.") }
+            let content = reader.nested(try reader.content())
+            guard reader.isAtEnd else { throw .malformed("a message says two things") }
+            return tag.field == 3
+                ? .bootstrapRows(try RowsReader.bootstrapRows(content, schema)) : try RowsReader.commits(content, schema)
+        }
+        if let hot { return hot }
+        return try plain(try WireProtocol.decode(from: bytes), schema: schema)
+    }
+
+    private static func plain(_ message: PBServerMessage, schema: ServerSchema?) throws(SluiceError) -> ServerMessage {
+        switch message.kind {
+        case .welcome(let m): return .welcome(try Welcome(m))
+        case .bootstrapBegin(let m): return .bootstrapBegin(version: m.version, rows: m.rows)
+        case .bootstrapEnd(let m):
+            let types = m.types.compactMap { schema?.schema.index(of: $0) }
+            return .bootstrapEnd(version: m.version, lsn: LSN(rawValue: m.lsn), types: types)
+        case .uploadAck(let m): return .uploadAck(number: m.number, lsn: LSN(rawValue: m.lsn))
+        case .compensation(let m): return .compensation(id: m.id, try refused(m.writes))
+        case .ingestAck(let m): return .ingestAck(number: m.number, try refused(m.writes))
+        case .markReached(let m): return .markReached(m.id)
+        case .queryError(let m): return .queryError(version: m.version, m.error)
+        case .error(let m):
+            return .error(m.error, m.sessionAction, fatal: m.fatal, backoffMilliseconds: UInt64(m.backoffMilliseconds))
+        case .bootstrapRows, .commits: throw .malformed("a message says two things")
+        case nil: throw SluiceError(.unknownMessage, "The gateway sent a message of a kind that this SDK does not know.")
+        }
+    }
+
+    private static func refused(_ writes: [PBRejectedWrite]) throws(SluiceError) -> [RefusedWrite] {
+        try writes.map { write throws(SluiceError) in
+            RefusedWrite(
+                object: ObjectKey(type: write.type, key: try Value(write.primaryKey)), code: UInt16(clamping: write.code),
+                reason: write.reason)
+        }
+    }
+}
+
+extension ServerMessage.Welcome {
+    init(_ message: PBWelcome) throws(SluiceError) {
+        guard message.protocol == WireProtocol.version else {
+            throw SluiceError(
+                .wrongProtocolVersion, "The gateway speaks version \(message.protocol); this SDK speaks \(WireProtocol.version).")
+        }
+        self.init(
+            identity: ReplicaIdentity(client: ClientID(rawValue: message.client), secret: Array(message.secret)),
+            schema: try Schema(messages: message.schema), changeset: message.changeset, ingest: message.ingest,
+            maximumMessageBytes: message.maxMessageBytes == 0 ? Limits.messageBytes : Int(message.maxMessageBytes))
+    }
+}

@@ -1,0 +1,191 @@
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+package import NIOSSL
+import NIOWebSocket
+package import SluiceCore
+import SluiceWire
+import Synchronization
+
+/// WebSocket over TCP or TLS, subprotocol `sluice.v1`.
+package struct WebSocketTransport: SyncTransport {
+    /// Seconds for the TCP connection, and for the answer to the upgrade.
+    static let patience: Int64 = 15
+
+    private let tls: TLSConfiguration
+    private let maximumBytes: Int
+
+    /// - Parameters:
+    ///   - tls: for `wss://`; the default trusts the system's roots.
+    ///   - maximumBytes: of one message from the gateway. Beyond: the connection is closed with `limits-exceeded`.
+    package init(tls: TLSConfiguration = .makeClientConfiguration(), maximumBytes: Int = Limits.messageBytes) {
+        self.tls = tls
+        self.maximumBytes = maximumBytes
+    }
+
+    package func connect(_ request: SyncRequest) async throws(SluiceError) -> any SyncConnection {
+        let url = try SocketURL(request.url)
+        let attempt = Attempt()
+        do {
+            return try await withTaskCancellationHandler {
+                try await open(url, request.headers, attempt)
+            } onCancel: {
+                attempt.cancel()
+            }
+        } catch let error as SluiceError {
+            throw error
+        } catch {
+            throw SluiceError(
+                attempt.isLate ? .timeout : .connectionFailed, "\(request.url) cannot be reached: \(error).",
+                fix: "Check the address, and that the gateway runs.")
+        }
+    }
+
+    /// The channel of an attempt that is not done, so that it can be given up.
+    private final class Attempt: Sendable {
+        private struct State {
+            var channel: (any Channel)?
+            var isCancelled = false
+            var isLate = false
+        }
+
+        private let state = Mutex(State())
+
+        var isLate: Bool { state.withLock(\.isLate) }
+
+        func took(_ channel: any Channel) {
+            let isCancelled = state.withLock { state in
+                state.channel = channel
+                return state.isCancelled
+            }
+            if isCancelled { channel.close(promise: nil) }
+        }
+
+        func cancel(isLate: Bool = false) {
+            let channel = state.withLock { state in
+                state.isCancelled = true
+                state.isLate = isLate
+                return state.channel
+            }
+            channel?.close(promise: nil)
+        }
+    }
+
+    private enum Upgrade: Sendable {
+        case done(InboundQueue, NIOLoopBound<WebSocketHandler>)
+        case refused
+    }
+
+    private func open(_ url: SocketURL, _ headers: [String: String], _ attempt: Attempt) async throws -> any SyncConnection {
+        let context = url.isSecure ? try NIOSSLContext(configuration: tls) : nil
+        let refusal = RefusalHandler.Box()
+        let upgrade = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .connectTimeout(.seconds(WebSocketTransport.patience))
+            .connect(host: url.host, port: url.port) { channel in
+                attempt.took(channel)
+                return channel.eventLoop.makeCompletedFuture {
+                    let pipeline = channel.pipeline.syncOperations
+                    if let context { try pipeline.addHandler(WebSocketTransport.tlsHandler(context, host: url.host)) }
+                    let configuration = self.upgrade(url, headers, refusal)
+                    let result = try pipeline.configureUpgradableHTTPClientPipeline(
+                        configuration: .init(upgradeConfiguration: configuration))
+                    let late = channel.eventLoop.scheduleTask(in: .seconds(WebSocketTransport.patience)) { attempt.cancel(isLate: true) }
+                    result.whenComplete { _ in late.cancel() }
+                    return (channel, result)
+                }
+            }
+        guard case .done(let queue, let handler) = try await upgrade.1.get() else {
+            upgrade.0.close(promise: nil)
+            throw SluiceError(.connectionFailed, "The gateway refused the connection: \(refusal.text).")
+        }
+        return WebSocketConnection(channel: upgrade.0, queue: queue, handler: handler)
+    }
+
+    private static func tlsHandler(_ context: NIOSSLContext, host: String) throws -> NIOSSLClientHandler {
+        // An address is no server name; its certificate is checked against the address itself.
+        let isAddress = (try? SocketAddress(ipAddress: host, port: 0)) != nil
+        return try NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : host)
+    }
+
+    private func upgrade(
+        _ url: SocketURL, _ headers: [String: String], _ refusal: RefusalHandler.Box
+    ) -> NIOTypedHTTPClientUpgradeConfiguration<Upgrade> {
+        var fields = HTTPHeaders([("Host", url.authority), ("Content-Length", "0"), ("Sec-WebSocket-Protocol", WireProtocol.name)])
+        for (name, value) in headers { fields.replaceOrAdd(name: name, value: value) }
+        let maximumBytes = maximumBytes
+        let upgrader = NIOTypedWebSocketClientUpgrader<Upgrade>(
+            maxFrameSize: min(maximumBytes, Int(UInt32.max)),
+            upgradePipelineHandler: { channel, _ in
+                channel.eventLoop.makeCompletedFuture {
+                    let queue = InboundQueue()
+                    let handler = WebSocketHandler(queue: queue, maximumBytes: maximumBytes)
+                    try channel.pipeline.syncOperations.addHandler(handler)
+                    return .done(queue, NIOLoopBound(handler, eventLoop: channel.eventLoop))
+                }
+            })
+        return NIOTypedHTTPClientUpgradeConfiguration(
+            upgradeRequestHead: HTTPRequestHead(version: .http1_1, method: .GET, uri: url.path, headers: fields),
+            upgraders: [upgrader],
+            notUpgradingCompletionHandler: { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(RefusalHandler(refusal))
+                    return .refused
+                }
+            })
+    }
+}
+
+/// Notes how the gateway answered when it did not upgrade.
+private final class RefusalHandler: ChannelInboundHandler {
+    typealias InboundIn = HTTPClientResponsePart
+
+    final class Box: Sendable {
+        private let status = Mutex<String?>(nil)
+        var text: String { status.withLock { $0 } ?? "it did not upgrade to WebSocket" }
+        func set(_ text: String) { status.withLock { $0 = text } }
+    }
+
+    private let box: Box
+
+    init(_ box: Box) { self.box = box }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        if case .head(let head) = unwrapInboundIn(data) { box.set("\(head.status.code) \(head.status.reasonPhrase)") }
+    }
+}
+
+/// An open WebSocket.
+private final class WebSocketConnection: SyncConnection {
+    private let channel: any Channel
+    private let queue: InboundQueue
+    private let handler: NIOLoopBound<WebSocketHandler>
+
+    init(channel: any Channel, queue: InboundQueue, handler: NIOLoopBound<WebSocketHandler>) {
+        self.channel = channel
+        self.queue = queue
+        self.handler = handler
+    }
+
+    func send(_ message: [UInt8]) async throws(SluiceError) {
+        let frame = WebSocketFrame(
+            fin: true, opcode: .binary, maskKey: .random(), data: channel.allocator.buffer(bytes: message))
+        do {
+            try await channel.writeAndFlush(frame)
+        } catch {
+            throw SluiceError(.connectionFailed, "A message of \(message.count) bytes could not be sent: \(error).")
+        }
+    }
+
+    func ping() { channel.eventLoop.execute { [handler] in handler.value.ping() } }
+
+    func next() async throws(SluiceError) -> SyncInbound? {
+        let (item, mayRead) = try await queue.next()
+        if mayRead { channel.eventLoop.execute { [handler] in handler.value.resume() } }
+        return item
+    }
+
+    func close() {
+        queue.finish(nil)
+        channel.close(promise: nil)
+    }
+}
