@@ -1,0 +1,90 @@
+public import Foundation
+import SluiceCore
+
+/// A document of the server: what custom user data come as.
+public typealias Document = [String: AnyBSON?]
+
+/// A value of a document.
+public enum AnyBSON: Hashable, Sendable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
+    ExpressibleByFloatLiteral
+{
+    case null
+    case bool(Bool)
+    case int32(Int32)
+    case int64(Int64)
+    case double(Double)
+    case string(String)
+    case array([AnyBSON?])
+    case document(Document)
+    case objectId(ObjectId)
+    case datetime(Date)
+    case uuid(UUID)
+    case binary(Data)
+    case decimal128(Decimal128)
+
+    public init(stringLiteral value: String) { self = .string(value) }
+    public init(integerLiteral value: Int64) { self = .int64(value) }
+    public init(booleanLiteral value: Bool) { self = .bool(value) }
+    public init(floatLiteral value: Double) { self = .double(value) }
+
+    public var stringValue: String? { if case .string(let v) = self { v } else { nil } }
+    public var boolValue: Bool? { if case .bool(let v) = self { v } else { nil } }
+    public var doubleValue: Double? { if case .double(let v) = self { v } else { nil } }
+    public var int64Value: Int64? { if case .int64(let v) = self { v } else { nil } }
+    public var arrayValue: [AnyBSON?]? { if case .array(let v) = self { v } else { nil } }
+    public var documentValue: Document? { if case .document(let v) = self { v } else { nil } }
+    public var objectIdValue: ObjectId? { if case .objectId(let v) = self { v } else { nil } }
+
+    /// A whole number of either width.
+    public func asInt() -> Int? {
+        switch self {
+        case .int32(let v): Int(v)
+        case .int64(let v): Int(v)
+        default: nil
+        }
+    }
+
+    /// Reads JSON, the extended forms of identifiers and dates included.
+    init(_ json: JSON) {
+        switch json {
+        case .null: self = .null
+        case .bool(let v): self = .bool(v)
+        case .int(let v): self = .int64(v)
+        case .double(let v): self = .double(v)
+        case .string(let v): self = .string(v)
+        case .array(let v): self = .array(v.map { AnyBSON($0) })
+        case .object(let members):
+            if let hex = json["$oid"]?.string, let id = ObjectId(hex) {
+                self = .objectId(id)
+            } else if let text = json["$numberLong"]?.string ?? json["$numberInt"]?.string, let number = Int64(text) {
+                self = .int64(number)
+            } else if let text = json["$numberDouble"]?.string, let number = Double(text) {
+                self = .double(number)
+            } else if let text = json["$numberDecimal"]?.string, let number = try? Decimal128(string: text) {
+                self = .decimal128(number)
+            } else if let milliseconds = json["$date"]?["$numberLong"]?.string, let number = Int64(milliseconds) {
+                self = .datetime(Date(timeIntervalSince1970: Double(number) / 1_000))
+            } else {
+                self = .document(Dictionary(members.map { ($0.key, AnyBSON($0.value)) }, uniquingKeysWith: { $1 }))
+            }
+        }
+    }
+
+    var json: JSON {
+        switch self {
+        case .null: .null
+        case .bool(let v): .bool(v)
+        case .int32(let v): .int(Int64(v))
+        case .int64(let v): .int(v)
+        case .double(let v): .double(v)
+        case .string(let v): .string(v)
+        case .array(let v): .array(v.map { ($0 ?? .null).json })
+        case .document(let v): .object(v.map { JSON.Member($0.key, ($0.value ?? .null).json) })
+        case .objectId(let v): ["$oid": .string(v.stringValue)]
+        case .datetime(let v): ["$date": ["$numberLong": .string("\(Int64(v.timeIntervalSince1970 * 1_000))")]]
+        case .uuid(let v): ["$uuid": .string(v.uuidString.lowercased())]
+        case .binary(let v): ["$binary": ["base64": .string(Base64.encode(Array(v))), "subType": "00"]]
+        case .decimal128(let v): ["$numberDecimal": .string(v.stringValue)]
+        }
+    }
+}

@@ -1,0 +1,34 @@
+import SluiceCore
+
+/// How a user proves who they are.
+public enum Credentials: Sendable {
+    case emailPassword(email: String, password: String)
+    /// A token of another service that the app trusts.
+    case jwt(token: String)
+    /// What the app's own authentication function takes.
+    case function(payload: Document)
+    case userAPIKey(String)
+    case serverAPIKey(String)
+    /// An account without name. An anonymous user who is logged in already is used again.
+    case anonymous
+
+    var provider: String {
+        switch self {
+        case .emailPassword: "local-userpass"
+        case .jwt: "custom-token"
+        case .function: "custom-function"
+        case .userAPIKey, .serverAPIKey: "api-key"
+        case .anonymous: "anon-user"
+        }
+    }
+
+    var members: [JSON.Member] {
+        switch self {
+        case .emailPassword(let email, let password): [.init("username", .string(email)), .init("password", .string(password))]
+        case .jwt(let token): [.init("token", .string(token))]
+        case .function(let payload): payload.map { JSON.Member($0.key, ($0.value ?? .null).json) }
+        case .userAPIKey(let key), .serverAPIKey(let key): [.init("key", .string(key))]
+        case .anonymous: []
+        }
+    }
+}

@@ -1,0 +1,109 @@
+import Foundation
+import SluiceCore
+import Synchronization
+
+/// Whether a user can sync.
+public enum UserState: Sendable { case loggedOut, loggedIn, removed }
+
+/// Somebody who has logged in on this device.
+public final class User: Hashable, Sendable {
+    public let id: String
+    let app: App
+    private let stored: Mutex<UserSession>
+
+    init(app: App, session: UserSession) {
+        self.app = app
+        id = session.id
+        stored = Mutex(session)
+    }
+
+    var session: UserSession { stored.withLock { $0 } }
+    func take(_ session: UserSession) { stored.withLock { $0 = session } }
+
+    /// The token that requests carry; it is renewed by itself.
+    public var accessToken: String? { session.accessToken }
+    /// The token that renews the other.
+    public var refreshToken: String? { session.refreshToken }
+    public var isLoggedIn: Bool { session.refreshToken != nil }
+    public var state: UserState { isLoggedIn ? .loggedIn : .loggedOut }
+    var isAnonymous: Bool { session.provider == "anon-user" }
+
+    /// The user's custom data as they were when the access token was made.
+    public var customData: Document { accessToken.map { User.customData(of: $0) } ?? [:] }
+
+    /// The claims of a token, without checking its signature: that is the server's business.
+    private static func customData(of token: String) -> Document {
+        let parts = token.split(separator: ".")
+        guard parts.count == 3 else { return [:] }
+        var text = parts[1].replacing("-", with: "+").replacing("_", with: "/")
+        while !text.count.isMultiple(of: 4) { text += "=" }
+        guard let bytes = Base64.decode(text), let json = try? JSON.parse(bytes),
+            case .document(let document)? = json["user_data"].map({ AnyBSON($0) })
+        else { return [:] }
+        return document
+    }
+
+    /// Renews the access token, and with it the custom data.
+    /// - Throws: `AppError`, `invalidSession` when the user has to log in again.
+    @discardableResult
+    public func refreshCustomData() async throws -> Document {
+        _ = try await refreshAccessToken()
+        return customData
+    }
+
+    func refreshAccessToken() async throws -> String {
+        guard let refreshToken else { throw AppError(.invalidSession, "The user \(id) is logged out.") }
+        let answer = try await app.http.send("POST", "/api/client/v2.0/auth/session", token: refreshToken)
+        guard let token = answer["access_token"]?.string else {
+            throw AppError(.httpRequestFailed, "The server's answer to the token refresh has no access_token.")
+        }
+        // A logout meanwhile stands.
+        stored.withLock { session in if session.refreshToken == refreshToken { session.accessToken = token } }
+        app.save()
+        return token
+    }
+
+    /// What the sync engine asks, its errors in its own words.
+    func tokenForSync() async throws(SluiceError) -> String {
+        do {
+            return try await refreshAccessToken()
+        } catch let error as AppError {
+            switch error.code {
+            case .invalidSession: throw SluiceError(.invalidSession, error.message)
+            case .userDisabled: throw SluiceError(.userDisabled, error.message)
+            case .authError: throw SluiceError(.badAuthentication, error.message)
+            default: throw SluiceError(error.httpStatusCode == 401 ? .invalidSession : .connectionFailed, error.message)
+            }
+        } catch {
+            throw SluiceError(.connectionFailed, "\(error)")
+        }
+    }
+
+    /// Logs out: the tokens are forgotten here and made void on the server when it can be reached. Local files stay.
+    public func logOut() async throws {
+        let token = stored.withLock { session in
+            defer { (session.accessToken, session.refreshToken) = (nil, nil) }
+            return session.refreshToken
+        }
+        OpenFile.stop(user: self)
+        app.loggedOut(self)
+        // Best effort: offline, the token ends by its own time.
+        if let token { _ = try? await app.http.send("DELETE", "/api/client/v2.0/auth/session", token: token) }
+    }
+
+    /// The same for code without async.
+    public func logOut(completion: @Sendable @escaping ((any Error)?) -> Void) {
+        // Unstructured because: the caller has no task; the request's deadline ends it.
+        _Concurrency.Task {
+            do {
+                try await self.logOut()
+                completion(nil)
+            } catch {
+                completion(error)
+            }
+        }
+    }
+
+    public static func == (lhs: User, rhs: User) -> Bool { lhs === rhs }
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}

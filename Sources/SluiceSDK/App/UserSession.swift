@@ -1,0 +1,77 @@
+import Foundation
+import SluiceCore
+
+/// What the device keeps of a user.
+struct UserSession: Hashable, Sendable {
+    var id: String
+    var provider: String
+    var accessToken: String?
+    var refreshToken: String?
+    var deviceId: String?
+
+    /// From the server's answer to a login.
+    init?(_ answer: JSON, provider: String) {
+        guard let id = answer["user_id"]?.string, let access = answer["access_token"]?.string,
+            let refresh = answer["refresh_token"]?.string
+        else { return nil }
+        self.id = id
+        self.provider = provider
+        accessToken = access
+        refreshToken = refresh
+        deviceId = answer["device_id"]?.string
+    }
+
+    init?(stored json: JSON) {
+        guard let id = json["id"]?.string, let provider = json["provider"]?.string else { return nil }
+        self.id = id
+        self.provider = provider
+        accessToken = json["access_token"]?.string
+        refreshToken = json["refresh_token"]?.string
+        deviceId = json["device_id"]?.string
+    }
+
+    var json: JSON {
+        func text(_ value: String?) -> JSON { value.map { .string($0) } ?? .null }
+        return [
+            "id": .string(id), "provider": .string(provider), "access_token": text(accessToken),
+            "refresh_token": text(refreshToken), "device_id": text(deviceId),
+        ]
+    }
+}
+
+/// The users of an app on this device, in a file that only its owner may read.
+struct StoredUsers {
+    var users: [UserSession] = []
+    var current: String?
+
+    private static func file(_ folder: URL) -> URL { folder.appendingPathComponent("users.json") }
+
+    /// Users that cannot be read are as good as logged out.
+    static func read(_ folder: URL) -> StoredUsers {
+        guard let data = try? Data(contentsOf: file(folder)), let json = try? JSON.parse(Array(data)) else { return StoredUsers() }
+        return StoredUsers(
+            users: (json["users"]?.array ?? []).compactMap { UserSession(stored: $0) }, current: json["current"]?.string)
+    }
+
+    /// - Returns: why it could not be written.
+    func write(_ folder: URL) -> Realm.Error? {
+        let json: JSON = ["users": .array(users.map(\.json)), "current": current.map { .string($0) } ?? .null]
+        do {
+            try FileManager.default.createDirectory(
+                at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            let path = StoredUsers.file(folder).path
+            let fresh = "\(path).new"
+            guard
+                FileManager.default.createFile(
+                    atPath: fresh, contents: Data(json.utf8), attributes: [.posixPermissions: 0o600])
+            else { return Realm.Error(.fileAccess, "The users of the app cannot be stored in \(path).") }
+            // rename replaces the old file in one step.
+            guard rename(fresh, path) == 0 else {
+                return Realm.Error(.fileAccess, "The users of the app cannot be stored in \(path).")
+            }
+            return nil
+        } catch {
+            return Realm.Error(.fileAccess, "The users of the app cannot be stored: \(error.localizedDescription)")
+        }
+    }
+}

@@ -1,0 +1,49 @@
+package import SluiceCore
+
+/// A decimal number of 34 digits (IEEE 754-2008 decimal128).
+public struct Decimal128: Hashable, Comparable, Codable, Sendable, CustomStringConvertible, ExpressibleByIntegerLiteral,
+    ExpressibleByFloatLiteral, ExpressibleByStringLiteral
+{
+    package let bits: SluiceCore.Decimal128
+
+    /// Zero.
+    public init() { bits = .zero }
+    package init(_ bits: SluiceCore.Decimal128) { self.bits = bits }
+    public init(_ value: Int) { bits = SluiceCore.Decimal128(Int64(value)) }
+    /// The number that the double prints as.
+    public init(_ value: Double) { bits = SluiceCore.Decimal128(double: value) }
+
+    /// Reads a decimal number, `NaN` or `Infinity`.
+    /// - Throws: `Realm.Error.invalidInput` for anything else.
+    public init(string: String) throws {
+        guard let bits = SluiceCore.Decimal128(string) else {
+            throw Realm.Error(.invalidInput, "'\(string)' is not a decimal number of at most 34 digits.")
+        }
+        self.bits = bits
+    }
+
+    public init(integerLiteral value: Int64) { bits = SluiceCore.Decimal128(value) }
+    public init(floatLiteral value: Double) { bits = SluiceCore.Decimal128(double: value) }
+    /// A text that is no number becomes NaN.
+    public init(stringLiteral value: String) { bits = SluiceCore.Decimal128(value) ?? .nan }
+
+    public var stringValue: String { bits.description }
+    public var description: String { bits.description }
+    /// The nearest double.
+    public var doubleValue: Double { bits.double }
+    public var isNaN: Bool { bits.isNaN }
+
+    /// Numeric: 1.0 equals 1.
+    public static func == (lhs: Decimal128, rhs: Decimal128) -> Bool { SluiceCore.Decimal128.compare(lhs.bits, rhs.bits) == 0 }
+    public static func < (lhs: Decimal128, rhs: Decimal128) -> Bool { SluiceCore.Decimal128.compare(lhs.bits, rhs.bits) < 0 }
+    public func hash(into hasher: inout Hasher) { hasher.combine(doubleValue) }
+
+    public init(from decoder: any Decoder) throws {
+        try self.init(string: try decoder.singleValueContainer().decode(String.self))
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(stringValue)
+    }
+}

@@ -1,0 +1,240 @@
+public import Foundation
+import SluiceCore
+
+/// The schema's view of a Swift type.
+public struct _PropertyKind {
+    var type: PropertyType
+    var collection: CollectionKind = .none
+    var isOptional = false
+    /// The class that a link leads to; it becomes part of the schema.
+    var target: ObjectBase.Type?
+}
+
+/// A type that `@Persisted` can store. Its members are for the wrapper, not for apps.
+public protocol _Persistable {
+    /// The value of a stored form; `owner` is the managed object that it is a property of.
+    static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self
+    /// The form to store. A link to an object that no Realm manages adds it to the Realm of `owner`.
+    func _stored(in owner: ObjectBase) -> _StoredValue
+    /// What a property without initial value begins with.
+    static func _default() -> Self
+    /// The value from what an app put into a dictionary or array; nil when it does not fit.
+    static func _coerce(_ value: Any) -> Self?
+    static var _kind: _PropertyKind { get }
+}
+
+/// A type that can be a primary key.
+public protocol _PrimaryKey: _Persistable {}
+/// A type that can have an index.
+public protocol _Indexable: _Persistable {}
+/// A type that can be the element of a `List`.
+public protocol RealmCollectionValue: _Persistable, Hashable {}
+/// A type whose optional `@Persisted` can store.
+public protocol _OptionalPersistable: _Persistable {
+    /// The value for the element of a link that may lead nowhere; for all other types the same as `_make`.
+    static func _makeOptional(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self?
+}
+
+extension _OptionalPersistable {
+    @inlinable public static func _makeOptional(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self? {
+        if case .null = stored { return nil }
+        return _make(from: stored, of: owner, slot: slot)
+    }
+}
+
+extension _Persistable {
+    /// The usual case: the value itself.
+    public static func _coerce(_ value: Any) -> Self? { value as? Self }
+}
+
+extension Bool: _PrimaryKey, _Indexable, RealmCollectionValue, _OptionalPersistable {
+    @inlinable public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Bool {
+        if case .bool(let value) = stored { return value }
+        return false
+    }
+    @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { .bool(self) }
+    @inlinable public static func _default() -> Bool { false }
+    public static var _kind: _PropertyKind { _PropertyKind(type: .bool) }
+}
+
+/// An integer of any width; all are stored as 64 bits.
+public protocol _PersistableInteger: FixedWidthInteger, _PrimaryKey, _Indexable, RealmCollectionValue, _OptionalPersistable {}
+
+extension _PersistableInteger {
+    @inlinable public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self {
+        if case .int(let value) = stored { return Self(truncatingIfNeeded: value) }
+        return 0
+    }
+    @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { .int(Int64(self)) }
+    @inlinable public static func _default() -> Self { 0 }
+    /// Takes an integer of any width that fits.
+    public static func _coerce(_ value: Any) -> Self? {
+        if let value = value as? Self { return value }
+        return (value as? any BinaryInteger).flatMap { Self(exactly: $0) }
+    }
+    public static var _kind: _PropertyKind { _PropertyKind(type: .int) }
+}
+
+extension Int: _PersistableInteger {}
+extension Int8: _PersistableInteger {}
+extension Int16: _PersistableInteger {}
+extension Int32: _PersistableInteger {}
+extension Int64: _PersistableInteger {}
+
+extension Float: RealmCollectionValue, _OptionalPersistable {
+    @inlinable public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Float {
+        if case .float(let value) = stored { return value }
+        return 0
+    }
+    @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { .float(self) }
+    @inlinable public static func _default() -> Float { 0 }
+    public static func _coerce(_ value: Any) -> Float? {
+        (value as? Float) ?? (value as? Double).map { Float($0) } ?? (value as? any BinaryInteger).map { Float(Int64($0)) }
+    }
+    public static var _kind: _PropertyKind { _PropertyKind(type: .float) }
+}
+
+extension Double: RealmCollectionValue, _OptionalPersistable {
+    @inlinable public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Double {
+        if case .double(let value) = stored { return value }
+        return 0
+    }
+    @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { .double(self) }
+    @inlinable public static func _default() -> Double { 0 }
+    public static func _coerce(_ value: Any) -> Double? {
+        (value as? Double) ?? (value as? Float).map { Double($0) } ?? (value as? any BinaryInteger).map { Double(Int64($0)) }
+    }
+    public static var _kind: _PropertyKind { _PropertyKind(type: .double) }
+}
+
+extension String: _PrimaryKey, _Indexable, RealmCollectionValue, _OptionalPersistable {
+    @inlinable public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> String {
+        if case .string(let value) = stored { return value }
+        return ""
+    }
+    @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { .string(self) }
+    @inlinable public static func _default() -> String { "" }
+    public static var _kind: _PropertyKind { _PropertyKind(type: .string) }
+}
+
+extension Data: RealmCollectionValue, _OptionalPersistable {
+    public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Data {
+        if case .boxed(let box) = stored, case .binary(let bytes) = box.value { return Data(bytes) }
+        return Data()
+    }
+    public func _stored(in owner: ObjectBase) -> _StoredValue { .boxed(_BoxedValue(.binary(Array(self)))) }
+    public static func _default() -> Data { Data() }
+    public static var _kind: _PropertyKind { _PropertyKind(type: .binary) }
+}
+
+extension Date: _Indexable, RealmCollectionValue, _OptionalPersistable {
+    public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Date {
+        if case .boxed(let box) = stored, case .timestamp(let time) = box.value { return Date(time) }
+        return Date(timeIntervalSince1970: 0)
+    }
+    public func _stored(in owner: ObjectBase) -> _StoredValue { .boxed(_BoxedValue(.timestamp(timestamp))) }
+    public static func _default() -> Date { Date() }
+    public static var _kind: _PropertyKind { _PropertyKind(type: .timestamp) }
+}
+
+extension Date {
+    /// Seconds and nanoseconds, split so that the way back gives the same `Double`.
+    var timestamp: Timestamp {
+        let reference = timeIntervalSinceReferenceDate
+        guard reference.isFinite, abs(reference) < 9e15 else { return Timestamp(seconds: reference > 0 ? .max : .min) }
+        let whole = reference.rounded(.down)
+        var seconds = Int64(whole) + Int64(Date.timeIntervalBetween1970AndReferenceDate)
+        var nanoseconds = Int32(((reference - whole) * 1e9).rounded())
+        if nanoseconds == 1_000_000_000 { (seconds, nanoseconds) = (seconds + 1, 0) }
+        // Both parts have one sign.
+        if seconds < 0 && nanoseconds > 0 { (seconds, nanoseconds) = (seconds + 1, nanoseconds - 1_000_000_000) }
+        return Timestamp(seconds: seconds, nanoseconds: nanoseconds)
+    }
+
+    init(_ time: Timestamp) {
+        let seconds = Double(time.seconds) - Date.timeIntervalBetween1970AndReferenceDate
+        self.init(timeIntervalSinceReferenceDate: seconds + Double(time.nanoseconds) / 1e9)
+    }
+}
+
+extension UUID: _PrimaryKey, _Indexable, RealmCollectionValue, _OptionalPersistable {
+    public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> UUID {
+        if case .boxed(let box) = stored, case .uuid(let bytes) = box.value { return UUID(bytes) }
+        return UUID(UUIDBytes(high: 0, low: 0))
+    }
+    public func _stored(in owner: ObjectBase) -> _StoredValue {
+        .boxed(_BoxedValue(.uuid(UUIDBytes(bytes: withUnsafeBytes(of: uuid) { Array($0) }))))
+    }
+    public static func _default() -> UUID { UUID() }
+    public static var _kind: _PropertyKind { _PropertyKind(type: .uuid) }
+
+    init(_ bytes: UUIDBytes) {
+        var raw: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        withUnsafeMutableBytes(of: &raw) { $0.copyBytes(from: bytes.bytes) }
+        self.init(uuid: raw)
+    }
+}
+
+extension ObjectId: _PrimaryKey, _Indexable, RealmCollectionValue, _OptionalPersistable {
+    public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self {
+        if case .boxed(let box) = stored, case .objectId(let bytes) = box.value { return Self(bytes) }
+        return Self(ObjectIdentifierBytes(high: 0, low: 0))
+    }
+    public func _stored(in owner: ObjectBase) -> _StoredValue { .boxed(_BoxedValue(.objectId(bytes))) }
+    public static func _default() -> Self { Self.init() }
+    public static var _kind: _PropertyKind { _PropertyKind(type: .objectId) }
+}
+
+extension Decimal128: RealmCollectionValue, _OptionalPersistable {
+    public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Decimal128 {
+        if case .boxed(let box) = stored, case .decimal(let bits) = box.value { return Decimal128(bits) }
+        return Decimal128()
+    }
+    public func _stored(in owner: ObjectBase) -> _StoredValue { .boxed(_BoxedValue(.decimal(bits))) }
+    public static func _default() -> Decimal128 { Decimal128() }
+    public static var _kind: _PropertyKind { _PropertyKind(type: .decimal) }
+}
+
+extension Optional: _Persistable where Wrapped: _OptionalPersistable {
+    @inlinable public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Wrapped? {
+        Wrapped._makeOptional(from: stored, of: owner, slot: slot)
+    }
+    @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { self?._stored(in: owner) ?? .null }
+    @inlinable public static func _default() -> Wrapped? { nil }
+    public static func _coerce(_ value: Any) -> Wrapped?? {
+        if value is NSNull { return .some(nil) }
+        if let value = value as? Wrapped? { return .some(value) }
+        return Wrapped._coerce(value).map { .some($0) }
+    }
+    public static var _kind: _PropertyKind {
+        var kind = Wrapped._kind
+        kind.isOptional = true
+        return kind
+    }
+}
+
+extension Optional: _PrimaryKey where Wrapped: _OptionalPersistable & _PrimaryKey {}
+extension Optional: _Indexable where Wrapped: _OptionalPersistable & _Indexable {}
+extension Optional: RealmCollectionValue where Wrapped: _OptionalPersistable & RealmCollectionValue {}
+
+/// An enumeration that `@Persisted` stores as its raw value.
+public protocol PersistableEnum: _OptionalPersistable, RealmCollectionValue, RawRepresentable, CaseIterable
+where RawValue: _OptionalPersistable {}
+
+extension PersistableEnum {
+    @inlinable public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self {
+        Self(rawValue: RawValue._make(from: stored, of: owner, slot: slot)) ?? _default()
+    }
+    @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { rawValue._stored(in: owner) }
+    /// The first case.
+    @inlinable public static func _default() -> Self {
+        guard let first = allCases.first else { _noCases(Self.self) }
+        return first
+    }
+    public static func _coerce(_ value: Any) -> Self? {
+        (value as? Self) ?? RawValue._coerce(value).flatMap { Self(rawValue: $0) }
+    }
+    public static var _kind: _PropertyKind { RawValue._kind }
+}
+
+@usableFromInline func _noCases(_ type: Any.Type) -> Never { throwRealmException("The enumeration \(type) has no cases.") }

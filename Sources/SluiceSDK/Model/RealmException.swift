@@ -1,0 +1,19 @@
+import Synchronization
+
+/// What happens on misuse that RealmSwift answers with an Objective-C exception, that is, by ending the program.
+///
+/// Replaceable so that tools can log first; it must not return.
+public enum RealmMisuse {
+    private static let replaced = Mutex<(@Sendable (String) -> Void)?>(nil)
+
+    /// Calls the handler with the reason before the program ends.
+    public static func onException(_ handler: (@Sendable (String) -> Void)?) { replaced.withLock { $0 = handler } }
+
+    static func report(_ reason: String) { replaced.withLock { $0 }?(reason) }
+}
+
+/// Ends the program because of an error of the programmer.
+func throwRealmException(_ reason: String, file: StaticString = #fileID, line: UInt = #line) -> Never {
+    RealmMisuse.report(reason)
+    fatalError(reason, file: file, line: line)
+}

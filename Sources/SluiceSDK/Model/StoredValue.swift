@@ -1,0 +1,108 @@
+package import SluiceCore
+
+/// A property's value in the row cache of an object.
+///
+/// Public because inlined accessors name it; apps have no use for it.
+@frozen public enum _StoredValue {
+    case null
+    case bool(Bool)
+    case int(Int64)
+    case float(Float)
+    case double(Double)
+    case string(String)
+    /// Everything else.
+    case boxed(_BoxedValue)
+}
+
+/// A value that has no case of its own in `_StoredValue`.
+public final class _BoxedValue: Sendable {
+    package let value: Value
+    package init(_ value: Value) { self.value = value }
+}
+
+extension _StoredValue {
+    package init(_ value: Value) {
+        switch value {
+        case .null: self = .null
+        case .bool(let v): self = .bool(v)
+        case .int(let v): self = .int(v)
+        case .float(let v): self = .float(v)
+        case .double(let v): self = .double(v)
+        case .string(let v): self = .string(v)
+        default: self = .boxed(_BoxedValue(value))
+        }
+    }
+
+    package var value: Value {
+        switch self {
+        case .null: .null
+        case .bool(let v): .bool(v)
+        case .int(let v): .int(v)
+        case .float(let v): .float(v)
+        case .double(let v): .double(v)
+        case .string(let v): .string(v)
+        case .boxed(let box): box.value
+        }
+    }
+}
+
+/// What tells the accessors of a Realm that the rows they have read may be old.
+public final class _RealmClock {
+    /// Grows whenever the Realm sees another state of its file, its own writes included.
+    @usableFromInline package var generation: UInt64 = 1
+}
+
+/// The values of a managed object as they were at `generation`; read again when the Realm has moved on.
+public final class _RowCache {
+    /// One per slot, in the order of the class's properties.
+    @usableFromInline let values: UnsafeMutablePointer<_StoredValue>
+    @usableFromInline var generation: UInt64
+    @usableFromInline let clock: _RealmClock
+    let count: Int
+    let core: RealmCore
+    let schema: ModelSchema
+    /// Index of the class in the Realm's file.
+    let type: Int
+    let key: Value
+    /// The object is not in the Realm any more.
+    private(set) var isInvalidated = false
+
+    init(core: RealmCore, schema: ModelSchema, type: Int, key: Value, row: Row) {
+        self.core = core
+        self.schema = schema
+        self.type = type
+        self.key = key
+        count = schema.properties.count
+        values = .allocate(capacity: count)
+        for slot in 0..<count { (values + slot).initialize(to: _StoredValue(row[slot] ?? .null)) }
+        clock = core.clock
+        generation = core.clock.generation
+    }
+
+    deinit {
+        values.deinitialize(count: count)
+        values.deallocate()
+    }
+
+    /// Reads the row again. A row that is gone keeps its last values and is invalidated.
+    @usableFromInline func reload() {
+        generation = clock.generation
+        guard let row = core.row(type, key) else {
+            isInvalidated = true
+            return
+        }
+        isInvalidated = false
+        for slot in 0..<count { values[slot] = _StoredValue(row[slot] ?? .null) }
+    }
+
+    /// Writes a property; only inside a write transaction.
+    @usableFromInline func write(_ slot: Int, _ value: _StoredValue) {
+        if schema.primaryKeySlot == slot {
+            if value.value == key { return }
+            throwRealmException("Primary key can't be changed after an object is inserted.")
+        }
+        core.set(type, key, slot, value.value)
+        values[slot] = value
+        generation = clock.generation
+    }
+}

@@ -1,0 +1,4 @@
+public import Foundation
+
+extension Date: _QueryOrdered {}
+extension UUID: _QueryOrdered {}

@@ -1,0 +1,86 @@
+public import Dispatch
+import SluiceReplica
+
+extension Realm {
+    /// Whether opening waits for the server.
+    public enum OpenBehavior: Sendable {
+        case never
+        case always
+        /// When the file did not exist yet.
+        case once
+    }
+
+    /// Opens a Realm for the actor of the caller.
+    /// - Parameter downloadBeforeOpen: whether to wait until everything that the subscriptions ask for is here.
+    public init(
+        configuration: Configuration = .defaultConfiguration, downloadBeforeOpen: OpenBehavior = .never,
+        _isolation: isolated (any Actor)? = #isolation
+    ) async throws {
+        core = try Realm.makeCore(configuration, scheduler: .of(_isolation), floats: _isolation == nil)
+        try await Realm.download(core.file, configuration, downloadBeforeOpen, wasEmpty: core.wasEmptyAtOpen)
+        _ = core.refresh()
+    }
+
+    /// Opens a Realm for an actor.
+    public init<A: Actor>(
+        configuration: Configuration = .defaultConfiguration, actor: A, downloadBeforeOpen: OpenBehavior = .never
+    ) async throws {
+        core = try Realm.makeCore(configuration, scheduler: .of(actor), floats: false)
+        try await Realm.download(core.file, configuration, downloadBeforeOpen, wasEmpty: core.wasEmptyAtOpen)
+        _ = core.refresh()
+    }
+
+    /// Waits until the file has what the server has for its subscriptions.
+    private static func download(
+        _ file: OpenFile, _ configuration: Configuration, _ behavior: OpenBehavior, wasEmpty: Bool
+    ) async throws {
+        guard let session = file.session, behavior == .always || behavior == .once && wasEmpty else { return }
+        try await session.wait(for: .download)
+        let latest = try await file.replica.latestSubscriptionSet()
+        try await file.waitForSubscriptionSet(latest.version)
+    }
+
+    /// Opens a Realm after waiting for the server, and hands it over on a queue.
+    @discardableResult
+    public static func asyncOpen(
+        configuration: Configuration = .defaultConfiguration, callbackQueue: DispatchQueue = .main,
+        callback: @escaping @Sendable (Result<Realm, any Swift.Error>) -> Void
+    ) -> AsyncOpenTask {
+        // Unstructured because: the caller has no task; it ends with the download, or by `cancel`.
+        let task = _Concurrency.Task {
+            do {
+                let (file, isNew) = try OpenFile.of(configuration)
+                let core = try RealmCore(configuration: configuration, file: file, scheduler: .none, floats: false)
+                try file.runInitialSubscriptions(configuration, core: core, isFirstOpen: isNew)
+                file.start()
+                try await download(file, configuration, .always, wasEmpty: true)
+                callbackQueue.async {
+                    // The file is kept open across the hop.
+                    withExtendedLifetime(file) {
+                        callback(
+                            Result {
+                                try Realm(configuration: configuration, queue: callbackQueue === DispatchQueue.main ? nil : callbackQueue)
+                            })
+                    }
+                }
+            } catch {
+                callbackQueue.async { callback(.failure(error)) }
+            }
+        }
+        return AsyncOpenTask(task: task)
+    }
+
+    /// An opening under way.
+    public struct AsyncOpenTask: Sendable {
+        let task: _Concurrency.Task<Void, Never>
+        /// Gives it up; the callback gets the error.
+        public func cancel() { task.cancel() }
+    }
+}
+
+extension Scheduler {
+    static func of(_ actor: (any Actor)?) -> Scheduler {
+        guard let actor else { return .none }
+        return actor === MainActor.shared ? .main : .actor(actor)
+    }
+}

@@ -1,0 +1,169 @@
+public import Dispatch
+import Foundation
+import SluiceCore
+import SluiceReplica
+
+/// A view of a local database, live and synced.
+///
+/// A Realm and everything got from it belongs to where it was opened: the main thread, a queue, an actor, a thread. It shows
+/// one state of the file; the main thread, queues and actors move on to newer states by themselves, others by `refresh()`.
+public struct Realm: Equatable {
+    let core: RealmCore
+
+    init(core: RealmCore) { self.core = core }
+
+    /// Opens the default Realm.
+    public init(queue: DispatchQueue? = nil) throws { try self.init(configuration: .defaultConfiguration, queue: queue) }
+
+    /// Opens a Realm without waiting for the server.
+    /// - Parameter queue: the serial queue that the Realm is confined to; nil: the current thread.
+    public init(configuration: Configuration, queue: DispatchQueue? = nil) throws {
+        let scheduler: Scheduler = queue.map { .queue($0) } ?? (Thread.isMainThread ? .main : .none)
+        core = try Realm.makeCore(configuration, scheduler: scheduler, floats: false)
+    }
+
+    static func makeCore(_ configuration: Configuration, scheduler: Scheduler, floats: Bool) throws -> RealmCore {
+        let (file, isNew) = try OpenFile.of(configuration)
+        let core = try RealmCore(configuration: configuration, file: file, scheduler: scheduler, floats: floats)
+        try file.runInitialSubscriptions(configuration, core: core, isFirstOpen: isNew)
+        file.start()
+        return core
+    }
+
+    public static func == (lhs: Realm, rhs: Realm) -> Bool { lhs.core === rhs.core }
+
+    /// What the Realm was opened with.
+    public var configuration: Configuration { core.configuration }
+
+    /// Moves to the newest state; needed only where that does not happen by itself.
+    /// - Returns: whether there was something newer.
+    @discardableResult
+    public func refresh() -> Bool { core.refresh() }
+
+    // MARK: Objects
+
+    /// All objects of a class.
+    public func objects<Element: Object>(_ type: Element.Type) -> Results<Element> { Results(core: core) }
+
+    /// The object with a primary key; nil when it is not on the device.
+    public func object<Element: Object, KeyType>(ofType type: Element.Type, forPrimaryKey key: KeyType) -> Element? {
+        guard let value = Value(any: key) else {
+            throwRealmException("Invalid primary key '\(key)' for '\(type.className())'.")
+        }
+        return core.object(type, key: value)
+    }
+
+    /// Whether no class has an object.
+    public var isEmpty: Bool {
+        core.replica.schema.types.indices.allSatisfy { type in
+            core.attempt(0) { store throws(SluiceError) in try store.count(type: type) } == 0
+        }
+    }
+}
+
+@available(*, unavailable)
+extension Realm: Sendable {}
+
+// MARK: Writing
+
+extension Realm {
+    /// What `add` and `create` do when there is an object with the same primary key.
+    public enum UpdatePolicy: Int, Sendable {
+        /// Misuse, which ends the program.
+        case error = 1
+        /// Set the properties that differ.
+        case modified = 3
+        /// Set all properties that are given.
+        case all = 2
+    }
+
+    /// Runs the block as one transaction: all of its changes are stored, or none when it throws.
+    ///
+    /// It waits for other writers; it does not need a connection.
+    /// - Throws: what the block throws, or `Realm.Error.noSubscriptionForWrite` when a class is written that no subscription covers.
+    @discardableResult
+    public func write<Result>(withoutNotifying tokens: [NotificationToken] = [], _ block: () throws -> Result) throws -> Result {
+        try core.begin()
+        let result: Result
+        do {
+            result = try block()
+        } catch {
+            core.cancel()
+            throw error
+        }
+        // The block may have ended the transaction itself.
+        if core.transaction != nil { try core.commit() }
+        return result
+    }
+
+    /// Begins a transaction; waits for other writers.
+    public func beginWrite() {
+        do {
+            try core.begin()
+        } catch {
+            throwRealmException("The write transaction cannot begin: \(error)")
+        }
+    }
+
+    /// Stores the transaction.
+    public func commitWrite(withoutNotifying tokens: [NotificationToken] = []) throws { try core.commit() }
+
+    /// Undoes the transaction.
+    public func cancelWrite() { core.cancel() }
+
+    /// Whether a transaction is open.
+    public var isInWriteTransaction: Bool { core.transaction != nil }
+
+    /// Adds an object that no Realm manages; from then on it is live. Objects that it links to are added too.
+    public func add(_ object: Object, update: UpdatePolicy = .error) { core.add(object, update: update) }
+
+    /// Adds several objects.
+    public func add<S: Sequence>(_ objects: S, update: UpdatePolicy = .error) where S.Iterator.Element: Object {
+        for object in objects { core.add(object, update: update) }
+    }
+
+    /// Makes an object from a dictionary by property name, or an array in the order of the properties.
+    @discardableResult
+    public func create<T: Object>(_ type: T.Type, value: Any = [String: Any](), update: UpdatePolicy = .error) -> T {
+        let schema = ModelSchema.of(type)
+        if update != .error, let dictionary = value as? [String: Any], let slot = schema.primaryKeySlot,
+            let key = dictionary[schema.properties[slot].name].flatMap({ Value(any: $0) }), let existing = core.object(type, key: key)
+        {
+            let source = schema.instance(value, of: type)
+            for (slot, property) in schema.properties.enumerated() where dictionary[property.name] != nil && slot != schema.primaryKeySlot {
+                core.set(core.type(of: type), key, slot, schema.value(of: source, slot: slot))
+            }
+            return existing
+        }
+        let object = schema.instance(value, of: type)
+        core.add(object, update: update)
+        return object
+    }
+
+    /// Sends an asymmetric object. It leaves the device when the server has it.
+    public func create<T: AsymmetricObject>(_ type: T.Type, value: Any = [String: Any]()) {
+        core.add(ModelSchema.of(type).instance(value, of: type), update: .error)
+    }
+
+    /// Deletes an object.
+    public func delete(_ object: Object) { core.delete(object) }
+
+    /// Deletes several objects.
+    public func delete<S: Sequence>(_ objects: S) where S.Iterator.Element: Object {
+        for object in Array(objects) { core.delete(object) }
+    }
+
+    /// Deletes all objects of a result.
+    public func delete<Element: Object>(_ objects: Results<Element>) { core.delete(core.type(of: Element.self), objects.keys) }
+
+    /// Deletes the objects of a list.
+    public func delete<Element: Object>(_ objects: List<Element>) { for object in Array(objects) { core.delete(object) } }
+
+    /// Deletes all objects of all classes of the Realm.
+    public func deleteAll() {
+        for (type, objectType) in core.replica.schema.types.enumerated() where objectType.kind == .topLevel {
+            let keys = core.run(ReplicaQuery(type: type))
+            if !keys.isEmpty { core.delete(type, keys) }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+public import Foundation
+import SluiceCore
+
+extension Realm {
+    /// What Realm's own methods throw. `catch Realm.Error.noSubscriptionForWrite` works, as does `error.code`.
+    public struct Error: Swift.Error, Equatable, CustomNSError, LocalizedError, CustomStringConvertible {
+        /// The numbers are part of the API.
+        public enum Code: Int, Sendable {
+            case fail = 1
+            case fileAccess = 2
+            case filePermissionDenied = 3
+            case fileExists = 4
+            case fileNotFound = 5
+            case fileFormatUpgradeRequired = 6
+            case schemaMismatch = 10
+            case alreadyOpen = 12
+            case invalidInput = 13
+            case outOfDiskSpace = 14
+            case unsupportedFileFormatVersion = 16
+            case subscriptionFailed = 18
+            case fileOperationFailed = 19
+            case invalidDatabase = 20
+            case noSubscriptionForWrite = 22
+        }
+
+        public let code: Code
+        /// What happened, with the value at fault and the fix.
+        public let message: String
+
+        init(_ code: Code, _ message: String) {
+            self.code = code
+            self.message = message
+        }
+
+        init(_ error: SluiceError) {
+            message = error.description
+            code =
+                switch error.code {
+                case .noSubscriptionForWrite: .noSubscriptionForWrite
+                case .replicaVersion: .unsupportedFileFormatVersion
+                case .replicaCorrupt: .invalidDatabase
+                case .invalidSchemaChange: .schemaMismatch
+                case .badQuery, .queryNotQueryable, .queryUnsupported, .queryIndexedFieldMissing, .queryAsymmetric, .queryTooLarge,
+                    .querySubscribedTypeUnknown:
+                    .subscriptionFailed
+                case .querySyntax, .queryUnknownProperty, .queryTypeMismatch, .queryArgument: .invalidInput
+                default: .fail
+                }
+        }
+
+        public static let errorDomain = "io.realm"
+        public var errorCode: Int { code.rawValue }
+        public var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: message] }
+        public var errorDescription: String? { message }
+        public var description: String { message }
+
+        public static let fail = Code.fail
+        public static let fileAccess = Code.fileAccess
+        public static let fileNotFound = Code.fileNotFound
+        public static let schemaMismatch = Code.schemaMismatch
+        public static let invalidInput = Code.invalidInput
+        public static let unsupportedFileFormatVersion = Code.unsupportedFileFormatVersion
+        public static let subscriptionFailed = Code.subscriptionFailed
+        public static let invalidDatabase = Code.invalidDatabase
+        public static let noSubscriptionForWrite = Code.noSubscriptionForWrite
+    }
+}
+
+/// Lets `catch Realm.Error.invalidInput` match an error by its code.
+public func ~= (code: Realm.Error.Code, error: any Swift.Error) -> Bool { (error as? Realm.Error)?.code == code }
+
+/// Runs the body, its errors turned into those that Realm's methods throw.
+func asRealmError<R>(_ body: () throws -> R) throws -> R {
+    do {
+        return try body()
+    } catch let error as SluiceError {
+        throw Realm.Error(error)
+    }
+}

@@ -1,0 +1,166 @@
+import SluiceCore
+import SluiceQuery
+import SluiceReplica
+
+/// The objects that match a query: live, lazy and in order.
+///
+/// It shows its Realm's current state whenever it is asked. A loop over it goes through the objects that matched when it began.
+public struct Results<Element: Object>: RandomAccessCollection {
+    let storage: Storage
+
+    /// What copies share.
+    final class Storage {
+        let core: RealmCore
+        let type: Int
+        /// Query text; nil: all objects.
+        let text: String?
+        let predicate: Predicate?
+        var sort: [ReplicaQuery.SortKey]
+        /// The last result and the state that it is of.
+        var keys: [Value] = []
+        var generation: UInt64 = 0
+        /// The subscription that `subscribe` made.
+        var subscription: UInt64?
+
+        init(core: RealmCore, type: Int, text: String?, predicate: Predicate?, sort: [ReplicaQuery.SortKey]) {
+            self.core = core
+            self.type = type
+            self.text = text
+            self.predicate = predicate
+            self.sort = sort
+        }
+
+        var query: ReplicaQuery { ReplicaQuery(type: type, predicate: predicate, sort: sort) }
+    }
+
+    init(core: RealmCore) {
+        storage = Storage(core: core, type: core.type(of: Element.self), text: nil, predicate: nil, sort: [])
+    }
+
+    init(storage: Storage) { self.storage = storage }
+
+    /// The same query in another Realm.
+    func moved(to core: RealmCore) -> Results {
+        Results(
+            storage: Storage(
+                core: core, type: storage.type, text: storage.text, predicate: storage.predicate, sort: storage.sort))
+    }
+
+    var keys: [Value] {
+        let core = storage.core
+        // Lets a Realm that moves on by use do so before the generations are compared.
+        core.attempt(()) { _ in }
+        if storage.generation != core.clock.generation {
+            storage.keys = core.run(storage.query)
+            storage.generation = core.clock.generation
+        }
+        return storage.keys
+    }
+
+    private func object(_ key: Value) -> Element {
+        // The row was there when the keys were read, and the state has not changed since; an unreadable file shows defaults.
+        storage.core.object(Element.self, key: key) ?? Element()
+    }
+
+    /// The Realm of the objects.
+    public var realm: Realm? { Realm(core: storage.core) }
+    /// The number of objects that match.
+    public var count: Int { keys.count }
+    public var startIndex: Int { 0 }
+    public var endIndex: Int { count }
+
+    public subscript(position: Int) -> Element {
+        let keys = keys
+        guard keys.indices.contains(position) else {
+            throwRealmException("Index \(position) is out of bounds (must be less than \(keys.count)).")
+        }
+        return object(keys[position])
+    }
+
+    /// The first object; nil when there is none.
+    public var first: Element? { keys.first.map { object($0) } }
+    /// The last object; nil when there is none.
+    public var last: Element? { keys.last.map { object($0) } }
+
+    public func makeIterator() -> AnyIterator<Element> {
+        var rest = keys[...]
+        return AnyIterator {
+            // Objects deleted during the loop are passed over.
+            while let key = rest.popFirst() {
+                if let object = storage.core.object(Element.self, key: key) { return object }
+            }
+            return nil
+        }
+    }
+
+    /// The place of an object; nil when it does not match.
+    public func index(of object: Element) -> Int? { object._row.flatMap { keys.firstIndex(of: $0.key) } }
+
+    // MARK: Narrowing
+
+    /// Those that match a type-safe query too.
+    public func `where`(_ isIncluded: (Query<Element>) -> Query<Bool>) -> Results { narrowed(isIncluded(Query(.root)).condition) }
+
+    /// Those that match a predicate too; `%@` and `$0` stand for arguments, `%K` for a property's name.
+    public func filter(_ predicateFormat: String, _ args: Any...) -> Results {
+        do {
+            return narrowed(try PredicateFormat.text(predicateFormat, args))
+        } catch {
+            throwRealmException("\(error)")
+        }
+    }
+
+    private func narrowed(_ text: String) -> Results {
+        do throws(SluiceError) {
+            let query = try SluiceQuery.Query.parse(storage.text.map { "(\($0)) AND (\(text))" } ?? text)
+            let predicate = try query.bind(to: storage.core.replica.schema.types[storage.type])
+            return Results(
+                storage: Storage(
+                    core: storage.core, type: storage.type, text: query.canonicalText, predicate: predicate, sort: storage.sort))
+        } catch {
+            throwRealmException("\(error)")
+        }
+    }
+
+    /// The same objects ordered by a property.
+    public func sorted(byKeyPath keyPath: String, ascending: Bool = true) -> Results {
+        sorted(by: [SortDescriptor(keyPath: keyPath, ascending: ascending)])
+    }
+
+    /// The same objects ordered by a property.
+    public func sorted<V: _Persistable>(by keyPath: KeyPath<Element, V>, ascending: Bool = true) -> Results {
+        guard let name = ModelSchema.of(Element.self).name(of: keyPath) else {
+            throwRealmException("The key path \(keyPath) leads to no @Persisted property.")
+        }
+        return sorted(byKeyPath: name, ascending: ascending)
+    }
+
+    /// The same objects ordered by several properties, the most significant first.
+    public func sorted(by sortDescriptors: some Sequence<SortDescriptor>) -> Results {
+        let objectType = storage.core.replica.schema.types[storage.type]
+        let keys = sortDescriptors.map { descriptor in
+            guard let property = objectType.index(of: descriptor.keyPath) else {
+                throwRealmException(
+                    "Cannot sort on key path '\(descriptor.keyPath)': property '\(objectType.name).\(descriptor.keyPath)' does not exist.")
+            }
+            return ReplicaQuery.SortKey(property: property, ascending: descriptor.ascending)
+        }
+        return Results(
+            storage: Storage(
+                core: storage.core, type: storage.type, text: storage.text, predicate: storage.predicate, sort: keys))
+    }
+}
+
+@available(*, unavailable)
+extension Results: Sendable {}
+
+/// A property to sort by.
+public struct SortDescriptor: Hashable, Sendable {
+    public let keyPath: String
+    public let ascending: Bool
+
+    public init(keyPath: String, ascending: Bool = true) {
+        self.keyPath = keyPath
+        self.ascending = ascending
+    }
+}

@@ -1,0 +1,67 @@
+import Dispatch
+import SluiceReplica
+import Synchronization
+
+/// Where a Realm lives: the one place from which it may be used, and to which its notifications come.
+enum Scheduler: Sendable {
+    case main
+    case queue(DispatchQueue)
+    case actor(any Actor)
+    /// A thread without a queue: the Realm moves on by `refresh()` only, or, when it was opened in a task without actor, by use.
+    case none
+
+    var canDeliver: Bool { if case .none = self { false } else { true } }
+
+    func enqueue(_ body: @escaping @Sendable () -> Void) {
+        switch self {
+        case .main: DispatchQueue.main.async(execute: body)
+        case .queue(let queue): queue.async(execute: body)
+        case .actor(let actor):
+            // Unstructured because: a notification has no caller to wait for it; it is short and ends by itself.
+            _Concurrency.Task { await Scheduler.run(body, on: actor) }
+        case .none: break
+        }
+    }
+
+    private static func run(_ body: @Sendable () -> Void, on actor: isolated any Actor) { body() }
+}
+
+/// What has changed since a Realm last looked; many changes become one.
+final class ChangeInbox: Sendable {
+    private struct State {
+        var change: ReplicaChange?
+        var isScheduled = false
+    }
+
+    private let state = Mutex(State())
+
+    /// - Returns: whether a delivery has to be scheduled.
+    func put(_ change: ReplicaChange) -> Bool {
+        state.withLock { state in
+            if state.change == nil { state.change = change } else { state.change?.merge(change) }
+            defer { state.isScheduled = true }
+            return !state.isScheduled
+        }
+    }
+
+    func take() -> ReplicaChange? {
+        state.withLock { state in
+            defer { state = State() }
+            return state.change
+        }
+    }
+}
+
+/// Carries something confined to the place that it is confined to.
+// Sendable because: whoever makes one sends it only to the queue or actor that its content belongs to.
+struct Confined<Content>: @unchecked Sendable {
+    let content: Content
+    init(_ content: Content) { self.content = content }
+}
+
+/// The same without keeping it alive.
+// Sendable because: as with Confined.
+final class WeakConfined<Content: AnyObject>: @unchecked Sendable {
+    weak var content: Content?
+    init(_ content: Content) { self.content = content }
+}

@@ -1,0 +1,52 @@
+import Foundation
+
+/// The part of a Realm's configuration that makes it a synced one.
+public struct SyncConfiguration: Sendable {
+    public let user: User
+    /// Ends an opening that waits for the server when the connection fails, instead of trying on.
+    public var cancelAsyncOpenOnNonFatalErrors: Bool
+    public var initialSubscriptions: InitialSubscriptionsConfiguration?
+}
+
+/// The subscriptions that a file begins with.
+public struct InitialSubscriptionsConfiguration: Sendable {
+    public let callback: @Sendable (SyncSubscriptionSet) -> Void
+    /// Runs the callback at every first open of the file in a process, not only when the file is new.
+    public let rerunOnOpen: Bool
+
+    public init(callback: @escaping @Sendable (SyncSubscriptionSet) -> Void, rerunOnOpen: Bool = false) {
+        self.callback = callback
+        self.rerunOnOpen = rerunOnOpen
+    }
+}
+
+extension User {
+    /// The configuration of this user's synced Realm; set its `objectTypes` before opening.
+    public func flexibleSyncConfiguration(cancelAsyncOpenOnNonFatalErrors: Bool = false) -> Realm.Configuration {
+        configuration(cancelAsyncOpenOnNonFatalErrors, nil)
+    }
+
+    /// The same with subscriptions that a new file begins with.
+    /// - Parameters:
+    ///   - initialSubscriptions: runs inside of an update of the subscription set.
+    ///   - rerunOnOpen: run it at the first open in every process.
+    public func flexibleSyncConfiguration(
+        cancelAsyncOpenOnNonFatalErrors: Bool = false,
+        initialSubscriptions: @escaping @Sendable (SyncSubscriptionSet) -> Void,
+        rerunOnOpen: Bool = false
+    ) -> Realm.Configuration {
+        configuration(
+            cancelAsyncOpenOnNonFatalErrors,
+            InitialSubscriptionsConfiguration(callback: initialSubscriptions, rerunOnOpen: rerunOnOpen))
+    }
+
+    private func configuration(
+        _ cancels: Bool, _ initial: InitialSubscriptionsConfiguration?
+    ) -> Realm.Configuration {
+        let folder = app.storage.appendingPathComponent(StorageLocation.component(id))
+        return Realm.Configuration(
+            fileURL: folder.appendingPathComponent("flx_sync_default.realm"),
+            syncConfiguration: SyncConfiguration(
+                user: self, cancelAsyncOpenOnNonFatalErrors: cancels, initialSubscriptions: initial))
+    }
+}

@@ -1,0 +1,295 @@
+public import Foundation
+import SluiceCore
+import SluiceReplica
+
+/// What became of a subscription set.
+public enum SyncSubscriptionState: Equatable {
+    /// The server has accepted the set and everything that matched it then is here.
+    case complete
+    /// The server has refused the set; the one before stays active.
+    case error(any Error)
+    /// Not answered yet.
+    case pending
+    /// A newer set has taken its place.
+    case superseded
+
+    public static func == (lhs: SyncSubscriptionState, rhs: SyncSubscriptionState) -> Bool {
+        switch (lhs, rhs) {
+        case (.complete, .complete), (.pending, .pending), (.superseded, .superseded): true
+        case (.error(let l), .error(let r)): "\(l)" == "\(r)"
+        default: false
+        }
+    }
+}
+
+/// The subscriptions of a Realm: what the server sends. A handle on one version of the set, changed in `update` only.
+public struct SyncSubscriptionSet: Sequence {
+    /// What copies of the handle share.
+    final class Storage {
+        let file: OpenFile
+        /// The committed set that the handle shows.
+        var committed: StoredSubscriptionSet
+        /// The set being built by `update`.
+        var draft: [StoredSubscription]?
+        var nextID: UInt64 = 1
+
+        init(file: OpenFile, committed: StoredSubscriptionSet) {
+            self.file = file
+            self.committed = committed
+        }
+
+        var writable: [StoredSubscription] {
+            get {
+                guard let draft else {
+                    throwRealmException("Can only add, remove, or update subscriptions within a write subscription block.")
+                }
+                return draft
+            }
+            set { draft = newValue }
+        }
+    }
+
+    let storage: Storage
+
+    init(file: OpenFile) throws {
+        storage = Storage(file: file, committed: try asRealmError { try file.replica.currentSubscriptionSet() })
+    }
+
+    // MARK: Reading
+
+    /// The number of subscriptions.
+    public var count: Int { storage.committed.subscriptions.count }
+    /// Whether there are none.
+    public var isEmpty: Bool { count == 0 }
+
+    /// What became of this version of the set, as of now.
+    public var state: SyncSubscriptionState {
+        do throws(SluiceError) {
+            switch try storage.file.replica.subscriptionSet(version: storage.committed.version).state {
+            case .pending, .bootstrapping: return .pending
+            case .complete: return .complete
+            case .superseded: return .superseded
+            case .error(_, let message): return .error(SyncError(.invalidFlexibleSyncSubscriptions, message))
+            }
+        } catch {
+            return .error(Realm.Error(error))
+        }
+    }
+
+    /// Why the server refused the set; nil when it did not.
+    public var error: (any Error)? { if case .error(let error) = state { error } else { nil } }
+
+    private func handle(_ subscription: StoredSubscription) -> SyncSubscription {
+        SyncSubscription(stored: subscription, set: storage)
+    }
+
+    /// The subscription with a name.
+    public func first(named name: String) -> SyncSubscription? {
+        storage.committed.subscriptions.first { $0.name == name }.map { handle($0) }
+    }
+
+    /// The first subscription with a query.
+    public func first<T: Object>(ofType type: T.Type, where query: (Query<T>) -> Query<Bool>) -> SyncSubscription? {
+        first(T.className(), QuerySubscription<T>(query: query).text)
+    }
+
+    /// The first subscription with a query.
+    public func first<T: Object>(ofType type: T.Type, where predicateFormat: String, _ args: Any...) -> SyncSubscription? {
+        first(T.className(), subscriptionText(predicateFormat, args))
+    }
+
+    private func first(_ type: String, _ text: String) -> SyncSubscription? {
+        storage.committed.subscriptions.first { $0.type == type && $0.query == text }.map { handle($0) }
+    }
+
+    public subscript(position: Int) -> SyncSubscription? {
+        guard storage.committed.subscriptions.indices.contains(position) else {
+            throwRealmException("Index \(position) is out of bounds (must be less than \(count)).")
+        }
+        return handle(storage.committed.subscriptions[position])
+    }
+
+    /// The first subscription.
+    public var first: SyncSubscription? { storage.committed.subscriptions.first.map { handle($0) } }
+    /// The last subscription.
+    public var last: SyncSubscription? { storage.committed.subscriptions.last.map { handle($0) } }
+
+    public func makeIterator() -> AnyIterator<SyncSubscription> {
+        AnyIterator(storage.committed.subscriptions.map { handle($0) }.makeIterator())
+    }
+
+    // MARK: Changing
+
+    /// Runs the block and stores the set that it makes as a new version.
+    /// - Returns: the version.
+    func commit(_ block: () -> Void) throws -> UInt64 {
+        if storage.draft != nil {
+            throwRealmException("Cannot initiate a write transaction on subscription set that is already being updated.")
+        }
+        storage.nextID = try asRealmError { try storage.file.replica.highestSubscriptionID() + 1 }
+        storage.draft = storage.committed.subscriptions
+        block()
+        let draft = storage.writable
+        storage.draft = nil
+        let version = try asRealmError { try storage.file.replica.addSubscriptionSet(draft) }
+        storage.committed = StoredSubscriptionSet(version: version, state: .pending, subscriptions: draft)
+        return version
+    }
+
+    /// Changes the set in the block and sends it to the server.
+    /// - Parameter onComplete: called on no particular thread when the server has answered: nil, or why it refused the set.
+    public func update(_ block: () -> Void, onComplete: (@Sendable ((any Error)?) -> Void)? = nil) {
+        let version: UInt64
+        do {
+            version = try commit(block)
+        } catch {
+            onComplete?(error)
+            return
+        }
+        guard let onComplete else { return }
+        let file = storage.file
+        // Unstructured because: the caller has no task; the answer, or closing the file, ends it.
+        _Concurrency.Task {
+            do {
+                try await file.waitForSubscriptionSet(version)
+                onComplete(nil)
+            } catch {
+                onComplete(error)
+            }
+        }
+    }
+
+    /// Changes the set in the block, sends it to the server and waits until what it asks for is here.
+    /// - Throws: `Realm.Error.subscriptionFailed` when the server refuses the set.
+    public func update(_ block: () -> Void, _isolation: isolated (any Actor)? = #isolation) async throws {
+        let version = try commit(block)
+        try await storage.file.waitForSubscriptionSet(version)
+    }
+
+    /// Adds subscriptions. An unnamed one that is there already is not added again.
+    public func append<T: Object>(_ subscriptions: QuerySubscription<T>...) {
+        for subscription in subscriptions {
+            if let name = subscription.name, storage.writable.contains(where: { $0.name == name }) {
+                throwRealmException(
+                    "A subscription named '\(name)' already exists. If you meant to update the existing subscription please use the `update` method."
+                )
+            }
+            storage.put(name: subscription.name, type: T.className(), text: subscription.text)
+        }
+    }
+
+    private func remove(where isRemoved: (StoredSubscription) -> Bool) {
+        storage.writable.removeAll(where: isRemoved)
+    }
+
+    /// Removes the subscription with a query.
+    public func remove<T: Object>(ofType type: T.Type, _ query: @escaping (Query<T>) -> Query<Bool>) {
+        let text = QuerySubscription<T>(query: query).text
+        remove { $0.type == T.className() && $0.query == text }
+    }
+
+    /// Removes the subscription with a query.
+    public func remove<T: Object>(ofType type: T.Type, where predicateFormat: String, _ args: Any...) {
+        let text = subscriptionText(predicateFormat, args)
+        remove { $0.type == T.className() && $0.query == text }
+    }
+
+    /// Removes the subscription with the query of another; ours, for pages of documentation that call it so.
+    public func remove<T: Object>(_ subscription: () -> QuerySubscription<T>) {
+        let text = subscription().text
+        remove { $0.type == T.className() && $0.query == text }
+    }
+
+    /// Removes subscriptions.
+    public func remove(_ subscriptions: SyncSubscription...) {
+        for subscription in subscriptions { remove { $0.id == subscription.stored.id } }
+    }
+
+    /// Removes the subscription with a name; does nothing when there is none.
+    public func remove(named name: String) {
+        guard first(named: name) != nil else { return }
+        remove { $0.name == name }
+    }
+
+    /// Removes all subscriptions.
+    /// - Parameter unnamedOnly: keeps those that have a name.
+    public func removeAll(unnamedOnly: Bool = false) { remove { !unnamedOnly || $0.name == nil } }
+
+    /// Removes all subscriptions of a class.
+    public func removeAll<T: Object>(ofType type: T.Type) { remove { $0.type == T.className() } }
+}
+
+@available(*, unavailable)
+extension SyncSubscriptionSet: Sendable {}
+
+extension SyncSubscriptionSet.Storage {
+    /// Adds a subscription, or replaces the query of the one with its name. - Returns: its id.
+    @discardableResult
+    func put(name: String?, type: String, text: String) -> UInt64 {
+        let now = Date().timestamp
+        let index = writable.firstIndex { name == nil ? $0.name == nil && $0.type == type && $0.query == text : $0.name == name }
+        if let index {
+            writable[index].type = type
+            writable[index].query = text
+            writable[index].updated = now
+            return writable[index].id
+        }
+        defer { nextID += 1 }
+        writable.append(StoredSubscription(id: nextID, name: name, type: type, query: text, created: now, updated: now))
+        return nextID
+    }
+}
+
+/// One subscription of a set.
+public struct SyncSubscription {
+    let stored: StoredSubscription
+    let set: SyncSubscriptionSet.Storage
+
+    public var name: String? { stored.name }
+    /// When it was made, by this device's clock.
+    public var createdAt: Date { Date(stored.created) }
+    /// When its query was last set, by this device's clock.
+    public var updatedAt: Date { Date(stored.updated) }
+
+    /// Replaces the query, inside of `update` of the set.
+    public func updateQuery<T: Object>(toType type: T.Type, where query: (Query<T>) -> Query<Bool>) {
+        update(T.className(), QuerySubscription<T>(query: query).text)
+    }
+
+    /// Subscribes to all objects of the class instead, inside of `update` of the set.
+    public func updateQuery<T: Object>(toType type: T.Type) { update(T.className(), "TRUEPREDICATE") }
+
+    /// Replaces the query, inside of `update` of the set.
+    public func updateQuery(to predicateFormat: String, _ args: Any...) {
+        update(stored.type, subscriptionText(predicateFormat, args))
+    }
+
+    private func update(_ type: String, _ text: String) {
+        guard type == stored.type else {
+            throwRealmException("Updating a subscription query of a different Object Type is not allowed.")
+        }
+        guard stored.name == nil else {
+            set.put(name: stored.name, type: type, text: text)
+            return
+        }
+        guard let index = set.writable.firstIndex(where: { $0.id == stored.id }) else {
+            throwRealmException("Cannot update a non-existent subscription.")
+        }
+        set.writable.remove(at: index)
+        set.put(name: nil, type: type, text: text)
+    }
+}
+
+extension Realm {
+    /// The newest version of the Realm's subscriptions.
+    public var subscriptions: SyncSubscriptionSet {
+        guard core.configuration.syncConfiguration != nil else {
+            throwRealmException("This Realm was not configured with flexible sync")
+        }
+        do {
+            return try SyncSubscriptionSet(file: core.file)
+        } catch {
+            throwRealmException("The subscriptions cannot be read: \(error)")
+        }
+    }
+}
