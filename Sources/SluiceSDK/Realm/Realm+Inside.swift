@@ -1,0 +1,7 @@
+package import SluiceReplica
+
+/// The replica under a Realm, for those inside of the package who look deeper than apps do.
+package func _replica(of realm: Realm) -> Replica { realm.core.replica }
+
+/// The query text that a subscription sends.
+package func _subscriptionText<T: Object>(_ subscription: QuerySubscription<T>) -> String { subscription.text }
