@@ -16,6 +16,9 @@ let common: [SwiftSetting] = [
 /// Settings of the targets that talk to C: each unsafe expression is spelt out.
 let adapter: [SwiftSetting] = common + [.strictMemorySafety()]
 
+/// Settings of the examples: what an app developer's package has.
+let example: [SwiftSetting] = [.treatAllWarnings(as: .error)]
+
 func nio(_ name: String) -> Target.Dependency { .product(name: name, package: "swift-nio") }
 
 /// A rule plugin: a shared library that exports its entry and nothing else.
@@ -201,7 +204,7 @@ let package = Package(
 
         // The demo: an app's models, the scene with its servers, and the program
         .target(
-            name: "AirportOpsModels", dependencies: ["RealmSwift"], path: "Examples/AirportOps/Models", swiftSettings: common
+            name: "AirportOpsModels", dependencies: ["RealmSwift"], path: "Examples/AirportOps/Models", swiftSettings: example
         ),
         .target(
             name: "AirportOpsScene",
@@ -210,10 +213,10 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "Examples/AirportOps/Scene",
-            swiftSettings: common
+            swiftSettings: example
         ),
         .executableTarget(
-            name: "AirportOps", dependencies: ["AirportOpsScene"], path: "Examples/AirportOps/Demo", swiftSettings: common
+            name: "AirportOps", dependencies: ["AirportOpsScene"], path: "Examples/AirportOps/Demo", swiftSettings: example
         ),
 
         // Tests, one target per room

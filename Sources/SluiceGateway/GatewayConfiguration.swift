@@ -1,5 +1,3 @@
-package import SluiceCore
-
 /// Everything a gateway is told at its start.
 package struct GatewayConfiguration: Sendable {
     package struct Network: Hashable, Sendable {

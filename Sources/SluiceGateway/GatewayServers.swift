@@ -19,7 +19,7 @@ struct GatewayServers: Sendable {
             await sessions.disconnect(user: user, change.error(user))
         }
         let path = WireProtocol.path(app: appID)
-        let router = Router(context: GatewayContext.self)
+        let router = Router(context: ClientContext.self)
         router.add(middleware: ErrorMiddleware())
         AuthRoutes(users: parts.access.users, settings: .init(appID: appID, syncPath: path)).add(to: router)
         IngestRoutes(services: parts.sessionServices).add(to: router)
@@ -27,7 +27,7 @@ struct GatewayServers: Sendable {
         client = NetServer(
             configuration: .init(host: configuration.network.host, port: configuration.network.port), router: router,
             webSocket: WebSocketEndpoint(matches: { $0 == path }, accept: { sessions.accept($0) }), logger: logger)
-        let adminRouter = Router(context: GatewayContext.self)
+        let adminRouter = Router(context: ClientContext.self)
         adminRouter.add(middleware: ErrorMiddleware())
         HealthRoutes(readiness: parts.readiness).add(to: adminRouter)
         AdminUserRoutes(users: parts.access.users).add(to: adminRouter.group("/admin/v1"))

@@ -46,9 +46,6 @@ func reporting(_ body: () async throws -> Void) async throws {
         try await body()
     } catch let error as SluiceError {
         throw failure(error)
-    } catch let errors as SluiceErrors {
-        for error in errors.all { StandardError.write("sluice: \(error)\n") }
-        throw ExitCode(78)
     }
 }
 

@@ -30,7 +30,7 @@ struct Serve: AsyncParsableCommand {
         }
         try await reporting {
             let configuration = GatewayConfiguration(
-                app: try AppDirectory.read(app), postgres: postgres, kafka: kafka ?? environment["SLUICE_KAFKA"],
+                app: try AppConfiguration.load(app), postgres: postgres, kafka: kafka ?? environment["SLUICE_KAFKA"],
                 network: network.configuration, plugins: try plugins.specs(), isDevelopment: false)
             try await GatewayProcess.run(configuration, json: network.json)
         }

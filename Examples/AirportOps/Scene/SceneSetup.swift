@@ -33,7 +33,7 @@ public struct SceneSetup: Sendable {
 
     /// The gateways' log, opened for appending.
     var log: FileHandle {
-        if !FileManager.default.fileExists(atPath: logPath) { FileManager.default.createFile(atPath: logPath, contents: nil) }
+        if !FileManager.default.fileExists(atPath: logPath) { _ = FileManager.default.createFile(atPath: logPath, contents: nil) }
         let handle = FileHandle(forWritingAtPath: logPath) ?? .nullDevice
         _ = try? handle.seekToEnd()
         return handle

@@ -98,10 +98,10 @@ final class SocketChannel: SocketOwner, SessionChannel {
     func writabilityChanged(_ isWritable: Bool) { if isWritable { drainSignal.fire() } }
 
     func oversize() -> [UInt8]? {
-        SessionErrors.message(SluiceError(.limitsExceeded, "A message is over \(Limits.messageBytes) bytes."))
+        SessionMessages.error(SluiceError(.limitsExceeded, "A message is over \(Limits.messageBytes) bytes."))
     }
 
-    func shuttingDown() -> [UInt8]? { SessionErrors.message(SluiceError(.shuttingDown, "The gateway is stopping.")) }
+    func shuttingDown() -> [UInt8]? { SessionMessages.error(SluiceError(.shuttingDown, "The gateway is stopping.")) }
 
     func closed(_ reason: SocketCloseReason) {
         state.withLock { $0.isClosed = true }

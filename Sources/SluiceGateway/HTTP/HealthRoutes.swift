@@ -1,6 +1,6 @@
 import HTTPTypes
 import Hummingbird
-import SluiceCore
+package import SluiceCore
 import SluiceNet
 import Synchronization
 

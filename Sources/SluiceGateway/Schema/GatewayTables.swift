@@ -43,8 +43,7 @@ final class GatewayTables: Sendable {
         }
         var shapes: [String: TableShape] = [:]
         for (type, mapping) in zip(numbered.filter { $0.kind != .embedded }, mappings) {
-            shapes[type.name] = try TableShape(
-                type, in: schema, namespace: mapping.schema, table: mapping.table, columns: mapping.columns)
+            shapes[type.name] = try TableShape(type, in: schema, mapping: mapping)
         }
         state.withLock { state in
             state.shapes = shapes

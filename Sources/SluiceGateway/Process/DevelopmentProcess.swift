@@ -1,0 +1,163 @@
+import FoundationEssentials
+package import SluiceCore
+import SluicePostgres
+
+/// `sluice dev`: a private PostgreSQL, a log, and a gateway in development mode, all ending with the command.
+package struct DevelopmentProcess: Sendable {
+    private let dataDirectory: String?
+    private let port: Int
+    private let app: String?
+    private let kafka: String?
+    private let plugins: GatewayConfiguration.Plugins
+    private let json: Bool
+
+    /// Who is there to log in with.
+    static let emails = ["alice@example.com", "bob@example.com"]
+
+    package init(
+        dataDirectory: String?, port: Int, app: String?, kafka: String?, plugins: GatewayConfiguration.Plugins, json: Bool
+    ) {
+        self.dataDirectory = dataDirectory
+        self.port = port
+        self.app = app
+        self.kafka = kafka
+        self.plugins = plugins
+        self.json = json
+    }
+
+    /// Runs until SIGINT or SIGTERM.
+    package func run() async throws {
+        try await ProcessSignals.cancelling { try await self.serve() }
+    }
+
+    private func serve() async throws {
+        let configuration = try app.map { try AppConfiguration.load($0) } ?? .development
+        let folder = try DevelopmentFolder(dataDirectory)
+        defer { folder.removeIfTemporary() }
+        StandardError.write("sluice: starting a private PostgreSQL in \(folder.path)\n")
+        let postgres: PrivatePostgres
+        do {
+            postgres = try await PrivatePostgres.start(in: folder.path + "/postgres")
+        } catch {
+            throw PostgresFailure.forPort(error)
+        }
+        do {
+            try await serve(configuration, postgres)
+        } catch {
+            await postgres.stop(within: .seconds(3))
+            throw error
+        }
+        await postgres.stop(within: .seconds(3))
+    }
+
+    private func serve(_ app: AppConfiguration, _ postgres: PrivatePostgres) async throws {
+        let gateway = Gateway(
+            GatewayConfiguration(
+                app: app, postgres: postgres.conninfo, kafka: kafka, network: .init(port: port, adminPort: 0), plugins: plugins,
+                isDevelopment: true),
+            logger: ProcessLogger.make())
+        try await gateway.run { addresses in
+            let users = try await DevelopmentUsers.prepare(postgres.conninfo, app: app)
+            if json {
+                StandardOutput.line(ready(addresses, postgres, users))
+            } else {
+                StandardError.write(try await welcome(addresses, postgres, users, app: app))
+            }
+        }
+    }
+
+    private func ready(_ addresses: Gateway.Addresses, _ postgres: PrivatePostgres, _ users: [DevelopmentUsers.User]) -> JSON {
+        [
+            "url": .string(addresses.url), "admin_url": .string(addresses.adminURL), "app_id": .string(addresses.appID),
+            "postgres": .string(postgres.conninfo), "kafka": kafka.map { .string($0) } ?? .null,
+            "users": .array(users.map { ["email": .string($0.email), "password": .string($0.password)] }),
+        ]
+    }
+
+    private func welcome(
+        _ addresses: Gateway.Addresses, _ postgres: PrivatePostgres, _ users: [DevelopmentUsers.User], app: AppConfiguration
+    ) async throws -> String {
+        var lines = [
+            "", "Sluice is ready. This is for development: it learns the schema from clients and, without rules, allows everything.", "",
+            "  url         \(addresses.url)", "  app id      \(addresses.appID)", "  admin       \(addresses.adminURL)",
+            "  PostgreSQL  \(postgres.conninfo)", "  log         \(kafka ?? "embedded")",
+        ]
+        for user in users {
+            lines += ["", "  user        \(user.email)  password \(user.password)", "  token       \(user.token)"]
+        }
+        let type = app.schema.types.first { $0.kind == .topLevel }?.name ?? "Todo"
+        lines += [
+            "", "Try:", "  sluice watch --url \(addresses.url) --app \(addresses.appID) --type \(type) TRUEPREDICATE", "",
+            "Ctrl-C ends everything.", "",
+        ]
+        return lines.joined(separator: "\n")
+    }
+}
+
+/// Where development data lives: the folder named, or a temporary one that goes with the process.
+struct DevelopmentFolder {
+    let path: String
+    private let isTemporary: Bool
+
+    init(_ named: String?) throws(SluiceError) {
+        let manager = FileManager.default
+        isTemporary = named == nil
+        var path = named ?? "\(ProcessEnvironment()["TMPDIR"] ?? "/tmp")/sluice-dev-\(UUID().uuidString)"
+        if !path.hasPrefix("/") { path = manager.currentDirectoryPath + "/" + path }
+        self.path = path
+        do {
+            try manager.createDirectory(atPath: path, withIntermediateDirectories: true)
+        } catch {
+            throw SluiceError(.configInvalid, "The folder \(path) cannot be made: \(error).", fix: "Name another with --data-dir.")
+        }
+    }
+
+    func removeIfTemporary() {
+        if isTemporary { try? FileManager.default.removeItem(atPath: path) }
+    }
+}
+
+/// Users to begin with. Passwords are made once and kept in the private database beside the accounts.
+enum DevelopmentUsers {
+    struct User {
+        var email: String
+        var password: String
+        var token: String
+    }
+
+    static func prepare(_ conninfo: String, app: AppConfiguration) async throws -> [User] {
+        let pool = PostgresPool(conninfo, name: "development", size: 1)
+        let access = try await GatewayAccess.open(pool: pool, app: app, environment: SystemEnvironment())
+        var users: [User] = []
+        for email in DevelopmentProcess.emails {
+            let name = "development:\(email)"
+            let secret = Hex.encode((0..<6).map { _ in UInt8.random(in: .min ... .max) })
+            let password = String(decoding: try await TokenStore(pool: pool).signingKey(name, proposed: Array(secret.utf8)), as: UTF8.self)
+            if try await access.users.directory.find(email: email) == nil {
+                _ = try await access.users.create(email: email, password: password)
+            }
+            let login = try await access.users.login(email: email, password: password, from: "development")
+            users.append(User(email: email, password: password, token: login.accessToken))
+        }
+        await pool.close()
+        return users
+    }
+}
+
+extension AppConfiguration {
+    /// Reads an app directory; of several mistakes all are in the message.
+    package static func load(_ path: String) throws(SluiceError) -> AppConfiguration {
+        do {
+            return try AppDirectory.load(at: path)
+        } catch {
+            throw SluiceError(error.summary.code, error.problems.map(\.description).joined(separator: "\n"), fix: "")
+        }
+    }
+
+    /// An app that nobody has described: its classes come with the first client.
+    static let development = AppConfiguration(
+        appID: "dev", name: "dev", schema: Schema([]), tables: [:], queryableFields: QueryableFields(),
+        authProviders: [AuthProvider(type: "anon-user", isEnabled: true), AuthProvider(type: "local-userpass", isEnabled: true)],
+        customUserData: nil, values: [:], environmentTag: "", refreshTokenLifetime: 60 * 86_400, isDevelopmentMode: true,
+        isSyncEnabled: true, files: [:], notes: [])
+}
