@@ -93,10 +93,10 @@ package final class Replica: Sendable {
 
     /// Runs the body as one transaction on the writer queue and publishes what it did.
     func commit<R: Sendable>(
-        _ body: @escaping @Sendable (Writer) throws(SluiceError) -> R
+        isDurable: Bool = false, _ body: @escaping @Sendable (Writer) throws(SluiceError) -> R
     ) async throws(SluiceError) -> R {
         try await onWriter { writer throws(SluiceError) in
-            let result = try writer.transaction { () throws(SluiceError) in try body(writer) }
+            let result = try writer.transaction(isDurable: isDurable) { () throws(SluiceError) in try body(writer) }
             self.publish(writer.takeNews())
             return result
         }
@@ -106,7 +106,7 @@ package final class Replica: Sendable {
     func commitNow<R>(_ body: (Writer) throws(SluiceError) -> R) throws(SluiceError) -> R {
         let result = pool.writeWithoutTransaction { [writer] _ in
             Result { () throws(SluiceError) in
-                let result = try writer.transaction { () throws(SluiceError) in try body(writer) }
+                let result = try writer.transaction(isDurable: true) { () throws(SluiceError) in try body(writer) }
                 publish(writer.takeNews())
                 return result
             }

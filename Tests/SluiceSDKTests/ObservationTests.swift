@@ -1,4 +1,5 @@
 import Dispatch
+import SluiceReplica
 import SluiceSDK
 import Synchronization
 import Testing
@@ -74,6 +75,21 @@ import Testing
         #expect(await iterator.next() == 1)
         #expect(tasks.first?.taskName == "from elsewhere")
         token.invalidate()
+    }
+
+    @Test func `an observation that has ended lets its Realm go`() async throws {
+        let queue = DispatchQueue(label: "observer")
+        weak var replica: Replica?
+        do {
+            let realm = try await Realm(configuration: folder.local)
+            replica = _replica(of: realm)
+            let (begun, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+            let token = realm.objects(Task.self).observe(on: queue) { _ in continuation.yield() }
+            for await _ in begun { break }
+            token.invalidate()
+        }
+        await withCheckedContinuation { done in queue.async { done.resume() } }
+        #expect(replica == nil)
     }
 
     /// The oracle: replaying the indices on a plain list gives what the results hold.

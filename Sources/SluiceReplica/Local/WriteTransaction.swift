@@ -26,7 +26,7 @@ package final class WriteTransaction {
         self.lease = lease
         self.publish = publish
         do throws(SluiceError) {
-            try writer.begin()
+            try writer.begin(isDurable: true)
         } catch {
             isOpen = false
             throw error

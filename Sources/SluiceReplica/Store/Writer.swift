@@ -25,6 +25,7 @@ final class Writer: @unchecked Sendable {
     var meta = ReplicaMeta()
     var news = WriterNews()
     private var metaBefore = ReplicaMeta()
+    private var isDurable = false
     private let indexByName: [String: Int]
 
     init(connection: Connection, layouts: [TableLayout], isSynced: Bool, environment: any Environment) {
@@ -40,7 +41,13 @@ final class Writer: @unchecked Sendable {
 
     // MARK: Transactions
 
-    func begin() throws(SluiceError) {
+    /// - Parameter isDurable: whether the commit waits for the disk. It does where the outside may learn of a number that must
+    ///   not be given twice; what the server said can be asked for again.
+    func begin(isDurable: Bool = false) throws(SluiceError) {
+        if isDurable != self.isDurable {
+            try connection.execute("PRAGMA synchronous = \(isDurable ? "FULL" : "NORMAL")")
+            self.isDurable = isDurable
+        }
         try connection.execute("BEGIN IMMEDIATE")
         metaBefore = meta
         news = WriterNews()
@@ -58,8 +65,8 @@ final class Writer: @unchecked Sendable {
         news = WriterNews()
     }
 
-    func transaction<R>(_ body: () throws(SluiceError) -> R) throws(SluiceError) -> R {
-        try begin()
+    func transaction<R>(isDurable: Bool = false, _ body: () throws(SluiceError) -> R) throws(SluiceError) -> R {
+        try begin(isDurable: isDurable)
         do throws(SluiceError) {
             let result = try body()
             try commit()

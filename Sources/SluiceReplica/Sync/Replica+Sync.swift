@@ -10,7 +10,7 @@ extension Replica {
 
     /// Keeps the identity of the first Welcome.
     package func setIdentity(_ identity: ReplicaIdentity) async throws(SluiceError) {
-        try await commit { writer throws(SluiceError) in writer.meta.identity = identity }
+        try await commit(isDurable: true) { writer throws(SluiceError) in writer.meta.identity = identity }
     }
 
     package func appliedPosition() async throws(SluiceError) -> AppliedPosition {
@@ -99,7 +99,7 @@ extension Replica {
     package func pendingIngest(
         after number: UInt64, maximumObjects: Int = Limits.ingestBatchObjects, maximumBytes: Int = Limits.ingestBatchBytes
     ) async throws(SluiceError) -> IngestBatch? {
-        try await commit { writer throws(SluiceError) in
+        try await commit(isDurable: true) { writer throws(SluiceError) in
             try writer.nextIngestBatch(after: number, maximumObjects: maximumObjects, maximumBytes: maximumBytes)
         }
     }
@@ -127,6 +127,6 @@ extension Replica {
     /// pending writes stay and are numbered from 1 again, the newest subscription set is pending. Rows stay visible until
     /// the bootstrap that follows replaces them.
     package func forgetServer() async throws(SluiceError) {
-        try await commit { writer throws(SluiceError) in try writer.forgetServer() }
+        try await commit(isDurable: true) { writer throws(SluiceError) in try writer.forgetServer() }
     }
 }

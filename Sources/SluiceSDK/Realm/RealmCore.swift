@@ -222,6 +222,8 @@ final class RealmCore {
 
     func observe(_ observation: Observation) { observations.append(observation) }
 
+    func forgetEnded() { observations.removeAll { !$0.isValid } }
+
     /// On the scheduler: moves on and tells the observers.
     private func deliver() {
         if transaction != nil {
@@ -230,7 +232,7 @@ final class RealmCore {
         }
         guard let change = inbox.take() else { return }
         _ = refresh()
-        observations.removeAll { !$0.isValid }
+        forgetEnded()
         for observation in observations where observation.isValid && change.types[observation.type] != nil {
             attempt(()) { store throws(SluiceError) in try observation.deliver(change, store) }
         }

@@ -5,15 +5,35 @@ import Synchronization
 
 /// Keeps a notification coming; it ends with `invalidate()` or when the token goes away.
 public final class NotificationToken: Sendable {
-    private let valid = Atomic<Bool>(true)
+    private struct State {
+        var isValid = true
+        var ending: (@Sendable () -> Void)?
+    }
+
+    private let state = Mutex(State())
 
     init() {}
     deinit { invalidate() }
 
     /// Ends the notification. One that is under way on another thread may still arrive.
-    public func invalidate() { valid.store(false, ordering: .releasing) }
+    public func invalidate() {
+        let ending = state.withLock { state in
+            defer { state = State(isValid: false) }
+            return state.ending
+        }
+        ending?()
+    }
 
-    var isValid: Bool { valid.load(ordering: .acquiring) }
+    var isValid: Bool { state.withLock { $0.isValid } }
+
+    /// Calls the body when the notification ends, or now when it has.
+    func whenEnded(_ body: @escaping @Sendable () -> Void) {
+        let hasEnded = state.withLock { state in
+            if state.isValid { state.ending = body }
+            return !state.isValid
+        }
+        if hasEnded { body() }
+    }
 }
 
 /// How a collection has changed.
@@ -63,7 +83,10 @@ extension Results {
         let initial: LiveQuery? = core.attempt(nil) { store throws(SluiceError) in try LiveQuery(storage.query, on: store) }
         guard var live = initial else { return }
         block(.initial(self))
-        // The observation keeps the Realm of a queue of its own alive: it ends with the token.
+        // The observation keeps its Realm alive; both go when the token ends.
+        let scheduler = core.scheduler
+        let weakCore = WeakConfined(core)
+        strong.whenEnded { scheduler.enqueue { weakCore.content?.forgetEnded() } }
         let results = self
         core.observe(
             RealmCore.Observation(token: token, type: storage.type) { change, store throws(SluiceError) in

@@ -1,0 +1,121 @@
+import Foundation
+import SluiceSDK
+import Testing
+
+/// The calls that apps written for Flexible Sync make, in their shapes. That this file compiles is the contract; what needs no
+/// server is run as well.
+@MainActor @Suite struct CallsOfAppsTests {
+    let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private func open() async throws -> Realm {
+        var flexSyncConfig = try folder.user().flexibleSyncConfiguration()
+        flexSyncConfig.objectTypes = [Task.self, Team.self]
+        return try await Realm(configuration: flexSyncConfig)
+    }
+
+    @Test func `subscriptions are managed in batches with a completion`() async throws {
+        let realm = try await open()
+        let subscriptions = realm.subscriptions
+        subscriptions.update(
+            {
+                subscriptions.append(
+                    QuerySubscription<Task> {
+                        $0.assignee == "John Doe"
+                    })
+                subscriptions.append(QuerySubscription<Team>(name: "all_teams"))
+            },
+            onComplete: { error in
+                if error == nil {
+                    print("Flexible Sync has updated data to match the subscription")
+                }
+            })
+        #expect(subscriptions.count == 2)
+        let foundSubscription = subscriptions.first(named: "all_teams")
+        subscriptions.update(
+            {
+                foundSubscription?.updateQuery(
+                    toType: Team.self,
+                    where: {
+                        $0.teamName == "Documentation"
+                    })
+                subscriptions.remove {
+                    QuerySubscription<Task> {
+                        $0.assignee == "John Doe"
+                    }
+                }
+            }, onComplete: nil)
+        #expect(realm.subscriptions.count == 1)
+        subscriptions.update({ subscriptions.remove(subscriptions.first(named: "all_teams")!) }, onComplete: nil)
+        #expect(realm.subscriptions.count == 0)
+    }
+
+    @Test func `a date range is an initial subscription`() async throws {
+        let secondsInAWeek: TimeInterval = 604800
+        let dateLastWeek = (Date.now - secondsInAWeek)
+        let dateNextWeek = (Date.now + secondsInAWeek)
+        var flexSyncConfig = try folder.user().flexibleSyncConfiguration(
+            initialSubscriptions: { subs in
+                subs.append(
+                    QuerySubscription<Task> {
+                        $0.dueDate > dateLastWeek && $0.dueDate < dateNextWeek
+                    })
+            }, rerunOnOpen: true)
+        flexSyncConfig.objectTypes = [Task.self]
+        let realm = try await Realm(configuration: flexSyncConfig, actor: MainActor.shared)
+        #expect(realm.subscriptions.count == 1)
+        try realm.write { realm.add(Task(value: ["dueDate": Date.now])) }
+        #expect(realm.objects(Task.self).where { $0.dueDate > dateLastWeek && $0.dueDate < dateNextWeek }.count == 1)
+    }
+
+    @Test func `a custom actor has a Realm of its own`() async throws {
+        let configuration = try folder.synced([Task.self, Team.self])
+        #expect(try await Keeper().count(configuration) == 0)
+    }
+
+    private actor Keeper {
+        func count(_ configuration: Realm.Configuration) async throws -> Int {
+            let realm = try await Realm(configuration: configuration, actor: self)
+            let results = try await realm.objects(Team.self)
+                .where { $0.teamName == "Developer Education" }
+                .subscribe(name: "team_developer_education", waitForSync: .never)
+            return results.count
+        }
+    }
+
+    /// What needs a server: compiled, and expected to fail by name without one.
+    private func withServer() async throws {
+        let app = App(
+            id: "nobody", configuration: AppConfiguration(baseURL: "http://127.0.0.1:9", storageDirectory: folder.url))
+        app.syncManager.errorHandler = { error, session in
+            if let error = error as? SyncError, error.code == .writeRejected {
+                for write in error.compensatingWriteInfo ?? [] { print(write.objectType, write.primaryKey, write.reason) }
+            }
+            _ = session?.state
+        }
+        try await app.emailPasswordAuth.registerUser(email: "a@b.c", password: "secret")
+        let user = try await app.login(credentials: Credentials.emailPassword(email: "a@b.c", password: "secret"))
+        let realm = try await Realm(configuration: user.flexibleSyncConfiguration(), downloadBeforeOpen: .always)
+        let results = try await realm.objects(Team.self)
+            .where { $0.members.contains("Bob Smith") }
+            .subscribe(name: "bob_smith_teams", waitForSync: .onCreation, timeout: 10)
+        print("The number of teams that have Bob Smith as a member is \(results.count)")
+        let subscriptions = realm.subscriptions
+        try await subscriptions.update {
+            subscriptions.removeAll(ofType: Team.self)
+        }
+        try await realm.syncSession?.wait(for: .upload)
+        realm.syncSession?.suspend()
+        realm.syncSession?.resume()
+        results.unsubscribe()
+        try await user.refreshCustomData()
+        try await user.logOut()
+    }
+
+    @Test func `a server that is not there is an error by name`() async throws {
+        let error = await #expect(throws: AppError.self) { try await withServer() }
+        #expect(error?.code == .httpRequestFailed)
+        #expect(error?.message.contains("127.0.0.1:9") == true)
+    }
+}
