@@ -1,0 +1,96 @@
+import Foundation
+import SluiceSDK
+import Testing
+
+@Suite struct AppTests {
+    let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    /// A token whose claims hold custom data.
+    private static func token(_ name: String) -> String {
+        let claims = Data(#"{"user_data":{"store":{"$oid":"0123456789abcdef01234567"},"name":"\#(name)","level":3}}"#.utf8)
+        let text = claims.base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        return "h.\(text).s"
+    }
+
+    private func server() throws -> CannedServer {
+        try CannedServer { request in
+            if request.line.contains("/register") { return .init(status: 201, body: "") }
+            if request.line.hasPrefix("POST /api/client/v2.0/auth/session") {
+                return request.headers["authorization"] == "Bearer refresh"
+                    ? .init(status: 201, body: #"{"access_token":"\#(AppTests.token("renewed"))"}"#)
+                    : .init(status: 401, body: #"{"error":"invalid session","error_code":"InvalidSession"}"#)
+            }
+            if request.line.hasPrefix("DELETE") { return .init(status: 204, body: "") }
+            if request.body.contains("wrong") {
+                return .init(status: 401, body: #"{"error":"invalid username/password","error_code":"InvalidPassword"}"#)
+            }
+            let user = request.line.contains("anon-user") ? "anon" : "someone"
+            return .init(
+                status: 200,
+                body: #"{"access_token":"\#(AppTests.token("first"))","refresh_token":"refresh","user_id":"\#(user)","device_id":"d"}"#)
+        }
+    }
+
+    private func app(_ server: CannedServer) -> App {
+        App(id: "shop", configuration: AppConfiguration(baseURL: server.url, storageDirectory: folder.url))
+    }
+
+    @Test func `registering and logging in use App Services' paths and shapes`() async throws {
+        let server = try server()
+        let app = app(server)
+        try await app.emailPasswordAuth.registerUser(email: "a@b.c", password: "secret")
+        let user = try await app.login(credentials: .emailPassword(email: "a@b.c", password: "secret"))
+        #expect(user.id == "someone" && user.isLoggedIn && app.currentUser == user)
+        #expect(user.customData["name"] == AnyBSON.string("first"))
+        #expect(user.customData["store"] == AnyBSON.objectId(ObjectId("0123456789abcdef01234567")))
+        #expect(
+            server.requests.map(\.line) == [
+                "POST /api/client/v2.0/app/shop/auth/providers/local-userpass/register HTTP/1.1",
+                "POST /api/client/v2.0/app/shop/auth/providers/local-userpass/login HTTP/1.1",
+            ])
+        #expect(server.requests.first?.body == #"{"email":"a@b.c","password":"secret"}"#)
+        #expect(server.requests.last?.body.contains(#""username":"a@b.c","password":"secret""#) == true)
+    }
+
+    @Test func `a wrong password is an error by name`() async throws {
+        let server = try server()
+        let error = await #expect(throws: AppError.self) {
+            try await app(server).login(credentials: .emailPassword(email: "a@b.c", password: "wrong"))
+        }
+        #expect(error?.code == .invalidPassword && error?.httpStatusCode == 401)
+    }
+
+    @Test func `a token is renewed with the refresh token`() async throws {
+        let server = try server()
+        let user = try await app(server).login(credentials: .anonymous)
+        #expect(try await user.refreshCustomData()["name"] == AnyBSON.string("renewed"))
+        try await user.logOut()
+        #expect(!user.isLoggedIn && user.accessToken == nil)
+        #expect(server.requests.last?.line.hasPrefix("DELETE /api/client/v2.0/auth/session") == true)
+        let error = await #expect(throws: AppError.self) { try await user.refreshCustomData() }
+        #expect(error?.code == .invalidSession)
+    }
+
+    @Test func `an anonymous user is used again`() async throws {
+        let server = try server()
+        let app = app(server)
+        let first = try await app.login(credentials: .anonymous)
+        let second = try await app.login(credentials: .anonymous)
+        #expect(first == second && server.requests.count == 1)
+    }
+
+    @Test func `users survive the end of the program in a file of their own`() async throws {
+        let server = try server()
+        _ = try await app(server).login(credentials: .emailPassword(email: "a@b.c", password: "secret"))
+        let file = folder.url.appendingPathComponent("shop/users.json")
+        let attributes = try FileManager.default.attributesOfItem(atPath: file.path)
+        #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == 0o600)
+        // Another timeout makes another App, which reads what the first wrote.
+        let later = App(
+            id: "shop",
+            configuration: AppConfiguration(baseURL: server.url, defaultRequestTimeoutMS: 5_000, storageDirectory: folder.url))
+        #expect(later.currentUser?.id == "someone" && later.currentUser?.isLoggedIn == true)
+    }
+}
