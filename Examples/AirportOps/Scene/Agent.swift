@@ -19,6 +19,7 @@ final class Agent {
     private(set) var modifications = 0
     /// Refused writes that the app was told of.
     let refused = Box<[(key: String, reason: String)]>([])
+    private static let refusedByUser = Box<[String: Box<[(key: String, reason: String)]>]>([:])
 
     /// - Parameter custom: the user's custom data, which the rules read.
     init(_ name: String, origin: String, folder: String) {
@@ -37,13 +38,15 @@ final class Agent {
     /// Logs in and opens the replica with one subscription, and waits until it is complete.
     func open(_ url: String, query: @escaping @Sendable (Query<Flight>) -> Query<Bool>) async throws -> Results<Flight> {
         let app = App(id: "airport-ops", configuration: AppConfiguration(baseURL: url))
-        let refused = refused
-        app.syncManager.errorHandler = { error, _ in
-            guard let writes = (error as? SyncError)?.compensatingWriteInfo else { return }
-            refused.update { $0 += writes.map { ("\($0.objectType) \($0.primaryKey)", $0.reason) } }
+        // Agents of one gateway share its `App`, and so the handler: the session says whose error it is.
+        let byUser = Self.refusedByUser
+        app.syncManager.errorHandler = { error, session in
+            guard let user = session?.parentUser()?.id, let writes = (error as? SyncError)?.compensatingWriteInfo else { return }
+            byUser.value[user]?.update { $0 += writes.map { ("\($0.objectType) \($0.primaryKey)", $0.reason) } }
         }
         let user = try await app.login(credentials: .emailPassword(email: email, password: password))
         self.user = user
+        byUser.update { [refused] in $0[user.id] = refused }
         var configuration = user.flexibleSyncConfiguration(initialSubscriptions: { subscriptions in
             if subscriptions.first(named: "flights") == nil {
                 subscriptions.append(QuerySubscription<Flight>(name: "flights", query: query))

@@ -47,7 +47,7 @@ package actor Fanout {
         self.logger = logger
         let schema = authority.current()
         self.schema = schema
-        index = PredicateIndex(indexedProperties: Fanout.indexedProperties(schema))
+        index = PredicateIndex(indexedProperties: Fanout.indexedProperties(schema), seed: environment.random())
         decoder = ChangeDecoder(schema: schema.schema)
         advanced = Signal(environment: environment)
     }
@@ -115,11 +115,11 @@ package actor Fanout {
 
     /// Has the session told once everything up to `lsn` has been said, even if none of it concerned it.
     package func announce(_ lsn: LSN, to id: UInt32) {
-        guard Int(id) < subscribers.count, subscribers[Int(id)] != nil else { return }
+        guard Int(id) < subscribers.count, let subscriber = subscribers[Int(id)] else { return }
         if watermark >= lsn {
             sendPosition(id)
         } else {
-            subscribers[Int(id)]?.wanted = max(subscribers[Int(id)]?.wanted ?? .zero, lsn)
+            subscribers[Int(id)]?.wanted = max(subscriber.wanted ?? .zero, lsn)
         }
     }
 

@@ -1,10 +1,10 @@
 import FoundationEssentials
-import SluiceCore
+package import SluiceCore
 import SluiceWire
 import SwiftProtobuf
 
 /// The messages that a session sends, as bytes, and how it reads what it is sent.
-enum SessionMessages {
+package enum SessionMessages {
     static func encode(_ fill: (inout PBServerMessage) -> Void) -> [UInt8] {
         var message = PBServerMessage()
         fill(&message)
@@ -89,7 +89,7 @@ enum SessionMessages {
         encode { $0.queryError = PBQueryError(version: version, error) }
     }
 
-    static func error(_ error: SluiceError) -> [UInt8] {
+    package static func error(_ error: SluiceError) -> [UInt8] {
         encode { $0.error = PBSessionError(error, action: error.code.sessionAction, fatal: true) }
     }
 }
