@@ -49,14 +49,15 @@ extension _StoredValue {
 /// What tells the accessors of a Realm that the rows they have read may be old.
 public final class _RealmClock {
     /// Grows whenever the Realm sees another state of its file, its own writes included.
-    @usableFromInline package var generation: UInt64 = 1
+    // Unchecked because: it is confined like its Realm, and every access of a property reads it.
+    @exclusivity(unchecked) @usableFromInline package final var generation: UInt64 = 1
 }
 
 /// The values of a managed object as they were at `generation`; read again when the Realm has moved on.
 public final class _RowCache {
     /// One per slot, in the order of the class's properties.
     @usableFromInline let values: UnsafeMutablePointer<_StoredValue>
-    @usableFromInline var generation: UInt64
+    @exclusivity(unchecked) @usableFromInline final var generation: UInt64
     @usableFromInline let clock: _RealmClock
     let count: Int
     let core: RealmCore
