@@ -141,7 +141,8 @@ let package = Package(
         .target(
             name: "SluiceReplica",
             dependencies: [
-                "SluiceCore", "SluiceQuery", "SluiceMerge", .product(name: "GRDB", package: "GRDB.swift"),
+                "SluiceCore", "SluiceQuery", "SluiceMerge",
+                .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
             swiftSettings: common
         ),
@@ -233,7 +234,9 @@ let package = Package(
             "SluicePluginHost",
             dependencies: ["SluiceCore", "SluicePluginHost", "CSluicePlugin", .product(name: "Logging", package: "swift-log")]),
         tests("SluicePluginKit", dependencies: ["SluicePluginKit", "CSluicePlugin"]),
-        tests("AppServicesRules", dependencies: ["SluiceCore", "SluiceQuery", "SluicePluginHost", .product(name: "Logging", package: "swift-log")]),
+        tests(
+            "AppServicesRules",
+            dependencies: ["SluiceCore", "SluiceQuery", "SluicePluginHost", .product(name: "Logging", package: "swift-log")]),
         tests("WeatherIngest", dependencies: ["SluiceCore", "SluicePluginHost", .product(name: "Logging", package: "swift-log")]),
         tests(
             "SluiceNet",
@@ -244,7 +247,9 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]),
         tests("SluicePipeline", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePipeline"]),
-        tests("SluiceReplica", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", .product(name: "GRDB", package: "GRDB.swift")]),
+        tests(
+            "SluiceReplica",
+            dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", .product(name: "GRDB", package: "GRDB.swift")]),
         tests(
             "SluiceSync",
             dependencies: [

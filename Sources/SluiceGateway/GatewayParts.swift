@@ -23,7 +23,9 @@ struct GatewayParts: Sendable {
         let topics = Topics(app: app.appID)
         let pool = PostgresPool(configuration.postgres, size: 8)
         try await PostgresPreparation.prepare(pool, app: app.appID)
-        let kafka = try configuration.kafka.map { try KafkaLog(KafkaConfiguration(bootstrapServers: $0, clientID: "sluice-\(app.appID)"), logger: logger) }
+        let kafka = try configuration.kafka.map {
+            try KafkaLog(KafkaConfiguration(bootstrapServers: $0, clientID: "sluice-\(app.appID)"), logger: logger)
+        }
         let log: any MessageLog = kafka ?? EmbeddedLog(environment: environment)
         let tables = GatewayTables(app: app, pool: pool)
         let schema = try await GatewaySchema.open(
@@ -50,11 +52,13 @@ struct GatewayParts: Sendable {
             : LogIntake(log: log, topics: topics, partitions: { try await schema.ingestPartitions(of: $0) })
         let services = SessionServices(
             app: app.appID, authenticator: access.authenticator, clients: PostgresClients(pool: pool), authority: schema, rules: rules,
-            snapshots: PostgresSnapshots(pool: pool, tables: tables), committer: Committer(store: store, rules: rules, environment: environment),
+            snapshots: PostgresSnapshots(pool: pool, tables: tables),
+            committer: Committer(store: store, rules: rules, environment: environment),
             ingest: intake, feed: feed,
             fanout: fanout, layout: schema, frames: frames, environment: environment, logger: logger)
         let publisher = Publisher(
-            source: PostgresCapture(conninfo: configuration.postgres, app: app.appID, schema: schema, tables: tables, pool: pool, logger: logger),
+            source: PostgresCapture(
+                conninfo: configuration.postgres, app: app.appID, schema: schema, tables: tables, pool: pool, logger: logger),
             log: log, authority: schema, layouts: schema, topics: topics, environment: environment, logger: logger,
             report: PublisherWatch(pool: pool, schema: schema, readiness: readiness, metrics: metrics, logger: logger).report)
         var background: [any Service] = [

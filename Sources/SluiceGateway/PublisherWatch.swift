@@ -40,7 +40,8 @@ struct PublisherWatch: Sendable {
             do {
                 try await QuarantineStore(pool: pool).record(rows, types: types)
             } catch {
-                logger.error("Rows that do not fit their types could not be noted.", metadata: ["rows": "\(rows.count)", "error": "\(error)"])
+                logger.error(
+                    "Rows that do not fit their types could not be noted.", metadata: ["rows": "\(rows.count)", "error": "\(error)"])
             }
         }
         logger.warning("Rows do not fit their types and are not sent.", metadata: ["rows": "\(rows.count)", "first": "\(rows[0].reason)"])

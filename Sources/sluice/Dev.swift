@@ -10,7 +10,9 @@ struct Dev: AsyncParsableCommand {
             subscription becomes queryable. Two users are there to log in with. Everything ends with this command.
             """)
 
-    @Option(help: ArgumentHelp("Where the data lives; kept between runs. Default: a temporary folder, removed at the end.", valueName: "folder"))
+    @Option(
+        help: ArgumentHelp("Where the data lives; kept between runs. Default: a temporary folder, removed at the end.", valueName: "folder")
+    )
     var dataDir: String?
 
     @Option(help: "The port that clients connect to; 0 is any free one.")

@@ -2,7 +2,7 @@ import Foundation
 import SluiceCore
 
 #if canImport(FoundationNetworking)
-import FoundationNetworking
+    import FoundationNetworking
 #endif
 
 /// A gateway's HTTP interface, as the command line uses it.

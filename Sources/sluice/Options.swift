@@ -27,7 +27,9 @@ struct PluginOptions: ParsableArguments {
     @Option(name: .customLong("plugin"), help: ArgumentHelp("A rule plugin; may be repeated, the order is the chain's.", valueName: "file"))
     var files: [String] = []
 
-    @Flag(name: .customLong("plugins-in-process"), help: "Run the plugins in the gateway's own process: faster, and a crash of theirs is the gateway's.")
+    @Flag(
+        name: .customLong("plugins-in-process"),
+        help: "Run the plugins in the gateway's own process: faster, and a crash of theirs is the gateway's.")
     var inProcess = false
 
     func specs() throws -> GatewayConfiguration.Plugins { .init(files: files, inProcess: inProcess) }

@@ -14,10 +14,12 @@ struct Serve: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The app directory: schemas, rules, sync configuration.", valueName: "directory"))
     var app: String
 
-    @Option(help: ArgumentHelp("PostgreSQL, as a libpq connection string. Default: the environment's SLUICE_POSTGRES.", valueName: "conninfo"))
+    @Option(
+        help: ArgumentHelp("PostgreSQL, as a libpq connection string. Default: the environment's SLUICE_POSTGRES.", valueName: "conninfo"))
     var postgres: String?
 
-    @Option(help: ArgumentHelp("Kafka's bootstrap servers. Default: SLUICE_KAFKA. Without either, the embedded log.", valueName: "host:port"))
+    @Option(
+        help: ArgumentHelp("Kafka's bootstrap servers. Default: SLUICE_KAFKA. Without either, the embedded log.", valueName: "host:port"))
     var kafka: String?
 
     @OptionGroup var network: NetworkOptions

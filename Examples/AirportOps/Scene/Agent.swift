@@ -98,7 +98,8 @@ struct AdminClient {
 
     func createUser(email: String, password: String, customData: [String: String]) async throws {
         let body: [String: Any] = ["email": email, "password": password, "custom_data": customData]
-        let (status, text) = try await HTTP.post("\(url)/admin/v1/users", JSONSerialization.data(withJSONObject: body), type: "application/json")
+        let (status, text) = try await HTTP.post(
+            "\(url)/admin/v1/users", JSONSerialization.data(withJSONObject: body), type: "application/json")
         guard (200..<300).contains(status) else { throw SceneFailure("The admin API answered \(status): \(text)") }
     }
 }

@@ -102,7 +102,9 @@ struct Weather: Sendable {
 
     /// As NDJSON and the ingest topic carry it.
     func json(source: String) -> String {
-        var members = ["\"_id\":\"\(id(source))\"", "\"origin\":\"\(origin)\"", "\"time\":\"\(time)\"", "\"units\":\"us\"", "\"source\":\"\(source)\""]
+        var members = [
+            "\"_id\":\"\(id(source))\"", "\"origin\":\"\(origin)\"", "\"time\":\"\(time)\"", "\"units\":\"us\"", "\"source\":\"\(source)\"",
+        ]
         let numbers = [
             ("temp", temp), ("dewpoint", dewpoint), ("humidity", humidity), ("wind_direction", windDirection),
             ("wind_speed", windSpeed), ("pressure", pressure),

@@ -17,7 +17,10 @@ extension AirportScene {
         try await eventually("Cleo sees Ada's write through the second gateway", seconds: 60) {
             self.c.realm?.object(ofType: Flight.self, forPrimaryKey: key)?.gate == "C7"
         }
-        reporter.step("g", "Cleo moved to a second gateway at \(second.url) with \(flights.count) flights; Ada's write to flight \(key) reached her through Kafka")
+        reporter.step(
+            "g",
+            "Cleo moved to a second gateway at \(second.url) with \(flights.count) flights; Ada's write to flight \(key) reached her through Kafka"
+        )
     }
 
     /// 200 updates at 100 a second, each timed from its commit to the live results.
@@ -30,7 +33,9 @@ extension AirportScene {
         var seen: [Int: ContinuousClock.Instant] = [:]
         let clock = ContinuousClock()
         let token = realm.objects(Flight.self).where(Self.late("JFK")).observe { _ in
-            guard let text = realm.object(ofType: Flight.self, forPrimaryKey: key)?.remark, let number = Int(text.dropFirst(2)) else { return }
+            guard let text = realm.object(ofType: Flight.self, forPrimaryKey: key)?.remark, let number = Int(text.dropFirst(2)) else {
+                return
+            }
             if seen[number] == nil { seen[number] = clock.now }
         }
         let start = clock.now
@@ -41,7 +46,9 @@ extension AirportScene {
         }
         try await eventually("the last update is in Ada's results") { seen[199] != nil }
         token.invalidate()
-        figures.latencies = sent.compactMap { number, at in seen[number].map { Double(($0 - at) / .microseconds(1)) / 1_000 } }.map { max($0, 0) }
+        figures.latencies = sent.compactMap { number, at in seen[number].map { Double(($0 - at) / .microseconds(1)) / 1_000 } }.map {
+            max($0, 0)
+        }
         try require(figures.latencies.count > 50, "only \(figures.latencies.count) of 200 updates were seen one by one")
     }
 
@@ -72,7 +79,8 @@ extension AirportScene {
 
     private static func line(_ flight: Flight) -> String {
         [
-            "\(flight._id)", "\(flight.month)", "\(flight.day)", flight.dep_delay.map { "\($0)" } ?? "-", flight.carrier, "\(flight.flight)",
+            "\(flight._id)", "\(flight.month)", "\(flight.day)", flight.dep_delay.map { "\($0)" } ?? "-", flight.carrier,
+            "\(flight.flight)",
             flight.tailnum ?? "-", flight.origin, flight.dest, flight.remark ?? "-", flight.gate ?? "-",
         ].joined(separator: "|")
     }
@@ -101,7 +109,9 @@ extension AirportScene {
     func number(_ query: String) async throws -> Int { Int(try await value(query) ?? "") ?? -1 }
     func count(_ condition: String) async throws -> Int { try await number("SELECT count(*) FROM flights WHERE \(condition)") }
     func key(_ condition: String) async throws -> Int { try await number("SELECT \"_id\" FROM flights WHERE \(condition)") }
-    func text(_ column: String, of key: Int) async throws -> String? { try await value("SELECT \(column) FROM flights WHERE \"_id\" = \(key)") }
+    func text(_ column: String, of key: Int) async throws -> String? {
+        try await value("SELECT \(column) FROM flights WHERE \"_id\" = \(key)")
+    }
 
     /// Runs a program and waits for its end off the main thread.
     func run(_ command: String) async throws {

@@ -119,11 +119,14 @@ public final class AirportScene {
         let inside = try await key("origin = 'JFK' AND month = 12 AND dep_delay > 60 ORDER BY \"_id\" LIMIT 1")
         let outside = try await key("origin = 'JFK' AND month = 12 AND dep_delay BETWEEN 0 AND 30 ORDER BY \"_id\" LIMIT 1")
         let deletions = a.deletions
-        _ = try await sql.query("UPDATE flights SET dep_delay = CASE WHEN \"_id\" = $1 THEN 5 ELSE 95 END WHERE \"_id\" IN ($1, $2)", [.int(inside), .int(outside)])
+        _ = try await sql.query(
+            "UPDATE flights SET dep_delay = CASE WHEN \"_id\" = $1 THEN 5 ELSE 95 END WHERE \"_id\" IN ($1, $2)",
+            [.int(inside), .int(outside)])
         try await eventually("Ada's results report the flight that came and the one that went") {
             self.a.inserted.contains(outside) && self.a.deletions == deletions + 1
         }
-        reporter.step("c", "an UPDATE by SQL moved flight \(outside) into Ada's view and flight \(inside) out of it; her live results said so")
+        reporter.step(
+            "c", "an UPDATE by SQL moved flight \(outside) into Ada's view and flight \(inside) out of it; her live results said so")
     }
 
     private func editOffline() async throws {
@@ -150,7 +153,8 @@ public final class AirportScene {
             return remark == "crew late" && gate == "B42"
         }
         try require(keys.allSatisfy { b.realm?.object(ofType: Flight.self, forPrimaryKey: $0) == nil }, "Bob sees a flight of JFK")
-        reporter.step("d", "Ada edited flights \(keys[0]) and \(keys[1]) offline; PostgreSQL and Cleo have the edits, Bob does not see them")
+        reporter.step(
+            "d", "Ada edited flights \(keys[0]) and \(keys[1]) offline; PostgreSQL and Cleo have the edits, Bob does not see them")
     }
 
     private func writeForbidden() async throws {
@@ -160,7 +164,8 @@ public final class AirportScene {
         try realm.write {
             _ = realm.create(
                 Flight.self,
-                value: ["_id": flight, "origin": "LGA", "month": 12, "dep_delay": 70, "remark": "mine now"] as [String: Any], update: .modified)
+                value: ["_id": flight, "origin": "LGA", "month": 12, "dep_delay": 70, "remark": "mine now"] as [String: Any],
+                update: .modified)
         }
         try await eventually("Ada is told that her write was undone") { !self.a.refused.value.isEmpty }
         try await eventually("Ada's replica is back to the server's state") {
@@ -183,7 +188,9 @@ extension AirportScene {
 
     /// For who wants to look around by hand afterwards.
     public var logins: [Login] {
-        [a, b].map { Login(name: $0.name, email: $0.credentials.email, password: $0.credentials.password, token: $0.user?.accessToken ?? "") }
+        [a, b].map {
+            Login(name: $0.name, email: $0.credentials.email, password: $0.credentials.password, token: $0.user?.accessToken ?? "")
+        }
     }
 
     public var url: String { gateways.first?.url ?? "" }

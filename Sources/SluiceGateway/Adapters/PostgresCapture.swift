@@ -31,7 +31,8 @@ final class PostgresCapture: ChangeSource {
             if made.isNew { logger.notice("A replication slot was made.", metadata: ["slot": "\(slot)"]) }
             let opened = try await ReplicationStream.open(
                 ReplicationConfiguration(
-                    conninfo: conninfo, slot: slot, publications: [names.publication], schema: schema.current().schema, tables: tables.mappings))
+                    conninfo: conninfo, slot: slot, publications: [names.publication], schema: schema.current().schema,
+                    tables: tables.mappings))
             stream.withLock { $0 = opened }
         }
     }

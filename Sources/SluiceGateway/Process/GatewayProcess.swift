@@ -2,7 +2,7 @@ import Logging
 package import SluiceCore
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #endif
 
 /// `sluice serve` from configuration to end: logging, the ready line, signals.

@@ -2,7 +2,7 @@
 import SluiceCore
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #endif
 
 /// Ends a process's work on SIGINT and SIGTERM.
