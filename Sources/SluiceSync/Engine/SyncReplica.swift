@@ -46,10 +46,7 @@ extension SyncReplica {
 
     /// The sets are read before the changesets, so that those made before a set are not missed.
     func pending(_ query: LocalQuery) async throws(SluiceError) -> LocalPending {
-        let latest = try await latestSubscriptionSet()
-        let applied = try await appliedPosition().version
-        var pending = LocalPending(latest: latest)
-        if applied != latest.version { pending.active = try await syncSubscriptionSet(version: applied) }
+        var pending = LocalPending(sets: try await openSets())
         if let number = query.changesetsAfter {
             pending.changesets = try await pendingChangesets(after: number, maximumBytes: query.maximumBytes)
         }
@@ -58,5 +55,21 @@ extension SyncReplica {
                 after: number, maximumObjects: Limits.ingestBatchObjects, maximumBytes: Limits.ingestBatchBytes)
         }
         return pending
+    }
+
+    /// How many of the newest sets are looked at; an app that commits more while it is offline has its writes sent in the
+    /// oldest of these.
+    private static var openSetLimit: UInt64 { 100 }
+
+    private func openSets() async throws(SluiceError) -> [StoredSubscriptionSet] {
+        let latest = try await latestSubscriptionSet()
+        let applied = try await appliedPosition().version
+        var sets: [StoredSubscriptionSet] = []
+        let first = min(max(applied, latest.version - min(latest.version, Self.openSetLimit)), latest.version)
+        for version in (applied < first ? [applied] : []) + Array(first..<latest.version) {
+            let set = try await syncSubscriptionSet(version: version)
+            if set.state != .superseded { sets.append(set) }
+        }
+        return sets + [latest]
     }
 }

@@ -20,25 +20,16 @@ package struct LocalState: Hashable, Sendable {
     }
 }
 
-extension StoredSubscriptionSet {
-    var isRefused: Bool { if case .error = state { true } else { false } }
-}
-
 /// What is waiting in the file: the answer to `SyncAction.read`.
 package struct LocalPending: Hashable, Sendable {
-    /// Read before the changesets, so that those made before the set are among them.
-    package var latest: StoredSubscriptionSet
-    /// The set that the file is complete for, when that is another one.
-    package var active: StoredSubscriptionSet?
+    /// The set that the file is complete for and every later one, ascending; never empty. Read before the changesets, so
+    /// that those made before a set are not missed.
+    package var sets: [StoredSubscriptionSet]
     package var changesets: [Changeset]
     package var ingest: IngestBatch?
 
-    package init(
-        latest: StoredSubscriptionSet, active: StoredSubscriptionSet? = nil, changesets: [Changeset] = [],
-        ingest: IngestBatch? = nil
-    ) {
-        self.latest = latest
-        self.active = active
+    package init(sets: [StoredSubscriptionSet], changesets: [Changeset] = [], ingest: IngestBatch? = nil) {
+        self.sets = sets
         self.changesets = changesets
         self.ingest = ingest
     }

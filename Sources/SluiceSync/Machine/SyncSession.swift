@@ -59,9 +59,10 @@ struct SyncSession: Sendable {
     var isIngestExhausted = false
 
     // Subscriptions.
-    /// Nil until the first read.
-    var latest: StoredSubscriptionSet?
-    var active: StoredSubscriptionSet?
+    /// The active set and every later one, ascending; empty until the first read.
+    var sets: [StoredSubscriptionSet] = []
+    /// Versions refused in this session; a read that was under way may still call them pending.
+    var refused: Set<UInt64> = []
     /// The highest version sent.
     var subscribed: UInt64 = 0
     /// A version that was sent and has neither its bootstrap nor an error; uploads wait for it (SUB-7).
@@ -84,16 +85,34 @@ struct SyncSession: Sendable {
 
     /// The latest set has not been sent and can be.
     var hasUnsentSet: Bool {
-        guard let latest else { return false }
-        return latest.version > subscribed && !latest.isRefused
+        guard let latest = sets.last else { return false }
+        return latest.version > subscribed && !isRefused(latest)
     }
 
-    /// Whether changesets made before the latest set are still to be sent; nil when only a read can tell.
-    var unsentBeforeLatest: Bool? {
-        guard let latest else { return nil }
-        if isStuck { return false }
-        if let next = queue.first, next.message.number <= latest.changesetsBefore { return true }
-        return isExhausted || readThrough >= latest.changesetsBefore ? false : nil
+    private func isRefused(_ set: StoredSubscriptionSet) -> Bool {
+        if case .error = set.state { true } else { refused.contains(set.version) }
+    }
+
+    /// What to do next: the set to be in, and the last changeset to send in it.
+    struct Target {
+        /// Nil when there is no acceptable set.
+        var set: StoredSubscriptionSet?
+        var limit: UInt64
+    }
+
+    /// A changeset is uploaded in the view of the set that the app had made before it (SUB-3): outside of it the gateway
+    /// would refuse it. Sets in which nothing is left to upload are passed over, down to the latest (SUB-9).
+    /// - Returns: nil while only a read can tell.
+    var target: Target? {
+        let floor = awaiting ?? settled
+        let usable = sets.filter { !isRefused($0) && $0.version > 0 && $0.version >= floor }
+        if isStuck { return Target(set: usable.last, limit: 0) }
+        guard let next = queue.first?.message.number else {
+            return isExhausted ? Target(set: usable.last, limit: .max) : nil
+        }
+        guard !usable.isEmpty else { return Target(set: nil, limit: sets.last?.version == 0 ? .max : 0) }
+        let owner = usable.lastIndex { $0.changesetsBefore < next } ?? 0
+        return Target(set: usable[owner], limit: owner + 1 < usable.count ? usable[owner + 1].changesetsBefore : .max)
     }
 
     /// Whether everything that the app wrote is on the gateway.

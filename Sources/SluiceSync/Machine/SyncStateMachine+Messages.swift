@@ -106,7 +106,7 @@ extension SyncStateMachine {
 
     /// Types that no subscription of the set names: nothing of them is in its view (SUB-11).
     private func unsubscribedTypes(in version: UInt64) -> Set<Int> {
-        guard let set = [session?.latest, session?.active].compactMap(\.self).first(where: { $0.version == version }) else { return [] }
+        guard let set = session?.sets.first(where: { $0.version == version }) else { return [] }
         let named = Set(set.subscriptions.map(\.type))
         return Set(local.types.indices.filter { !named.contains(local.types[$0].name) })
     }
@@ -142,12 +142,9 @@ extension SyncStateMachine {
     private mutating func refuseSet(_ version: UInt64, _ error: SluiceError) {
         actions.append(.refuseSet(version: version, error))
         actions.append(.report(.setRefused(version: version, error)))
-        if session?.latest?.version == version {
-            session?.latest?.state = .error(code: error.code.rawValue, message: error.message)
-        }
+        session?.refused.insert(version)
         settle(version)
-        // The gateway takes no lower version in a session that has asked for a higher one.
-        if session?.settled == 0, let active = session?.active, active.version > 0 { restart() } else { pump() }
+        pump()
     }
 
     private mutating func settle(_ version: UInt64) {

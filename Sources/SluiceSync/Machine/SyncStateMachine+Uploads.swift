@@ -15,9 +15,8 @@ extension SyncStateMachine {
     mutating func pump() {
         guard phase == .open, session != nil else { return }
         readMore()
-        guard session?.latest != nil else { return }
-        subscribe()
-        uploadMore()
+        guard session?.sets.isEmpty == false else { return }
+        while advance() {}
         readMore()
         if session?.hasUnsentSet == false { sendMarks() }
         if session?.isUploaded == true { finishUploads() }
@@ -49,8 +48,7 @@ extension SyncStateMachine {
         let isStale = session?.isStale == true
         session?.asked = nil
         session?.isStale = false
-        session?.latest = pending.latest
-        session?.active = pending.active
+        session?.sets = pending.sets
         do throws(SluiceError) {
             if asked.changesetsAfter != nil, !isStale { try enqueue(pending.changesets) }
             if asked.ingestAfter != nil { try ingest(pending.ingest) }
@@ -89,23 +87,26 @@ extension SyncStateMachine {
 
     // MARK: Subscriptions
 
-    private mutating func subscribe() {
-        guard let session, let latest = session.latest else { return }
-        if session.subscribed > 0 {
-            if session.hasUnsentSet, session.unsentBeforeLatest == false { subscribe(latest) }
-            return
+    /// Sends the next set, or one message of changesets. - Returns: false when there is nothing to do or no room.
+    private mutating func advance() -> Bool {
+        guard let session, let target = session.target else { return false }
+        if let set = target.set, set.version > session.subscribed {
+            subscribe(set)
+            return true
         }
-        guard latest.version > 0 else { return }
-        let active = session.active.flatMap { $0.version > 0 ? $0 : nil }
-        if latest.isRefused {
-            if let active { subscribe(active) }
-        } else if let active, session.unsentBeforeLatest != false {
-            // What was written under the older set is only allowed in its view. Until a read has told whether there is
-            // any, nothing is sent.
-            if session.unsentBeforeLatest == true { subscribe(active) }
-        } else {
-            subscribe(latest)
+        // Without its view the gateway refuses every write, and while it is made nothing is uploaded (SUB-7).
+        guard session.awaiting == nil else { return false }
+        guard session.settled == target.set?.version ?? 0 else {
+            // A newer set was refused, and the gateway takes no lower version in a session that has asked for a higher one.
+            if target.set != nil { restart() }
+            return false
         }
+        guard let next = session.queue.first, next.message.number <= target.limit else { return false }
+        let room = SyncSession.uploadWindow - session.inFlightBytes
+        guard room > 0, next.bytes <= room || session.inFlight.isEmpty else { return false }
+        let taken = takeMessage(limit: target.limit, room: room)
+        if !taken.isEmpty { upload(taken) }
+        return true
     }
 
     private mutating func subscribe(_ set: StoredSubscriptionSet) {
@@ -123,28 +124,6 @@ extension SyncStateMachine {
     }
 
     // MARK: Changesets
-
-    /// The highest changeset that may be sent now.
-    private func uploadLimit(_ session: SyncSession) -> UInt64 {
-        guard session.awaiting == nil, let latest = session.latest, !session.isStuck else { return 0 }
-        // Without a view of its own the gateway refuses every write.
-        guard session.settled > 0 || latest.version == 0 else { return 0 }
-        return session.hasUnsentSet ? latest.changesetsBefore : .max
-    }
-
-    private mutating func uploadMore() {
-        guard let session else { return }
-        let limit = uploadLimit(session)
-        while let next = self.session?.queue.first, next.message.number <= limit {
-            let room = SyncSession.uploadWindow - (self.session?.inFlightBytes ?? 0)
-            guard room > 0, next.bytes <= room || self.session?.inFlight.isEmpty == true else { return }
-            let taken = takeMessage(limit: limit, room: room)
-            if taken.isEmpty { return }
-            upload(taken)
-        }
-        // The set that waited for the last of these can go now.
-        if session.hasUnsentSet, session.subscribed > 0 { subscribe() }
-    }
 
     /// Takes as many changesets as fit one message, at least one.
     private mutating func takeMessage(limit: UInt64, room: Int) -> [PBChangeset] {

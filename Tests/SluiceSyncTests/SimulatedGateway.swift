@@ -1,0 +1,300 @@
+import SluiceCore
+import SluiceWire
+import SwiftProtobuf
+
+/// A gateway in memory that keeps the protocol's promises and knows nothing of the client's code. One call handles one
+/// message; what it answers waits in `Session.outgoing`.
+struct SimulatedGateway {
+    struct Session {
+        var client: UInt64 = 0
+        var isOpen = false
+        var requested: UInt64 = 0
+        var active: UInt64 = 0
+        var stores: Set<String> = []
+        /// A bootstrap that has been asked for and not been made.
+        var wanted: (version: UInt64, stores: Set<String>)?
+        var outgoing: [PBServerMessage] = []
+        var isClosed = false
+    }
+
+    struct Client {
+        var changeset: UInt64 = 0
+        var ingest: UInt64 = 0
+        var compensations: [(id: UInt64, writes: [PBRejectedWrite])] = []
+        var lastCompensation: UInt64 = 0
+    }
+
+    var random: SplitMix64
+    var items: [Int64: Item] = [:]
+    var lsn: UInt64 = 100
+    var clients: [UInt64: Client] = [:]
+    var sessions: [UInt64: Session] = [:]
+    var validToken = "token-0"
+    /// How often each changeset took effect.
+    var effects: [String: Int] = [:]
+    var readings: [Int64: Int] = [:]
+    /// Writes outside of the view: a correct client makes none.
+    var outside: [String] = []
+    var violations: [String] = []
+
+    init(seed: UInt64) { random = SplitMix64(seed: seed) }
+
+    mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
+
+    // MARK: Messages
+
+    mutating func handle(_ bytes: [UInt8], session id: UInt64) throws {
+        guard sessions[id]?.isClosed == false else { return }
+        let message = try PBClientMessage(serializedBytes: bytes)
+        switch message.kind {
+        case .hello(let hello): open(hello, id)
+        case _ where sessions[id]?.isOpen != true: violation("a message before Hello", id)
+        case .subscribe(let set): subscribe(set, id)
+        case .upload(let upload): self.upload(upload, id)
+        case .ingest(let batch): ingest(batch, id)
+        case .mark(let mark): reach(mark, id)
+        case .refreshToken: break
+        case nil: violation("an empty message", id)
+        }
+    }
+
+    private mutating func violation(_ what: String, _ id: UInt64) {
+        violations.append(what)
+        fail(id, .badMessageOrder, .applicationBug)
+    }
+
+    mutating func send(_ id: UInt64, _ kind: PBServerMessage.OneOf_Kind) { sessions[id]?.outgoing.append(PBServerMessage(kind)) }
+
+    mutating func fail(_ id: UInt64, _ code: ErrorCode, _ action: SessionAction) {
+        send(id, .error(PBSessionError(SluiceError(code, "made up"), action: action, fatal: true)))
+        sessions[id]?.isClosed = true
+    }
+
+    private mutating func open(_ hello: PBHello, _ id: UInt64) {
+        guard hello.accessToken == validToken else { return fail(id, .tokenExpired, .refreshUser) }
+        var client = hello.client
+        if client == 0 {
+            client = UInt64(clients.count + 1)
+            clients[client] = Client()
+        } else if clients[client] == nil || Array(hello.secret) != [UInt8(truncatingIfNeeded: client)] {
+            return fail(id, .badClientFile, .clientReset)
+        }
+        sessions[id]?.client = client
+        sessions[id]?.isOpen = true
+        var welcome = PBWelcome()
+        welcome.protocol = 1
+        welcome.client = client
+        welcome.secret = .init([UInt8(truncatingIfNeeded: client)])
+        welcome.schema = serverTypes.messages
+        welcome.changeset = clients[client]?.changeset ?? 0
+        welcome.ingest = clients[client]?.ingest ?? 0
+        send(id, .welcome(welcome))
+        for open in clients[client]?.compensations ?? [] where chance(80) || true {
+            send(
+                id,
+                .compensation(
+                    PBCompensation.with {
+                        $0.id = open.id
+                        $0.writes = open.writes
+                    }))
+        }
+    }
+
+    private mutating func subscribe(_ set: PBSubscribe, _ id: UInt64) {
+        guard set.version > sessions[id]?.requested ?? 0 else { return violation("version \(set.version) again", id) }
+        sessions[id]?.requested = set.version
+        if set.queries.contains(where: { $0.text == "bad" }) {
+            return send(id, .queryError(PBQueryError(version: set.version, SluiceError(.querySyntax, "bad"))))
+        }
+        sessions[id]?.wanted = (set.version, Set(set.queries.map(\.text)))
+        if chance(50) { bootstrap(id) }
+    }
+
+    /// Makes the bootstrap that a session waits for; now and then only begins one that a newer one replaces.
+    mutating func bootstrap(_ id: UInt64) {
+        guard let session = sessions[id], !session.isClosed, let wanted = session.wanted else { return }
+        let inView = items.filter { wanted.stores.contains($0.value.store) }
+        send(
+            id,
+            .bootstrapBegin(
+                PBBootstrapBegin.with {
+                    $0.version = wanted.version
+                    $0.rows = UInt64(inView.count)
+                }))
+        for piece in pieces(inView.keys.sorted()) {
+            send(
+                id,
+                .bootstrapRows(
+                    PBBootstrapRows.with { message in
+                        message.type = "Item"
+                        message.rows = piece.map { row($0) }
+                    }))
+        }
+        if chance(10) { return }
+        let isDifference = session.active > 0 && chance(50)
+        if isDifference {
+            let gone = items.filter { session.stores.contains($0.value.store) && !wanted.stores.contains($0.value.store) }
+            send(
+                id,
+                .bootstrapRows(
+                    PBBootstrapRows.with { message in
+                        message.type = "Item"
+                        message.removed = gone.keys.sorted().map { PBValue(.int($0)) }
+                    }))
+        }
+        send(
+            id,
+            .bootstrapEnd(
+                PBBootstrapEnd.with {
+                    $0.version = wanted.version
+                    $0.lsn = lsn
+                    $0.types = isDifference ? [] : ["Item"]
+                }))
+        sessions[id]?.active = wanted.version
+        sessions[id]?.stores = wanted.stores
+        sessions[id]?.wanted = nil
+    }
+
+    private mutating func pieces(_ keys: [Int64]) -> [ArraySlice<Int64>] {
+        stride(from: 0, to: keys.count, by: 3).map { keys[$0..<min($0 + 3, keys.count)] }
+    }
+
+    private func row(_ key: Int64) -> PBRow {
+        let item = items[key] ?? Item(store: "", value: "")
+        return PBRow(Row([.int(key), .string(item.store), .string(item.value)]), type: itemType)
+    }
+
+    // MARK: Writes
+
+    /// Changes an item as one transaction and tells every session.
+    mutating func commit(_ key: Int64, _ item: Item?) {
+        let before = items[key]
+        lsn += 1
+        items[key] = item
+        for id in sessions.keys.sorted() {
+            guard let session = sessions[id], session.active > 0, !session.isClosed else { continue }
+            var change = PBViewChange()
+            change.type = "Item"
+            let was = before.map { session.stores.contains($0.store) } ?? false
+            let isIn = item.map { session.stores.contains($0.store) } ?? false
+            if isIn {
+                change.event = was ? .updated : .entered
+                change.row = row(key)
+            } else if was {
+                change.event = item == nil ? .deleted : .leftQuery
+                change.primaryKey = PBValue(.int(key))
+            }
+            tell(id, isIn || was ? [change] : [])
+        }
+    }
+
+    private mutating func tell(_ id: UInt64, _ changes: [PBViewChange]) {
+        let (lsn, first) = (lsn, chance(20))
+        let commit = PBCommit.with {
+            $0.lsn = lsn
+            $0.changes = changes
+        }
+        if first { send(id, .commits(PBCommits.with { $0.more = true })) }
+        send(
+            id,
+            .commits(
+                PBCommits.with {
+                    $0.lsn = lsn
+                    if !changes.isEmpty { $0.commits = [commit] }
+                }))
+    }
+
+    private mutating func upload(_ upload: PBUpload, _ id: UInt64) {
+        guard let session = sessions[id] else { return }
+        let client = session.client
+        clients[client]?.compensations.removeAll { $0.id <= upload.compensation }
+        for changeset in upload.changesets {
+            guard changeset.number > clients[client]?.changeset ?? 0 else { continue }
+            guard changeset.number == (clients[client]?.changeset ?? 0) + 1 else { return violation("a gap in the changesets", id) }
+            clients[client]?.changeset = changeset.number
+            effects["\(client)/\(changeset.number)", default: 0] += 1
+            var refused: [PBRejectedWrite] = []
+            for change in changeset.changes {
+                if let reason = apply(change, session) { refused.append(rejected(change, changeset, reason)) }
+            }
+            if !refused.isEmpty { compensate(client, refused, id) }
+        }
+        guard let last = upload.changesets.last?.number else { return }
+        let lsn = lsn
+        send(
+            id,
+            .uploadAck(
+                PBUploadAck.with {
+                    $0.number = last
+                    $0.lsn = lsn
+                }))
+        if session.active > 0 { tell(id, []) }
+    }
+
+    /// - Returns: why the write is refused.
+    private mutating func apply(_ change: PBObjectChange, _ session: Session) -> String? {
+        guard let change = try? ObjectChange(change, schema: serverTypes), case .int(let key) = change.object.key else {
+            return "unreadable"
+        }
+        if change.kind == .delete {
+            if items[key] != nil { commit(key, nil) }
+            return nil
+        }
+        guard case .string(let store)? = change.values["store"], case .string(let value)? = change.values["value"] else {
+            return "incomplete"
+        }
+        if value == "forbidden" { return "not allowed" }
+        guard session.stores.contains(store) else {
+            outside.append("client \(session.client) wrote \(key) into \(store) with a view of \(session.stores.sorted())")
+            return "outside of the view"
+        }
+        commit(key, Item(store: store, value: value))
+        return nil
+    }
+
+    private func rejected(_ change: PBObjectChange, _ changeset: PBChangeset, _ reason: String) -> PBRejectedWrite {
+        PBRejectedWrite.with {
+            $0.changeset = changeset.number
+            $0.type = change.type
+            $0.primaryKey = change.primaryKey
+            $0.code = UInt32(ErrorCode.compensatingWrite.rawValue)
+            $0.reason = reason
+        }
+    }
+
+    private mutating func compensate(_ client: UInt64, _ writes: [PBRejectedWrite], _ id: UInt64) {
+        let number = (clients[client]?.lastCompensation ?? 0) + 1
+        clients[client]?.lastCompensation = number
+        clients[client]?.compensations.append((number, writes))
+        send(
+            id,
+            .compensation(
+                PBCompensation.with {
+                    $0.id = number
+                    $0.writes = writes
+                }))
+    }
+
+    private mutating func ingest(_ batch: PBIngest, _ id: UInt64) {
+        guard let client = sessions[id]?.client else { return }
+        if batch.number > clients[client]?.ingest ?? 0 {
+            clients[client]?.ingest = batch.number
+            for object in batch.objects {
+                if let change = try? ObjectChange(object, schema: serverTypes), case .int(let key) = change.object.key {
+                    readings[key, default: 0] += 1
+                }
+            }
+        }
+        send(id, .ingestAck(PBIngestAck.with { $0.number = batch.number }))
+    }
+
+    private mutating func reach(_ mark: PBMark, _ id: UInt64) {
+        bootstrapUntilDone(id)
+        send(id, .markReached(PBMarkReached.with { $0.id = mark.id }))
+    }
+
+    /// As `bootstrap`, again when one was broken off.
+    mutating func bootstrapUntilDone(_ id: UInt64) {
+        while sessions[id]?.wanted != nil, sessions[id]?.isClosed == false { bootstrap(id) }
+    }
+}
