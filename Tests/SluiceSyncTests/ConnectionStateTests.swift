@@ -1,0 +1,225 @@
+import SluiceCore
+import SluiceReplica
+import SluiceSync
+import SluiceWire
+import Testing
+
+@Suite struct ConnectionStateTests {
+    @Test func `a start connects, loads the file, says Hello, and is open with Welcome`() {
+        var harness = MachineHarness()
+        #expect(harness.feed(.start(token: "t")).count == 2)
+        #expect(harness.hasConnected && harness.reports == [.connection(.connecting)])
+        harness.feed(.connected(1))
+        let state = LocalState(
+            identity: ReplicaIdentity(client: ClientID(rawValue: 3), secret: [9]),
+            applied: AppliedPosition(lsn: LSN(rawValue: 77), version: 4))
+        harness.feed(.loaded(1, state))
+        guard case .hello(let hello)? = harness.sent.first else {
+            Issue.record("no Hello")
+            return
+        }
+        #expect(hello.accessToken == "t" && hello.client == 3 && Array(hello.secret) == [9])
+        #expect(hello.appliedLsn == 77 && hello.appliedVersion == 4 && hello.schema.count == 2 && hello.protocol == 1)
+        harness.receive(.welcome(MachineHarness.welcome()))
+        #expect(harness.machine.phase == .open)
+        #expect(harness.reports == [.connection(.connected)])
+        #expect(harness.actions.contains { if case .setIdentity(let identity) = $0 { identity.client.rawValue == 7 } else { false } })
+    }
+
+    @Test func `without a token one is fetched first, and it is used`() {
+        var harness = MachineHarness()
+        harness.feed(.start(token: nil))
+        #expect(harness.asksForToken && !harness.hasConnected)
+        harness.feed(.tokenRefreshed("fresh"))
+        #expect(harness.hasConnected)
+    }
+
+    @Test func `failures are waited for from one second up to five minutes, and the first one again after a success`() {
+        var harness = MachineHarness()
+        harness.feed(.start(token: "t"))
+        var waits: [UInt64] = []
+        for _ in 0..<11 {
+            harness.feed(.disconnected(harness.connection, nil))
+            waits.append(harness.waiting ?? 0)
+            harness.feed(.tick, after: harness.waiting ?? 0)
+        }
+        #expect(waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300].map { $0 * 1_000 })
+        harness.open()
+        harness.pending([set(0, [])])
+        harness.receive(.commits(ReplicaBatch(), more: false))
+        harness.feed(.disconnected(harness.connection, nil))
+        #expect(harness.waiting == 1_000)
+    }
+
+    @Test func `a Welcome alone does not count as a success`() {
+        var harness = MachineHarness()
+        harness.feed(.start(token: "t"))
+        for expected: UInt64 in [1_000, 2_000, 4_000] {
+            harness.open()
+            harness.receive(.error(SluiceError(.internalError, "down"), .transient, fatal: true, backoffMilliseconds: 0))
+            #expect(harness.waiting == expected)
+            harness.feed(.tick, after: expected)
+        }
+    }
+
+    @Test func `the jitter takes at most a quarter`() {
+        for random in [0, 1, 249, 250, 251, 1_000, UInt64.max] {
+            var backoff = Backoff()
+            #expect((750...1_000).contains(backoff.next(random: random)))
+        }
+    }
+
+    @Test func `the gateway's own back-off counts when it is longer`() {
+        var harness = MachineHarness.settled()
+        harness.receive(.error(SluiceError(.shuttingDown, "deploy"), .transient, fatal: true, backoffMilliseconds: 9_000))
+        #expect(harness.waiting == 9_000 && harness.hasClosed)
+    }
+
+    @Test func `inputs of an older connection are ignored, and a late one is closed`() {
+        var harness = MachineHarness.settled()
+        harness.feed(.disconnected(harness.connection, nil))
+        harness.feed(.reconnect)
+        let current = harness.connection
+        for input: SyncInput in [
+            .disconnected(current - 1, nil), .received(current - 1, .markReached(1)), .traffic(current - 1),
+            .unreadable(current - 1, .malformed("x")), .loaded(current - 1, LocalState()),
+            .pending(current - 1, LocalPending(sets: [set(0, [])])),
+        ] {
+            #expect(harness.feed(input).isEmpty)
+        }
+        harness.feed(.connected(current - 1))
+        #expect(harness.hasClosed)
+        guard case .connecting = harness.machine.phase else {
+            Issue.record("\(harness.machine.phase)")
+            return
+        }
+    }
+
+    @Test func `silence is tested by pings and ends the connection after a minute`() {
+        var harness = MachineHarness.settled()
+        #expect(harness.machine.nextDeadline == harness.now + 30_000)
+        harness.feed(.tick, after: 30_000)
+        #expect(harness.actions.contains { if case .ping = $0 { true } else { false } })
+        harness.feed(.traffic(harness.connection), after: 1_000)
+        harness.feed(.tick, after: 30_000)
+        #expect(harness.machine.phase == .open)
+        harness.feed(.tick, after: 30_000)
+        #expect(harness.waiting != nil && harness.hasClosed)
+    }
+
+    @Test func `an answer that does not come within a minute ends the attempt`() {
+        var harness = MachineHarness()
+        harness.feed(.start(token: "t"))
+        harness.feed(.connected(1), after: 20_000)
+        harness.feed(.loaded(1, LocalState()), after: 20_000)
+        #expect(harness.machine.nextDeadline == harness.now + 20_000)
+        harness.feed(.tick, after: 20_000)
+        #expect(harness.waiting == 1_000)
+        guard case .interrupted(let error)? = harness.reports.first else {
+            Issue.record("\(harness.reports)")
+            return
+        }
+        #expect(error.code == .timeout)
+    }
+
+    @Test func `a pause closes and stays, a start comes back`() {
+        var harness = MachineHarness.settled()
+        harness.feed(.pause)
+        #expect(harness.hasClosed && harness.machine.phase == .idle && harness.machine.nextDeadline == nil)
+        for input: SyncInput in [.reconnect, .localChange, .tick, .tokenRefreshed("t2")] { #expect(harness.feed(input).isEmpty) }
+        harness.feed(.start(token: nil))
+        #expect(harness.hasConnected)
+    }
+
+    // MARK: Session errors
+
+    @Test func `an expired token is refreshed and tried at once, a second refusal waits`() {
+        var harness = MachineHarness.settled()
+        let expired = ServerMessage.error(SluiceError(.tokenExpired, "old"), .refreshUser, fatal: true, backoffMilliseconds: 0)
+        harness.receive(expired)
+        #expect(harness.hasClosed && harness.asksForToken)
+        harness.feed(.tokenRefreshed("fresh"))
+        #expect(harness.hasConnected)
+        harness.feed(.connected(harness.connection))
+        harness.feed(.loaded(harness.connection, LocalState()))
+        harness.receive(expired)
+        #expect(!harness.asksForToken && harness.waiting == 1_000)
+        harness.feed(.tick, after: 1_000)
+        #expect(harness.asksForToken)
+    }
+
+    @Test func `a refresh that fails for the network is tried again, one that is refused logs out`() {
+        var harness = MachineHarness()
+        harness.feed(.start(token: nil))
+        harness.feed(.tokenFailed(SluiceError(.connectionFailed, "offline")))
+        #expect(harness.waiting == 1_000)
+        harness.feed(.tick, after: 1_000)
+        let refused = SluiceError(.invalidSession, "revoked")
+        harness.feed(.tokenFailed(refused))
+        #expect(harness.machine.phase == .ended(refused) && harness.reports.contains(.loggedOut(refused)))
+        harness.feed(.start(token: "after login"))
+        #expect(harness.hasConnected)
+    }
+
+    @Test(arguments: [SluiceWireAction.logOutUser, .applicationBug, .clientResetManual])
+    func `errors that end the session stop the engine and every wait`(action: SluiceWireAction) {
+        var harness = MachineHarness(manualReset: action == .clientResetManual)
+        harness.open()
+        harness.pending([set(0, [])])
+        harness.feed(.wait(1, .upload, deadline: nil))
+        let error = SluiceError(.userDisabled, "gone")
+        harness.receive(.error(error, action.action, fatal: true, backoffMilliseconds: 0))
+        #expect(harness.machine.phase == .ended(error) && harness.hasClosed)
+        #expect(harness.finished == [1: error])
+        let reports: [SyncReport] = [.loggedOut(error), .stopped(error), .clientReset(error)]
+        #expect(harness.reports.contains { reports.contains($0) })
+        harness.feed(.wait(2, .download, deadline: nil))
+        #expect(harness.finished == [2: error])
+        #expect(harness.machine.nextDeadline == nil)
+    }
+
+    @Test func `a client reset begins the server's side anew and comes back`() {
+        var harness = MachineHarness.settled()
+        let error = SluiceError(.badClientFile, "unknown")
+        harness.receive(.error(error, .clientReset, fatal: true, backoffMilliseconds: 0))
+        #expect(harness.actions.contains { if case .forgetServer = $0 { true } else { false } })
+        #expect(harness.reports.contains(.clientReset(error)) && harness.waiting == 1_000)
+    }
+
+    @Test func `a warning is told and changes nothing`() {
+        var harness = MachineHarness.settled()
+        let error = SluiceError(.writeNotAllowed, "skipped")
+        harness.receive(.error(error, .warning, fatal: false, backoffMilliseconds: 0))
+        #expect(harness.reports == [.warning(error)] && harness.machine.phase == .open)
+    }
+
+    @Test func `a file that cannot be written to ends the session, a damaged one the engine`() {
+        var harness = MachineHarness.settled()
+        harness.feed(.replicaFailed(SluiceError(.internalError, "disk full")))
+        #expect(harness.waiting == 10_000 && harness.hasClosed)
+        let damaged = SluiceError(.replicaCorrupt, "damaged")
+        harness.feed(.replicaFailed(damaged))
+        #expect(harness.machine.phase == .ended(damaged))
+    }
+
+    @Test func `messages before Welcome, a second Welcome and the end of nothing break the session`() {
+        var harness = MachineHarness()
+        harness.feed(.start(token: "t"))
+        harness.feed(.connected(1))
+        harness.feed(.loaded(1, LocalState()))
+        harness.receive(.markReached(1))
+        #expect(harness.waiting != nil)
+        for message: ServerMessage in [
+            .welcome(MachineHarness.welcome()), .bootstrapRows(nil), .bootstrapEnd(version: 1, lsn: .zero, types: []),
+        ] {
+            harness = .settled()
+            harness.receive(message)
+            #expect(harness.waiting != nil && harness.hasClosed)
+        }
+    }
+}
+
+/// The actions that stop the engine.
+enum SluiceWireAction: CaseIterable {
+    case logOutUser, applicationBug, clientResetManual
+}
