@@ -260,12 +260,13 @@ let package = Package(
         tests(
             "SluiceGateway",
             dependencies: [
-                "SluiceCore", "SluiceGateway", "SluiceNet", "SluicePipeline",
+                "SluiceCore", "SluiceGateway", "SluiceNet", "SluicePipeline", "SluicePostgres", "SluiceSync", "SluiceWire",
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "Hummingbird", package: "hummingbird"), .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "JWTKit", package: "jwt-kit"), .product(name: "Logging", package: "swift-log"), nio("NIOCore"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]),
-        tests("EndToEnd", dependencies: ["AirportOpsScene", "SluiceCore", "SluicePostgres"]),
+        tests("EndToEnd", dependencies: ["AirportOpsScene", "RealmSwift", "SluiceCore", "SluicePostgres"]),
     ],
     swiftLanguageModes: [.v6]
 )

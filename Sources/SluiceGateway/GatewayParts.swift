@@ -22,12 +22,12 @@ struct GatewayParts: Sendable {
         let app = configuration.app
         let topics = Topics(app: app.appID)
         let pool = PostgresPool(configuration.postgres, size: 8)
-        try await PostgresPreparation.prepare(pool, app: app.appID)
+        let names = try await PostgresPreparation.prepare(pool, app: app.appID)
         let kafka = try configuration.kafka.map {
             try KafkaLog(KafkaConfiguration(bootstrapServers: $0, clientID: "sluice-\(app.appID)"), logger: logger)
         }
         let log: any MessageLog = kafka ?? EmbeddedLog(environment: environment)
-        let tables = GatewayTables(app: app, pool: pool)
+        let tables = GatewayTables(app: app, pool: pool, names: names)
         let schema = try await GatewaySchema.open(
             app.schema, fields: app.queryableFields, isDevelopment: configuration.isDevelopment, tables: tables, log: log, topics: topics)
         let chain = PluginChain(
@@ -58,7 +58,7 @@ struct GatewayParts: Sendable {
             fanout: fanout, layout: schema, frames: frames, environment: environment, logger: logger)
         let publisher = Publisher(
             source: PostgresCapture(
-                conninfo: configuration.postgres, app: app.appID, schema: schema, tables: tables, pool: pool, logger: logger),
+                conninfo: configuration.postgres, names: names, schema: schema, tables: tables, pool: pool, logger: logger),
             log: log, authority: schema, layouts: schema, topics: topics, environment: environment, logger: logger,
             report: PublisherWatch(pool: pool, schema: schema, readiness: readiness, metrics: metrics, logger: logger).report)
         var background: [any Service] = [

@@ -23,23 +23,39 @@ final class Gateway {
     /// - Parameter port: 0 is any free one.
     static func start(_ setup: SceneSetup, port: Int = 0) async throws -> Gateway {
         let process = Process()
-        process.executableURL = URL(fileURLWithPath: setup.binaries).appendingPathComponent("sluice")
+        // It ends with this process, however that ends.
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
         process.arguments =
             [
-                "serve", "--app", setup.app, "--postgres", setup.postgres, "--kafka", setup.kafka, "--port", "\(port)",
-                "--admin-port", "0", "--json",
+                "--pdeathsig=TERM", "\(setup.binaries)/sluice", "serve", "--app", setup.app, "--postgres", setup.postgres,
+                "--kafka", setup.kafka, "--port", "\(port)", "--admin-port", "0", "--json",
             ] + setup.plugins.flatMap { ["--plugin", $0] }
         let output = Pipe()
         process.standardOutput = output
         process.standardError = setup.log
         process.standardInput = FileHandle.nullDevice
-        try process.run()
+        try await run(process)
         let line = await firstLine(of: output.fileHandleForReading)
         guard let line, let ready = try? JSONDecoder().decode(Ready.self, from: line) else {
             process.terminate()
             throw SceneFailure("The gateway did not start; see \(setup.logPath).")
         }
         return Gateway(process: process, ready: ready)
+    }
+
+    /// Starts a process from a thread that lives as long as it: the kernel ends the process when that thread is gone.
+    private static func run(_ process: Process) async throws {
+        try await withCheckedThrowingContinuation { (started: CheckedContinuation<Void, any Error>) in
+            Thread.detachNewThread {
+                do {
+                    try process.run()
+                    started.resume()
+                    process.waitUntilExit()
+                } catch {
+                    started.resume(throwing: error)
+                }
+            }
+        }
     }
 
     /// The first line that a process prints, or nil when it ends before.

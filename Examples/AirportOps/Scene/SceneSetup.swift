@@ -41,6 +41,7 @@ public struct SceneSetup: Sendable {
 }
 
 /// Hears how the scene goes.
+@MainActor
 public protocol SceneReporter {
     func step(_ name: String, _ outcome: String)
     /// - Parameter fraction: 0 to 1.

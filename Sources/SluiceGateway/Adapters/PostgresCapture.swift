@@ -14,9 +14,11 @@ final class PostgresCapture: ChangeSource {
     private let logger: Logger
     private let stream = Mutex<ReplicationStream?>(nil)
 
-    init(conninfo: String, app: String, schema: GatewaySchema, tables: GatewayTables, pool: PostgresPool, logger: Logger) {
+    init(
+        conninfo: String, names: ReplicationNames, schema: GatewaySchema, tables: GatewayTables, pool: PostgresPool, logger: Logger
+    ) {
         self.conninfo = conninfo
-        names = ReplicationNames(app: app)
+        self.names = names
         self.schema = schema
         self.tables = tables
         self.pool = pool

@@ -14,10 +14,10 @@ final class GatewayTables: Sendable {
     private let names: ReplicationNames
     private let state = Mutex(State())
 
-    init(app: AppConfiguration, pool: PostgresPool) {
+    init(app: AppConfiguration, pool: PostgresPool, names: ReplicationNames) {
         self.app = app
         self.pool = pool
-        names = ReplicationNames(app: app.appID)
+        self.names = names
     }
 
     /// Numbers the properties, makes tables that are missing (when `create`), checks the others, and publishes them all.

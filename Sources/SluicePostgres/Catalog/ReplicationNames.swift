@@ -3,7 +3,9 @@ package struct ReplicationNames: Hashable, Sendable {
     package let slot: String
     package let publication: String
 
-    package init(app: String) {
+    /// - Parameter database: the app's database; slots belong to the whole server, so the names of two databases differ.
+    package init(app: String, database: String? = nil) {
+        let owner = database.map { "\(app)/\($0)" } ?? app
         let clean = String(
             app.lowercased().unicodeScalars.map { scalar -> Character in
                 switch scalar {
@@ -12,9 +14,9 @@ package struct ReplicationNames: Hashable, Sendable {
                 }
             })
         var name = "sluice_" + clean.prefix(40)
-        if clean != app || clean.count > 40 {
+        if clean != owner || clean.count > 40 {
             // Two apps whose names are cleaned to the same must not share a slot: FNV-1a of the true name tells them apart.
-            let hash = app.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+            let hash = owner.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
             name += "_" + String(hash & 0xFFFF_FFFF, radix: 16)
         }
         slot = name
