@@ -19,14 +19,15 @@ setup:
 
 demo: setup
 	for product in sluice sluice-plugin-host AppServicesRules WeatherIngest airport-ops; do swift build --product $$product; done
-	KEEP=$(KEEP) dev/demo
+	exec env KEEP=$(KEEP) setpriv --pdeathsig=TERM dev/demo
 
 test: setup lint
 	dev/check-compose
 	dev/with-servers --postgres --kafka dev/run-tests $(if $(FILTER),--filter '$(FILTER)')
 
 bench: setup
-	dev/with-servers --postgres --kafka swift run -c release --package-path Benchmarks sluice-bench $(ARGS)
+	swift build -c release --package-path Benchmarks
+	dev/with-servers --postgres --kafka Benchmarks/.build/release/sluice-bench $(ARGS)
 
 lint:
 	dev/check-layers

@@ -174,7 +174,7 @@ public final class AirportScene {
         }
         try require(try await text("remark", of: flight) == before, "a forbidden write reached PostgreSQL")
         let refusal = a.refused.value[0]
-        reporter.step("e", "Ada may not write a flight of LGA: \(refusal.key): \(refusal.reason)")
+        reporter.step("e", "Ada may not write a flight of LGA: \(refusal.reason)")
     }
 }
 
