@@ -1,15 +1,110 @@
 import Foundation
+import SluiceCore
 import Testing
 
 @Suite struct `The documents` {
-    private static var root: URL { URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..").standardized }
+    private static var root: URL {
+        URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..").standardized
+    }
 
-    @Test func `name only files of the data's way that are there`() throws {
-        let text = try String(contentsOf: Self.root.appendingPathComponent("docs/data-path.md"), encoding: .utf8)
-        let paths = text.split(separator: "`").map(String.init).filter { $0.hasPrefix("Sources/") }
-        #expect(paths.count >= 15)
-        for path in paths {
-            #expect(FileManager.default.fileExists(atPath: Self.root.appendingPathComponent(path).path), "\(path) is not there")
+    /// Of every page in `docs`, by its path below it.
+    private static var pages: [String] {
+        get throws {
+            try FileManager.default.subpathsOfDirectory(atPath: root.appendingPathComponent("docs").path).filter { $0.hasSuffix(".md") }
         }
+    }
+
+    private static func text(_ path: String) throws -> String {
+        try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
+    }
+
+    private static func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: root.appendingPathComponent(path).path) }
+
+    /// What stands between backticks.
+    private static func code(in text: String) -> Set<String> { Set(text.matches(of: /`([^`\n]+)`/).map { String($0.1) }) }
+
+    // MARK: Files
+
+    @Test(arguments: [("docs/data-path.md", 15), ("docs/limits.md", 40)])
+    func `name only files that are there`(page: String, atLeast: Int) throws {
+        let paths = Self.code(in: try Self.text(page)).filter { $0.hasPrefix("Sources/") }
+        #expect(paths.count >= atLeast)
+        for path in paths { #expect(Self.exists(path), "\(path) is not there") }
+    }
+
+    @Test func `link only to pages and headings that are there`() throws {
+        let pages = try Self.pages
+        #expect(pages.count >= 9)
+        for page in pages {
+            let text = try Self.text("docs/\(page)")
+            let folder = page.contains("/") ? page.split(separator: "/").dropLast().joined(separator: "/") + "/" : ""
+            for link in text.matches(of: /\]\(([^)\s]+)\)/).map({ String($0.1) }) where !link.contains("://") {
+                let parts = link.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+                let target = parts[0].isEmpty ? page : folder + parts[0]
+                guard Self.exists("docs/\(target)") else {
+                    Issue.record("\(page) links to \(link), which is not there")
+                    continue
+                }
+                guard parts.count == 2 else { continue }
+                #expect(try Self.anchors(of: "docs/\(target)").contains(parts[1]), "\(page) links to \(link), which is no heading")
+            }
+        }
+    }
+
+    /// Headings as Markdown viewers name them: lower case, blanks as hyphens, other signs dropped.
+    private static func anchors(of page: String) throws -> Set<String> {
+        let headings = try text(page).split(separator: "\n").filter { $0.hasPrefix("#") }
+        return Set(
+            headings.map { heading in
+                let title = heading.drop { $0 == "#" }.drop { $0 == " " }.lowercased()
+                return String(title.compactMap { $0 == " " ? "-" : $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" ? $0 : nil })
+            })
+    }
+
+    // MARK: Tables
+
+    @Test func `have the page of errors that the table gives`() throws {
+        let check = Process()
+        check.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        check.arguments = ["bash", Self.root.appendingPathComponent("dev/generate-errors").path, "--check"]
+        let output = Pipe()
+        check.standardOutput = output
+        check.standardError = output
+        try check.run()
+        let said = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+        check.waitUntilExit()
+        #expect(check.terminationStatus == 0, "\(said)")
+    }
+
+    /// HTTP errors link there.
+    @Test func `have a heading for every error`() throws {
+        let anchors = try Self.anchors(of: "docs/errors.md")
+        for code in ErrorCode.allCases { #expect(anchors.contains(code.name), "\(code.name)") }
+    }
+
+    @Test(arguments: [
+        ("Sources/SluiceCore/Limits.swift", 15), ("Sources/SluicePluginHost/PluginSpec.swift", 10),
+    ])
+    func `name every bound`(source: String, atLeast: Int) throws {
+        let bounds = try Self.text(source).matches(of: /static let (\w+)/).map { String($0.1) }
+        let named = Self.code(in: try Self.text("docs/limits.md"))
+        #expect(bounds.count >= atLeast)
+        for bound in bounds { #expect(named.contains(bound), "\(bound) is not in docs/limits.md") }
+    }
+
+    @Test func `name every metric`() throws {
+        let source = try Self.text("Sources/SluiceGateway/Metrics/MetricName.swift")
+        let metrics = source.matches(of: /"(sluice_\w+)"/).map { String($0.1) }
+        let text = try Self.text("docs/operations.md")
+        #expect(metrics.count >= 30)
+        for metric in metrics { #expect(text.contains("`\(metric)"), "\(metric) is not in docs/operations.md") }
+    }
+
+    @Test func `name every table of the companion schema`() throws {
+        let source = try Self.text("Sources/SluicePostgres/Store/CompanionSchema.swift")
+        let tables = source.matches(of: /CREATE TABLE (?:IF NOT EXISTS )?sluice\.(\w+)/).map { String($0.1) }
+        let text = try Self.text("docs/operations.md")
+        #expect(tables.count >= 11)
+        for table in tables { #expect(text.contains("| `\(table)` |"), "\(table) is not in docs/operations.md") }
     }
 }

@@ -1,0 +1,8 @@
+import ArgumentParser
+
+struct Errors: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Print the table of error codes, with what each means and what to do, as Markdown.")
+
+    func run() { print(ErrorPage.markdown, terminator: "") }
+}
