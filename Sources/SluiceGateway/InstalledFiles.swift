@@ -21,7 +21,7 @@ enum InstalledFiles {
 
     /// A plugin that ships with the gateway; nil when it is not there.
     static func plugin(_ name: String) -> String? {
-        let places = ["\(folder)/lib\(name).so", "\(folder)/../lib/sluice/lib\(name).so"]
+        let places = ["\(folder)/lib\(name).so", "\(folder)/../lib/sluice/plugins/lib\(name).so"]
         return places.first { FileManager.default.fileExists(atPath: $0) }
     }
 }
