@@ -1,0 +1,131 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The benchmarks, and the product once more in release mode: `Shared` and `Plugins` are links to the product's folders,
+// so that the benchmarks see `package` declarations and the product's manifest stays free of them. Only what the
+// benchmarks run is listed; the settings are those of ../Package.swift.
+
+let common: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .treatAllWarnings(as: .error),
+    // Without this, optimized code of Swift 6.3.1 does not return to the caller's actor after some awaits that throw.
+    .unsafeFlags(["-Xllvm", "-sil-disable-pass=optimize-hop-to-executor"]),
+]
+let adapter: [SwiftSetting] = common + [.strictMemorySafety()]
+
+func of(_ package: String, _ names: String...) -> [Target.Dependency] { names.map { .product(name: $0, package: package) } }
+let log = of("swift-log", "Logging")
+
+/// A target of the product.
+func shared(
+    _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = [], settings: [SwiftSetting] = common
+) -> Target {
+    .target(name: name, dependencies: dependencies, path: "Shared/\(name)", exclude: exclude, swiftSettings: settings)
+}
+
+/// A reference program.
+func limit(_ name: String, linking libraries: [String] = []) -> Target {
+    .executableTarget(
+        name: "limit-\(name)", path: "limits/\(name)", linkerSettings: libraries.map { .linkedLibrary($0) })
+}
+
+let package = Package(
+    name: "sluice",
+    platforms: [.macOS(.v15)],
+    products: [
+        .executable(name: "sluice-bench", targets: ["SluiceBench"]),
+        .executable(name: "sluice", targets: ["sluice"]),
+        .executable(name: "sluice-plugin-host", targets: ["sluice-plugin-host"]),
+        .library(name: "AppServicesRules", type: .dynamic, targets: ["AppServicesRules"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+        .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
+        .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    ],
+    targets: [
+        .systemLibrary(name: "CLibPQ", path: "Shared/CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+        .systemLibrary(name: "CRdKafka", path: "Shared/CRdKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
+        .target(name: "CSluicePlugin", path: "Shared/CSluicePlugin"),
+        shared("SluiceCore", []),
+        shared("SluicePluginKit", ["CSluicePlugin"], settings: adapter),
+        shared("SluiceQuery", ["SluiceCore"]),
+        shared("SluiceMerge", ["SluiceCore"]),
+        shared("SluiceWire", ["SluiceCore"] + of("swift-protobuf", "SwiftProtobuf"), exclude: ["Protos"]),
+        shared("SluiceMatch", ["SluiceCore", "SluiceQuery"]),
+        shared("SluicePostgres", ["SluiceCore", "CLibPQ"] + log, settings: adapter),
+        shared("SluiceKafka", ["SluiceCore", "CRdKafka"] + log, settings: adapter),
+        shared("SluicePluginHost", ["SluiceCore", "CSluicePlugin"] + log, settings: adapter),
+        shared(
+            "SluiceNet",
+            ["SluiceCore"] + log
+                + of("swift-nio", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSocket", "NIOFoundationCompat")
+                + of("swift-nio-ssl", "NIOSSL") + of("swift-nio-extras", "NIOHTTPTypesHTTP1") + of("swift-http-types", "HTTPTypes")
+                + of("hummingbird", "Hummingbird", "HummingbirdCore") + of("swift-service-lifecycle", "ServiceLifecycle")),
+        shared(
+            "SluicePipeline",
+            ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch"] + of("swift-protobuf", "SwiftProtobuf") + log),
+        shared("SluiceReplica", ["SluiceCore", "SluiceQuery", "SluiceMerge"] + of("GRDB.swift", "GRDB")),
+        shared(
+            "SluiceSync",
+            ["SluiceCore", "SluiceReplica", "SluiceWire"] + log
+                + of("swift-nio", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSocket") + of("swift-nio-ssl", "NIOSSL")),
+        shared(
+            "SluiceGateway",
+            [
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch",
+                "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluicePluginHost", "SluiceNet",
+            ] + log
+                + of("hummingbird", "Hummingbird") + of("swift-http-types", "HTTPTypes") + of("swift-nio", "NIOCore")
+                + of("swift-service-lifecycle", "ServiceLifecycle") + of("jwt-kit", "JWTKit")
+                + of("swift-crypto", "Crypto", "CryptoExtras")),
+        shared("SluiceSDK", ["SluiceCore", "SluiceQuery", "SluiceReplica", "SluiceSync"]),
+        shared("RealmSwift", ["SluiceSDK"]),
+        .executableTarget(
+            name: "sluice",
+            dependencies: ["SluiceCore", "SluiceGateway", "SluiceSync", "SluiceWire"]
+                + of("swift-argument-parser", "ArgumentParser") + of("swift-protobuf", "SwiftProtobuf"),
+            path: "Shared/sluice",
+            swiftSettings: common
+        ),
+        .executableTarget(
+            name: "sluice-plugin-host", dependencies: ["SluicePluginHost"], path: "Shared/sluice-plugin-host", swiftSettings: common
+        ),
+        .target(
+            name: "AppServicesRules",
+            dependencies: ["CSluicePlugin", "SluicePluginKit"],
+            path: "Plugins/AppServicesRules",
+            exclude: ["README.md"],
+            swiftSettings: common,
+            linkerSettings: [
+                .unsafeFlags([
+                    "-Xlinker", "-z", "-Xlinker", "defs",
+                    "-Xlinker", "--version-script=\(Context.packageDirectory)/Plugins/exports.map",
+                ])
+            ]
+        ),
+        // The references, in C.
+        limit("wsload"),
+        limit("wsrv"),
+        limit("sqlite", linking: ["sqlite3"]),
+        .executableTarget(
+            name: "SluiceBench",
+            dependencies: ["SluicePostgres", "SluiceWire", "RealmSwift"] + of("swift-argument-parser", "ArgumentParser")
+                + of("swift-protobuf", "SwiftProtobuf"),
+            swiftSettings: common
+        ),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,66 @@
+import ArgumentParser
+import Foundation
+
+/// `sluice-bench`: measures the gateway and the SDK beside what bounds them, and prints ratios.
+@main
+struct Bench: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sluice-bench",
+        abstract: "Measures Sluice beside references that run in turn with it, and prints a table of ratios.",
+        discussion: """
+            Needs a PostgreSQL superuser in SLUICE_TEST_POSTGRES and a broker in SLUICE_TEST_KAFKA: run it with `make bench`, or under \
+            dev/with-servers. Figures without the ratio beside them say more about the machine than about Sluice.
+            """)
+
+    @Argument(help: "What to measure: \(Kind.allCases.map(\.rawValue).joined(separator: ", ")). Default: everything.")
+    var kinds: [Kind] = []
+
+    @Option(help: "Rounds of each; the median counts.")
+    var rounds = 5
+
+    @Option(help: "The part of the full size to run, up to 1; for trying a change out.")
+    var scale = 1.0
+
+    enum Kind: String, CaseIterable, ExpressibleByArgument {
+        case latency, publish, bootstrap, fanout, memory
+    }
+
+    func run() async throws {
+        // Unstructured because: a task is what surely begins on the main actor; the protocol's `run` does not.
+        try await Task { @MainActor in try await measure() }.value
+    }
+
+    @MainActor
+    private func measure() async throws {
+        MainActor.preconditionIsolated()
+        let setup = try Setup(rounds: rounds, scale: scale)
+        say(Machine.description)
+        var report = Report()
+        do {
+            for kind in kinds.isEmpty ? Kind.allCases : kinds { try await measure(kind, setup, &report) }
+        } catch {
+            say(report.table)
+            say("sluice-bench: \(error)\nThe logs are in \(setup.workspace).")
+            throw ExitCode.failure
+        }
+        say(report.table)
+        setup.removeWorkspace()
+    }
+
+    @MainActor
+    private func measure(_ kind: Kind, _ setup: Setup, _ report: inout Report) async throws {
+        switch kind {
+        case .latency: try await LatencyBenchmark(setup: setup).run(&report)
+        case .publish: try await PublishBenchmark(setup: setup).run(&report)
+        case .bootstrap: try await BootstrapBenchmark(setup: setup).run(&report)
+        case .fanout: try await FanoutBenchmark(setup: setup).run(&report)
+        case .memory: try await MemoryBenchmark(setup: setup).run(&report)
+        }
+    }
+}
+
+/// What went wrong, in one sentence.
+struct BenchFailure: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,171 @@
+// wsload PORT PATH CONNECTIONS FILE
+//
+// One thread, one epoll: opens WebSockets on 127.0.0.1, sends each the bytes of FILE (client frames, ready made), and
+// counts what comes back. Of a message it reads the sluice.v1 skeleton: field 4 is the end of a bootstrap, field 5 are
+// commits, in them fields 1 are commits, in those fields 3 are changes.
+//
+// Prints "ready" when every connection has had its bootstrap, then "got CHANGES MESSAGES BYTES" each time that every
+// connection has, on average, one change more. Ends when a connection ends.
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct connection {
+    int fd, ready;
+    unsigned char *bytes; // what has come of a frame that is not whole yet
+    size_t count, room;
+};
+
+static unsigned long long changes, messages, total, reached, ready_count;
+static unsigned long long connections;
+
+static void fail(const char *what) {
+    perror(what);
+    exit(1);
+}
+
+static const unsigned char *varint(const unsigned char *p, const unsigned char *end, uint64_t *value) {
+    *value = 0;
+    for (int shift = 0; p < end && shift < 64; shift += 7) {
+        *value |= (uint64_t)(*p & 127) << shift;
+        if (!(*p++ & 128)) return p;
+    }
+    fprintf(stderr, "wsload: a message is malformed\n");
+    exit(1);
+}
+
+// Counts the changes of a message; depth 0 is the server message, 1 the commits, 2 a commit.
+static void walk(const unsigned char *p, const unsigned char *end, int depth) {
+    static const uint64_t wanted[] = {5, 1, 3};
+    while (p < end) {
+        uint64_t tag, length;
+        p = varint(p, end, &tag);
+        switch (tag & 7) {
+        case 0: p = varint(p, end, &length); continue;
+        case 1: p += 8; continue;
+        case 5: p += 4; continue;
+        case 2: break;
+        default: fprintf(stderr, "wsload: wire type %d\n", (int)(tag & 7)); exit(1);
+        }
+        p = varint(p, end, &length);
+        if (tag >> 3 == wanted[depth]) {
+            if (depth == 2) changes++;
+            else walk(p, p + length, depth + 1);
+        }
+        p += length;
+    }
+}
+
+static void message(struct connection *c, const unsigned char *p, size_t length) {
+    if (!length) return;
+    int field = p[0] >> 3;
+    if (field == 11) {
+        fprintf(stderr, "wsload: the server says an error: %.*s\n", (int)length, (const char *)p);
+        exit(1);
+    }
+    if (field == 4 && !c->ready) {
+        c->ready = 1;
+        if (++ready_count == connections) { printf("ready\n"); fflush(stdout); }
+    }
+    if (field != 5) return;
+    messages++;
+    walk(p, p + length, 0);
+}
+
+// Handles the whole frames in the connection's buffer and keeps the rest.
+static void frames(struct connection *c) {
+    size_t at = 0;
+    while (c->count - at >= 2) {
+        unsigned char *p = c->bytes + at;
+        size_t head = 2, length = p[1] & 127;
+        if (length == 126) head = 4;
+        if (length == 127) head = 10;
+        if (c->count - at < head) break;
+        if (head == 4) length = (size_t)p[2] << 8 | p[3];
+        if (head == 10) for (length = 0, head = 2; head < 10; head++) length = length << 8 | p[head];
+        if (c->count - at < head + length) break;
+        if ((p[0] & 15) == 8) { fprintf(stderr, "wsload: the server closed a connection\n"); exit(1); }
+        if ((p[0] & 15) == 2) message(c, p + head, length);
+        at += head + length;
+    }
+    memmove(c->bytes, c->bytes + at, c->count - at);
+    c->count -= at;
+}
+
+static void receive(struct connection *c) {
+    for (;;) {
+        if (c->room - c->count < 16384) {
+            c->room = c->room ? c->room * 2 : 32768;
+            if (!(c->bytes = realloc(c->bytes, c->room))) fail("realloc");
+        }
+        size_t space = c->room - c->count;
+        ssize_t n = read(c->fd, c->bytes + c->count, space);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+        if (n < 0) fail("read");
+        if (n == 0) exit(0);
+        total += (unsigned long long)n;
+        c->count += (size_t)n;
+        frames(c);
+        if ((size_t)n < space) return;
+    }
+}
+
+static void upgrade(int fd, const char *path) {
+    char text[4096];
+    int n = snprintf(text, sizeof text,
+        "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: sluice.v1\r\n\r\n", path);
+    if (write(fd, text, (size_t)n) != n) fail("write");
+    // One byte at a time: what follows the answer is not ours to take here.
+    for (n = 0; n < 4 || memcmp(text + n - 4, "\r\n\r\n", 4); n++) {
+        if (n == sizeof text || read(fd, text + n, 1) != 1) fail("the answer to the upgrade");
+    }
+    if (memcmp(text, "HTTP/1.1 101", 12)) { fprintf(stderr, "wsload: %.*s\n", n, text); exit(1); }
+}
+
+int main(int count, char **arguments) {
+    if (count != 5) { fprintf(stderr, "usage: wsload PORT PATH CONNECTIONS FILE\n"); return 2; }
+    connections = strtoull(arguments[3], 0, 10);
+    FILE *file = fopen(arguments[4], "r");
+    if (!file) fail(arguments[4]);
+    static char hello[1 << 16];
+    size_t hello_count = fread(hello, 1, sizeof hello, file);
+    fclose(file);
+    struct rlimit files = {connections + 64, connections + 64};
+    setrlimit(RLIMIT_NOFILE, &files);
+    int queue = epoll_create1(0);
+    struct connection *all = calloc(connections, sizeof *all);
+    for (size_t i = 0; i < connections; i++) {
+        struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(arguments[1]))};
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
+        if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address)) fail("connect");
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        upgrade(fd, arguments[2]);
+        if (write(fd, hello, hello_count) != (ssize_t)hello_count) fail("write");
+        fcntl(fd, F_SETFL, O_NONBLOCK);
+        all[i].fd = fd;
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = &all[i]};
+        epoll_ctl(queue, EPOLL_CTL_ADD, fd, &event);
+    }
+    struct epoll_event events[1024];
+    for (;;) {
+        int n = epoll_wait(queue, events, 1024, -1);
+        for (int i = 0; i < n; i++) receive(events[i].data.ptr);
+        if (changes / connections > reached) {
+            reached = changes / connections;
+            printf("got %llu %llu %llu\n", changes, messages, total);
+            fflush(stdout);
+        }
+    }
+}
