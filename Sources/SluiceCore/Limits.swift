@@ -1,6 +1,6 @@
 /// Every bound of the product in one place: unit, default, and what happens beyond (docs/limits.md is the prose).
 package enum Limits {
-    /// One WebSocket message from a client, bytes. Beyond: error `message-too-large`, close 1009 (LIM: 16 to 20 MB in the original).
+    /// One WebSocket message from a client, bytes. Beyond: error `limits-exceeded`, close 1009 (LIM: 16 to 20 MB in the original).
     package static let messageBytes = 16 << 20
     /// One subscription, and one whole set, bytes of query text (QL-6). Beyond: query error `limits-exceeded`.
     package static let queryBytes = 256 << 10
@@ -20,7 +20,8 @@ package enum Limits {
     /// Changes, and bytes, of one batch read from the WAL.
     package static let captureBatchChanges = 4_096
     package static let captureBatchBytes = 4 << 20
-    /// Bytes of changes read from the log and not yet below the watermark. Beyond: the feed stops reading partitions until the watermark moves.
+    /// Bytes of changes read from the log and not yet below the watermark. Beyond: a partition's changes are thrown away, and its sessions
+    /// resynchronise by bootstrap once the watermark has passed them.
     package static let feedBytes = 64 << 20
     /// Objects, and bytes, of one ingest batch.
     package static let ingestBatchObjects = 1_000

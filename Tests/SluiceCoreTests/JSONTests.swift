@@ -63,7 +63,10 @@ import Testing
         #expect(members.map(\.column) == [2, 3, 2, 10])
     }
 
-    @Test(arguments: [(0.1, "0.1"), (1, "1.0"), (1e300, "1e+300"), (1e16, "10000000000000000.0"), (-1e18, "-1000000000000000000.0"), (-0.0, "-0.0"), (.nan, "null"), (.infinity, "null")])
+    @Test(arguments: [
+        (0.1, "0.1"), (1, "1.0"), (1e300, "1e+300"), (1e16, "10000000000000000.0"), (-1e18, "-1000000000000000000.0"), (-0.0, "-0.0"),
+        (.nan, "null"), (.infinity, "null"),
+    ])
     func `prints doubles in their shortest form and never NaN`(value: Double, text: String) {
         #expect(JSON.double(value).text == text)
     }

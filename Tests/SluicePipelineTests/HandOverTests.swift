@@ -29,11 +29,18 @@ import Testing
         #expect(delivered.contradict(snapshot))
     }
 
+    @Test func `tells a snapshot taken before a delivered transaction was visible at all`() {
+        var delivered = DeliveredTransactions()
+        delivered.insert(110)
+        #expect(delivered.contradict(snapshot))
+    }
+
     @Test func `forgets the oldest transactions at its bound`() {
         var delivered = DeliveredTransactions()
         delivered.insert(103)
+        let seen = TransactionSnapshot(xmin: 100, xmax: 1_000_000, running: [103])
         for xid in 1_000..<UInt32(1_000 + DeliveredTransactions.capacity) { delivered.insert(xid) }
-        #expect(!delivered.contradict(snapshot))
+        #expect(!delivered.contradict(seen))
     }
 
     @Test func `starts again when too much was staged`() {

@@ -24,24 +24,25 @@ final class KafkaLog: MessageLog {
     }
 
     func prepare(_ topics: [TopicSpec]) async throws -> [Int32] {
-        try await admin.create(
-            topics.map { topic in
-                let settings = topic.retentionMilliseconds.map { ["retention.ms": String($0)] } ?? [:]
-                return KafkaTopic(topic.name, partitions: topic.partitions, settings: settings)
-            })
         var counts: [Int32] = []
-        for topic in topics { counts.append(try await admin.partitionCount(of: topic.name)) }
+        for topic in topics {
+            do {
+                counts.append(try await admin.partitionCount(of: topic.name))
+            } catch let error as SluiceError where error.code == .logTopic {
+                let settings = topic.retentionMilliseconds.map { ["retention.ms": String($0)] } ?? [:]
+                try await admin.create([KafkaTopic(topic.name, partitions: topic.partitions, settings: settings)])
+                counts.append(try await admin.partitionCount(of: topic.name))
+            }
+        }
         try await producer.warm(topics: topics.map(\.name))
         return counts
     }
 
     func append(_ batch: LogBatch) async throws -> [LogPartition: Int64] {
-        var records = KafkaRecordBatch()
-        let topics = batch.topics.map { records.index(ofTopic: $0) }
-        for entry in batch.entries {
-            records.append(
-                topic: topics[Int(entry.topic)], partition: entry.partition, key: batch.arena[entry.key], value: batch.arena[entry.value])
+        let entries = batch.entries.map {
+            KafkaRecordBatch.Entry(topic: $0.topic, partition: $0.partition, key: $0.key, value: $0.value)
         }
+        let records = KafkaRecordBatch(topics: batch.topics, entries: entries, bytes: batch.arena)
         return Dictionary(uniqueKeysWithValues: try await producer.produce(records).map { (LogPartition($0.key), $0.value) })
     }
 

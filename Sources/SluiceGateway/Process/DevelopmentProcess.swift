@@ -85,9 +85,10 @@ package struct DevelopmentProcess: Sendable {
         for user in users {
             lines += ["", "  user        \(user.email)  password \(user.password)", "  token       \(user.token)"]
         }
-        let type = app.schema.types.first { $0.kind == .topLevel }?.name ?? "Todo"
+        let type = app.schema.types.first { $0.kind == .topLevel }?.name
         lines += [
-            "", "Try:", "  sluice watch --url \(addresses.url) --app \(addresses.appID) --type \(type) TRUEPREDICATE", "",
+            "", type == nil ? "Once an app has connected and brought its classes, see one live:" : "Try:",
+            "  sluice watch --url \(addresses.url) --app \(addresses.appID) --type \(type ?? "<Class>") TRUEPREDICATE", "",
             "Ctrl-C ends everything.", "",
         ]
         return lines.joined(separator: "\n")

@@ -10,8 +10,15 @@ struct ChangeEncoder {
     private var writer = ByteWriter(capacity: 4_096)
     private var key: [UInt8] = []
     private var otherKey: [UInt8] = []
+    /// The chain's slot of each partition, by type.
+    private let slots: [[Int]]
 
-    init(schema: Schema, layout: Partitioning) {
+    /// - Parameter chain: the state that every `append` is given.
+    init(schema: Schema, layout: Partitioning, chain: inout PublisherState) {
+        slots = layout.layouts.map { type in
+            guard let type else { return [] }
+            return (0..<type.partitions).map { chain.slot(of: LogPartition(type.topic, $0)) }
+        }
         codec = ChangeRecordCodec(schema)
         self.layout = layout
         primaryKeys = schema.types.map(\.primaryKey)
@@ -26,30 +33,30 @@ struct ChangeEncoder {
         to batch: inout LogBatch
     ) {
         guard let type = layout.layouts[Int(change.type)] else { return }
-        let old = change.before.map { readKey($0, type, rows, into: \.otherKey) }
-        let new = change.after.map { readKey($0, type, rows, into: \.key) }
+        let old = change.before.map { Self.readKey($0, type, rows, into: &otherKey) }
+        let new = change.after.map { Self.readKey($0, type, rows, into: &key) }
         if let old, let new, old != new || key != otherKey {
-            write(change, transaction, rows, type, old, .leave, key: otherKey, &chain, &batch)
-            write(change, transaction, rows, type, new, .enter, key: key, &chain, &batch)
+            write(change, transaction, rows, old, .leave, key: otherKey, &chain, &batch)
+            write(change, transaction, rows, new, .enter, key: key, &chain, &batch)
         } else if let partition = new ?? old {
-            write(change, transaction, rows, type, partition, .stay, key: new == nil ? otherKey : key, &chain, &batch)
+            write(change, transaction, rows, partition, .stay, key: new == nil ? otherKey : key, &chain, &batch)
         }
     }
 
-    private mutating func readKey(
-        _ row: RowRef, _ type: Partitioning.TypeLayout, _ rows: RowBuffer, into text: WritableKeyPath<ChangeEncoder, [UInt8]>
+    private static func readKey(
+        _ row: RowRef, _ type: Partitioning.TypeLayout, _ rows: RowBuffer, into text: inout [UInt8]
     ) -> Int32 {
-        self[keyPath: text].removeAll(keepingCapacity: true)
-        rows.withView(row) { PartitionKey.append($0[type.keyProperty], of: $0, to: &self[keyPath: text]) }
-        return Partitioner.partition(of: self[keyPath: text], partitions: type.partitions)
+        text.removeAll(keepingCapacity: true)
+        rows.withView(row) { PartitionKey.append($0[type.keyProperty], of: $0, to: &text) }
+        return Partitioner.partition(of: text, partitions: type.partitions)
     }
 
     private mutating func write(
-        _ change: CapturedChange, _ transaction: CapturedTransaction, _ rows: RowBuffer, _ type: Partitioning.TypeLayout,
-        _ partition: Int32, _ passage: Passage, key: [UInt8], _ chain: inout PublisherState, _ batch: inout LogBatch
+        _ change: CapturedChange, _ transaction: CapturedTransaction, _ rows: RowBuffer, _ partition: Int32,
+        _ passage: Passage, key: [UInt8], _ chain: inout PublisherState, _ batch: inout LogBatch
     ) {
         writer.removeAll()
-        let previous = chain.link(LogPartition(type.topic, partition), change.position)
+        let previous = chain.link(slots[Int(change.type)][Int(partition)], change.position)
         codec.encode(change, of: transaction, rows: rows, previous: previous, passage: passage, into: &writer)
         batch.append(topic: Int(change.type), partition: partition, key: key, value: writer.bytes)
     }

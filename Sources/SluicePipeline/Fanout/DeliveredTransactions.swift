@@ -21,8 +21,6 @@ struct DeliveredTransactions {
         next = (next + 1) % Self.capacity
     }
 
-    /// Whether the snapshot still counts one of them as running.
-    func contradict(_ snapshot: TransactionSnapshot) -> Bool {
-        snapshot.running.contains { members.contains(UInt32(truncatingIfNeeded: $0)) }
-    }
+    /// Whether the snapshot does not see one of them: it counts it as running, or as not yet begun.
+    func contradict(_ snapshot: TransactionSnapshot) -> Bool { ring.contains { !snapshot.sees(xid: $0) } }
 }

@@ -66,7 +66,7 @@ package final class Publisher: Sendable {
         let schema = authority.current()
         let layout = try await layouts.layout(of: schema)
         var state = PublisherState(last: try await lastPositions(layout))
-        var encoder = ChangeEncoder(schema: schema.schema, layout: layout)
+        var encoder = ChangeEncoder(schema: schema.schema, layout: layout, chain: &state)
         var batch = LogBatch(topics: encoder.topics)
         var capture = CaptureBatch()
         // A schema that grew needs new tables in the publication and new topics: the caller opens everything again.

@@ -157,7 +157,7 @@ package actor Session {
             let view = try await ViewBuilder(services: services, user: user?.user, plan: plan).build(set)
             // Unstructured because: uploads go on beside it; it is cancelled by the next set or the close, and awaited there.
             bootstrap = Task { await self.run(view) }
-        } catch let error as SluiceError where error.code.isQueryError {
+        } catch let error as SluiceError where error.code.isQueryError || error.code == .pluginRefused {
             send(SessionMessages.queryError(version: set.version, error))
         }
     }
