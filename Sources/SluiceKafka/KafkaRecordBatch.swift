@@ -7,6 +7,13 @@ package struct KafkaRecordBatch: Sendable {
         package var partition: Int32
         package var key: Range<Int>
         package var value: Range<Int>
+
+        package init(topic: Int32, partition: Int32, key: Range<Int>, value: Range<Int>) {
+            self.topic = topic
+            self.partition = partition
+            self.key = key
+            self.value = value
+        }
     }
 
     /// The topics that entries name by index; kept by `removeAll`.
@@ -15,6 +22,14 @@ package struct KafkaRecordBatch: Sendable {
     package private(set) var bytes: [UInt8] = []
 
     package init() {}
+
+    /// Takes records over as they lie in an arena of the caller's, without copying it.
+    /// - Precondition: every entry names one of the topics, and ranges of the bytes.
+    package init(topics: [String], entries: [Entry], bytes: [UInt8]) {
+        self.topics = topics
+        self.entries = entries
+        self.bytes = bytes
+    }
 
     package var isEmpty: Bool { entries.isEmpty }
     package var count: Int { entries.count }
