@@ -34,18 +34,19 @@ struct HTTPClient: Sendable {
     }
 
     private static func perform(_ request: URLRequest) async throws -> ([UInt8], Int) {
-        try await withCheckedThrowingContinuation { continuation in
+        // By a result: after a throwing continuation, optimized code of Swift 6.3.1 does not return to the caller's actor.
+        let result: Result<([UInt8], Int), AppError> = await withCheckedContinuation { continuation in
             let task = URLSession.shared.dataTask(with: request) { data, response, error in
                 guard let response = response as? HTTPURLResponse else {
                     let reason = error?.localizedDescription ?? "no answer"
-                    continuation.resume(
-                        throwing: AppError(
-                            .httpRequestFailed, "\(request.url?.absoluteString ?? "The server") could not be reached: \(reason)"))
+                    let url = request.url?.absoluteString ?? "The server"
+                    continuation.resume(returning: .failure(AppError(.httpRequestFailed, "\(url) could not be reached: \(reason)")))
                     return
                 }
-                continuation.resume(returning: (Array(data ?? Data()), response.statusCode))
+                continuation.resume(returning: .success((Array(data ?? Data()), response.statusCode)))
             }
             task.resume()
         }
+        return try result.get()
     }
 }
