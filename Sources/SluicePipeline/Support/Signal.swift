@@ -9,6 +9,8 @@ package final class Signal: Sendable {
         var count: UInt64 = 0
         var nextID: UInt64 = 0
         var waiting: [UInt64: CheckedContinuation<Void, Never>] = [:]
+        /// Waits that have begun and not ended, so that a late timer leaves nothing behind.
+        var begun: Set<UInt64> = []
         var cancelled: Set<UInt64> = []
     }
 
@@ -16,6 +18,9 @@ package final class Signal: Sendable {
     private let environment: any Environment
 
     package init(environment: any Environment) { self.environment = environment }
+
+    /// Numbers kept for waits: none when nobody waits.
+    package var remembered: Int { state.withLock { $0.waiting.count + $0.begun.count + $0.cancelled.count } }
 
     /// How often `fire` was called.
     package var count: UInt64 { state.withLock { $0.count } }
@@ -33,6 +38,7 @@ package final class Signal: Sendable {
     package func wait(after seen: UInt64, milliseconds: Int) async {
         let id = state.withLock { state in
             state.nextID += 1
+            state.begun.insert(state.nextID)
             return state.nextID
         }
         let environment = self.environment
@@ -54,13 +60,16 @@ package final class Signal: Sendable {
             wake(id)
         }
         timer.cancel()
-        state.withLock { _ = $0.cancelled.remove(id) }
+        state.withLock { state in
+            state.begun.remove(id)
+            state.cancelled.remove(id)
+        }
     }
 
     private func wake(_ id: UInt64) {
         let continuation = state.withLock { state in
             guard let continuation = state.waiting.removeValue(forKey: id) else {
-                state.cancelled.insert(id)
+                if state.begun.contains(id) { state.cancelled.insert(id) }
                 return nil as CheckedContinuation<Void, Never>?
             }
             return continuation
