@@ -58,8 +58,20 @@ package struct Gateway: Sendable {
         var group = ServiceGroupConfiguration(
             services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) }, logger: logger)
         group.maximumGracefulShutdownDuration = .seconds(3)
-        group.maximumCancellationDuration = .seconds(1)
-        try await ServiceGroup(configuration: group).run()
+        try await Self.run(ServiceGroup(configuration: group))
+    }
+
+    /// Runs the services. A cancellation lets them end in order, each before those it needs; the group cancels what has not
+    /// ended after its own bound.
+    private static func run(_ group: ServiceGroup) async throws {
+        // Unstructured because: the cancellation must not reach the services all at once.
+        let services = Task { try await group.run() }
+        try await withTaskCancellationHandler {
+            try await services.value
+        } onCancel: {
+            // Unstructured because: a cancellation handler cannot wait.
+            Task { await group.triggerGracefulShutdown() }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 import Hummingbird
 import Logging
+import NIOCore
 import SluiceCore
 import SluiceNet
 import SluicePipeline
@@ -11,7 +12,13 @@ struct GatewayServers: Sendable {
     let admin: NetServer
     let sessions: SessionService
 
+    /// How long connections may take to end, each server's in turn; the whole gateway has five seconds.
+    private static let shutdownDeadline = TimeAmount.seconds(1)
+
     init(_ parts: GatewayParts, _ configuration: GatewayConfiguration, logger: Logger) throws {
+        // What the HTTP library says of connections that end is no operator's business; errors of requests are the routes'.
+        var quiet = logger
+        quiet.logLevel = .critical
         let appID = configuration.app.appID
         let sessions = SessionService(services: parts.sessionServices)
         self.sessions = sessions
@@ -25,8 +32,9 @@ struct GatewayServers: Sendable {
         IngestRoutes(services: parts.sessionServices).add(to: router)
         HealthRoutes(readiness: parts.readiness).add(to: router)
         client = NetServer(
-            configuration: .init(host: configuration.network.host, port: configuration.network.port), router: router,
-            webSocket: WebSocketEndpoint(matches: { $0 == path }, accept: { sessions.accept($0) }), logger: logger)
+            configuration: .init(
+                host: configuration.network.host, port: configuration.network.port, shutdownDeadline: Self.shutdownDeadline),
+            router: router, webSocket: WebSocketEndpoint(matches: { $0 == path }, accept: { sessions.accept($0) }), logger: quiet)
         let adminRouter = Router(context: ClientContext.self)
         adminRouter.add(middleware: ErrorMiddleware())
         HealthRoutes(readiness: parts.readiness).add(to: adminRouter)
@@ -39,8 +47,9 @@ struct GatewayServers: Sendable {
             metrics.number(.watermarkLag).set(max(lag, 0))
         }.add(to: adminRouter)
         admin = NetServer(
-            configuration: .init(host: configuration.network.adminHost, port: configuration.network.adminPort), router: adminRouter,
-            logger: logger)
+            configuration: .init(
+                host: configuration.network.adminHost, port: configuration.network.adminPort, shutdownDeadline: Self.shutdownDeadline),
+            router: adminRouter, logger: quiet)
     }
 }
 

@@ -28,7 +28,8 @@ enum ProcessSignals {
         defer { for source in sources { source.cancel() } }
         do {
             try await work.value
-        } catch is CancellationError {
+        } catch  where work.isCancelled {
+            // Whatever a body says that was told to end, it has ended.
             return
         }
     }
