@@ -18,20 +18,47 @@ struct GatewayParts: Sendable {
     let metrics: Metrics
     let services: [any Service]
 
+    /// - Throws: what is missing or unfit; nothing is left open then.
     static func open(_ configuration: GatewayConfiguration, logger: Logger, environment: any Environment) async throws -> GatewayParts {
+        let pool = PostgresPool(configuration.postgres, size: 8)
+        var kafka: KafkaLog?
+        var chain: PluginChain?
+        do {
+            let names = try await PostgresPreparation.prepare(pool, app: configuration.app.appID)
+            kafka = try configuration.kafka.map {
+                try KafkaLog(
+                    KafkaConfiguration(bootstrapServers: $0, clientID: "sluice-\(configuration.app.appID)"), logger: logger)
+            }
+            let plugins = PluginChain(plugins: try specs(configuration), hostExecutable: try InstalledFiles.pluginHost(), logger: logger)
+            chain = plugins
+            return try await join(
+                configuration, Outside(pool: pool, names: names, kafka: kafka, chain: plugins), logger: logger, environment: environment)
+        } catch {
+            await chain?.stop()
+            await kafka?.close()
+            await pool.close()
+            throw error
+        }
+    }
+
+    /// What the gateway talks to.
+    private struct Outside {
+        let pool: PostgresPool
+        let names: ReplicationNames
+        let kafka: KafkaLog?
+        let chain: PluginChain
+    }
+
+    private static func join(
+        _ configuration: GatewayConfiguration, _ outside: Outside, logger: Logger, environment: any Environment
+    ) async throws -> GatewayParts {
         let app = configuration.app
         let topics = Topics(app: app.appID)
-        let pool = PostgresPool(configuration.postgres, size: 8)
-        let names = try await PostgresPreparation.prepare(pool, app: app.appID)
-        let kafka = try configuration.kafka.map {
-            try KafkaLog(KafkaConfiguration(bootstrapServers: $0, clientID: "sluice-\(app.appID)"), logger: logger)
-        }
+        let (pool, names, kafka, chain) = (outside.pool, outside.names, outside.kafka, outside.chain)
         let log: any MessageLog = kafka ?? EmbeddedLog(environment: environment)
         let tables = GatewayTables(app: app, pool: pool, names: names)
         let schema = try await GatewaySchema.open(
             app.schema, fields: app.queryableFields, isDevelopment: configuration.isDevelopment, tables: tables, log: log, topics: topics)
-        let chain = PluginChain(
-            plugins: try specs(configuration), hostExecutable: try InstalledFiles.pluginHost(), logger: logger)
         try await chain.start()
         try await chain.configure(
             app: AppDescription.json(
