@@ -28,6 +28,8 @@ package actor Session {
 
     /// Handles one message of the client. Never throws: what is wrong becomes an error for the client.
     package func handle(_ bytes: [UInt8]) async {
+        // What was on its way when the session failed is part of nothing any more.
+        guard state.phase != .closed else { return }
         do {
             let message = try decode(bytes)
             switch message {
@@ -66,8 +68,10 @@ package actor Session {
         return kind
     }
 
-    /// Tells the client and ends the session, except for a warning.
+    /// Tells the client and ends the session, once.
     private func fail(_ error: SluiceError) {
+        guard state.phase != .closed else { return }
+        state.close()
         logger.info("A session ends with an error.", metadata: ["code": "\(error.code.rawValue)", "reason": "\(error.message)"])
         channel.send([services.frames.frame(SessionMessages.error(error))])
         channel.close(error)

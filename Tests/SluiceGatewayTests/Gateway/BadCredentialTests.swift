@@ -1,0 +1,99 @@
+import Foundation
+import SluiceCore
+import SluiceGateway
+import SluicePostgres
+import Testing
+
+@Suite struct `A gateway that is shown bad credentials` {
+    @Test func `refuses an expired token and says so`() async throws {
+        try await RunningGateway.with { gateway in
+            let user = try await gateway.createUser("late@example.com")
+            try await gateway.besideHealthySession {
+                let token = try await gateway.token(of: user, environment: Hours(offset: -2))
+                let session = try await gateway.session(token: token)
+                try await session.sendHello()
+                #expect(try await session.failure().code == .tokenExpired)
+            }
+        }
+    }
+
+    @Test func `refuses another app's token`() async throws {
+        try await RunningGateway.with { gateway in
+            let user = try await gateway.createUser("other@example.com")
+            try await gateway.besideHealthySession {
+                let token = try await gateway.token(of: user, app: "another")
+                let session = try await gateway.session(token: token)
+                try await session.sendHello()
+                #expect(try await session.failure().code == .badAuthentication)
+            }
+        }
+    }
+
+    @Test func `refuses what is no token`() async throws {
+        try await RunningGateway.with { gateway in
+            try await gateway.besideHealthySession {
+                for text in ["", "a.b.c", String(repeating: "x", count: 100_000)] {
+                    let session = try await gateway.session(token: text)
+                    try await session.sendHello()
+                    #expect(try await session.failure().code == .badAuthentication)
+                }
+            }
+        }
+    }
+
+    @Test func `ends the session of a user who is disabled, and lets no new one in`() async throws {
+        try await RunningGateway.with { gateway in
+            let user = try await gateway.createUser("gone@example.com")
+            try await gateway.besideHealthySession {
+                let token = try await gateway.token(of: user)
+                let session = try await gateway.session(token: token)
+                try await session.hello()
+                let answer = try await gateway.request("PUT", "/admin/v1/users/\(user)/disable", admin: true)
+                #expect(answer.status == 204)
+                #expect(try await session.failure().code == .userDisabled)
+                let next = try await gateway.session(token: token)
+                try await next.sendHello()
+                #expect(try await next.failure().code == .userDisabled)
+                let login = try await gateway.login("gone@example.com")
+                #expect((login.status, login.code) == (401, 220), "\(login)")
+            }
+        }
+    }
+
+    @Test func `answers a wrong password with 401`() async throws {
+        try await RunningGateway.with { gateway in
+            try await gateway.createUser("alice@example.com")
+            try await gateway.besideHealthySession {
+                let wrong = try await gateway.login("alice@example.com", password: "passwort")
+                #expect((wrong.status, wrong.code) == (401, 401))
+                let right = try await gateway.login("alice@example.com")
+                #expect(right.status == 200)
+                #expect(right.json["access_token"]?.string != nil)
+            }
+        }
+    }
+}
+
+/// The system's environment with a clock that is wrong by hours.
+private struct Hours: Environment {
+    let offset: Int64
+    private let system = SystemEnvironment()
+
+    init(offset: Int64) { self.offset = offset }
+
+    func wallMilliseconds() -> Int64 { system.wallMilliseconds() + offset * 3_600_000 }
+    func monotonicNanoseconds() -> UInt64 { system.monotonicNanoseconds() }
+    func random() -> UInt64 { system.random() }
+    func sleep(nanoseconds: UInt64) async throws { try await system.sleep(nanoseconds: nanoseconds) }
+}
+
+extension RunningGateway {
+    /// An access token that is signed with the app's own key.
+    func token(of user: String, app: String = "shop", environment: any Environment = SystemEnvironment()) async throws -> String {
+        let pool = PostgresPool(conninfo, name: "test", size: 1)
+        let key = try await TokenStore(pool: pool).signingKey("access", proposed: [])
+        await pool.close()
+        return try await AccessTokens(appID: app, key: key, environment: environment)
+            .access(for: UserAccount(id: user, provider: "local-userpass"))
+    }
+}

@@ -1,0 +1,46 @@
+import SluiceCore
+import Testing
+
+/// A bad subscription set fails its version alone: the view before stays, and a later good set completes.
+@Suite struct `A gateway that is sent bad queries` {
+    private static let cases: [(type: String, query: String, code: ErrorCode)] = [
+        ("Order", "size >>> 3", .querySyntax),
+        ("Order", "store == 'north' AND", .querySyntax),
+        ("Order", "store == 'north' AND weight > 3", .queryUnknownProperty),
+        ("Order", "store == 'north' AND size == 'large'", .queryTypeMismatch),
+        ("Order", "store == 'north' AND secret == 'x'", .queryNotQueryable),
+        ("Order", "size > 3", .queryIndexedFieldMissing),
+        ("Order", "store == 'north' SORT(size ASC)", .queryUnsupported),
+        ("Nonsense", "TRUEPREDICATE", .querySubscribedTypeUnknown),
+        ("Reading", "TRUEPREDICATE", .queryAsymmetric),
+        ("Order", "store == 'north' AND title == '" + String(repeating: "x", count: Limits.queryBytes) + "'", .queryTooLarge),
+        (
+            "Order", "store == 'north' AND " + String(repeating: "(", count: 200) + "size == 1" + String(repeating: ")", count: 200),
+            .querySyntax
+        ),
+    ]
+
+    @Test func `tells which version failed and why, keeps the view, and takes a later set`() async throws {
+        try await RunningGateway.with { gateway in
+            try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n1', 'north', 1), ('s1', 'south', 1)")
+            try await gateway.besideHealthySession {
+                let session = try await gateway.openSession(["Order", "Tag", "Reading"])
+                try await session.subscribe(1, [("Order", "store == 'north'")])
+                #expect(session.keys("Order") == ["n1"])
+                var version: UInt64 = 1
+                for bad in Self.cases {
+                    version += 1
+                    try await session.sendSubscribe(version, [(bad.type, bad.query)])
+                    try await session.receive { $0.queryErrors.last?.version == version }
+                    #expect(session.queryErrors.last?.error.code == bad.code, "\(bad.query.prefix(80))")
+                    #expect(session.completed == 1)
+                }
+                // The view of version 1 is live.
+                try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n2', 'north', 1), ('s2', 'south', 1)")
+                try await session.receive { $0.keys("Order") == ["n1", "n2"] }
+                try await session.subscribe(version + 1, [("Order", "store == 'south' AND size == 1")])
+                #expect(session.keys("Order") == ["s1", "s2"])
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+import Foundation
+import Logging
+import SluiceCore
+import SluiceGateway
+import SluicePostgres
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// A gateway that runs in this process, with a database of its own.
+struct RunningGateway: Sendable {
+    let url: String
+    let adminURL: String
+    let conninfo: String
+
+    struct Answer: Sendable {
+        var status: Int
+        var json: JSON
+        var code: Int? { json["code"]?.int.map { Int($0) } }
+    }
+
+    /// Runs a gateway for as long as the body runs.
+    /// - Parameter plugins: names of plugins built with the tests, or paths.
+    static func with<R: Sendable>(
+        files: [String: String] = [:], plugins: [String] = [], inProcess: Bool = false, isDevelopment: Bool = false,
+        _ body: @escaping @Sendable (RunningGateway) async throws -> R
+    ) async throws -> R {
+        try await Gate.few.pass {
+            try await start(files: files, plugins: plugins, inProcess: inProcess, isDevelopment: isDevelopment, body)
+        }
+    }
+
+    private static func start<R: Sendable>(
+        files: [String: String], plugins: [String], inProcess: Bool, isDevelopment: Bool,
+        _ body: @escaping @Sendable (RunningGateway) async throws -> R
+    ) async throws -> R {
+        try await GatewayDatabase.with { conninfo in
+            let connection = try await PostgresConnection.connect(conninfo)
+            _ = try await connection.script(ShopApp.tables)
+            await connection.close()
+            let configuration = GatewayConfiguration(
+                app: try ShopApp.configuration(files: files), postgres: conninfo, kafka: nil, network: .init(port: 0, adminPort: 0),
+                plugins: .init(files: plugins.map(Built.plugin), inProcess: inProcess), isDevelopment: isDevelopment)
+            return try await run(configuration, body)
+        }
+    }
+
+    static func run<R: Sendable>(
+        _ configuration: GatewayConfiguration, _ body: @escaping @Sendable (RunningGateway) async throws -> R
+    ) async throws -> R {
+        var logger = Logger(label: "test") { StreamLogHandler.standardError(label: $0) }
+        // What the gateway says of bad input is no news to whoever runs the tests.
+        logger.logLevel = ProcessInfo.processInfo.environment["SLUICE_LOG"].flatMap { Logger.Level(rawValue: $0) } ?? .critical
+        let gateway = Gateway(configuration, logger: logger)
+        let (addresses, ready) = AsyncStream<Gateway.Addresses>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        return try await withThrowingTaskGroup(of: R?.self) { group in
+            group.addTask {
+                defer { ready.finish() }
+                try await gateway.run { ready.yield($0) }
+                return nil
+            }
+            group.addTask {
+                for await address in addresses {
+                    return try await body(
+                        RunningGateway(url: address.url, adminURL: address.adminURL, conninfo: configuration.postgres))
+                }
+                // The gateway did not start: its own error ends the group.
+                return nil
+            }
+            defer { group.cancelAll() }
+            while let result = try await group.next() {
+                if let result { return result }
+            }
+            throw SluiceError(.internalError, "The gateway ended before the test did.")
+        }
+    }
+
+    // MARK: HTTP
+
+    /// Sends a request; what is answered, whatever the status.
+    func request(
+        _ method: String = "POST", _ path: String, _ body: String = "", admin: Bool = false, token: String? = nil,
+        type: String = "application/json"
+    ) async throws -> Answer {
+        let address = try #require(URL(string: (admin ? adminURL : url) + path))
+        var request = URLRequest(url: address)
+        request.httpMethod = method
+        request.timeoutInterval = 20
+        if method != "GET" { request.httpBody = Data(body.utf8) }
+        request.setValue(type, forHTTPHeaderField: "Content-Type")
+        if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
+        let (data, response) = try await URLSession.shared.data(for: request)
+        return Answer(status: (response as? HTTPURLResponse)?.statusCode ?? 0, json: (try? JSON.parse(Array(data))) ?? .null)
+    }
+
+    /// A new user. - Returns: the id.
+    @discardableResult
+    func createUser(_ name: String, customData: String = "{}") async throws -> String {
+        let answer = try await request(
+            "POST", "/admin/v1/users", #"{"email":"\#(name)","password":"password","custom_data":\#(customData)}"#, admin: true)
+        return try #require(answer.json["id"]?.string, "creating user \(name) answered \(answer)")
+    }
+
+    func login(_ name: String, password: String = "password") async throws -> Answer {
+        try await request(
+            "POST", "/api/client/v2.0/app/shop/auth/providers/local-userpass/login", #"{"username":"\#(name)","password":"\#(password)"}"#)
+    }
+
+    func anonymousToken() async throws -> String {
+        let answer = try await request("POST", "/api/client/v2.0/app/shop/auth/providers/anon-user/login", "{}")
+        return try #require(answer.json["access_token"]?.string, "logging in answered \(answer)")
+    }
+
+    // MARK: Sessions and data
+
+    func session(token: String) async throws -> TestSession { try await TestSession.connect(url, token: token) }
+
+    /// A session of an anonymous user that has said hello.
+    func openSession(_ types: [String] = ["Order", "Tag"]) async throws -> TestSession {
+        let session = try await session(token: try await anonymousToken())
+        try await session.hello(types)
+        return session
+    }
+
+    /// Runs the body beside a session of somebody else, which must get a change afterwards.
+    func besideHealthySession(_ body: () async throws -> Void, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        let healthy = try await openSession()
+        try await healthy.subscribe(1, [("Order", "store == 'north'")])
+        try await body()
+        let key = "after-\(UInt64.random(in: .min ... .max))"
+        try await sql("INSERT INTO orders (_id, store, size) VALUES ('\(key)', 'north', 1)")
+        try await healthy.receive(within: 20) { $0.rows["Order"]?[.string(key)] != nil }
+        #expect(healthy.rows["Order"]?[.string(key)]?["store"] == .string("north"), sourceLocation: sourceLocation)
+        healthy.close()
+    }
+
+    func count(_ query: String) async throws -> Int64? {
+        let connection = try await PostgresConnection.connect(conninfo)
+        let result = try await connection.query(query)
+        await connection.close()
+        return result.int(0, 0)
+    }
+
+    func sql(_ text: String) async throws {
+        let connection = try await PostgresConnection.connect(conninfo)
+        _ = try await connection.script(text)
+        await connection.close()
+    }
+}
+
+/// Lets a few tests at a time run a gateway: replication slots wait for every open transaction of the server, so many
+/// gateways that start together take longer than one after the other.
+private actor Gate {
+    static let few = Gate(3)
+
+    private var free: Int
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+
+    init(_ free: Int) { self.free = free }
+
+    nonisolated func pass<R: Sendable>(_ body: () async throws -> R) async throws -> R {
+        await enter()
+        let outcome: Result<R, any Error>
+        do {
+            outcome = .success(try await body())
+        } catch {
+            outcome = .failure(error)
+        }
+        await leave()
+        return try outcome.get()
+    }
+
+    private func enter() async {
+        if free > 0 {
+            free -= 1
+        } else {
+            await withCheckedContinuation { waiting.append($0) }
+        }
+    }
+
+    private func leave() {
+        if waiting.isEmpty { free += 1 } else { waiting.removeFirst().resume() }
+    }
+}
+
+/// Programs and plugins that are built with the tests, beside the test program.
+enum Built {
+    static let folder =
+        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
+        .map { URL(fileURLWithPath: $0).deletingLastPathComponent().path } ?? "."
+
+    static func plugin(_ name: String) -> String { name.hasPrefix("/") ? name : "\(folder)/lib\(name).so" }
+}
+
+/// A database of its own for each test, on the server that the tests are given.
+enum GatewayDatabase {
+    static func with<R: Sendable>(_ body: (String) async throws -> R) async throws -> R {
+        guard let base = ProcessInfo.processInfo.environment["SLUICE_TEST_POSTGRES"] else {
+            throw SluiceError(.configMissing, "SLUICE_TEST_POSTGRES is not set.", fix: "Run `make test`.")
+        }
+        let name = "sluice_gateway_\(UInt64.random(in: .min ... .max))"
+        let admin = try await PostgresConnection.connect(base)
+        try await admin.execute("CREATE DATABASE \(name) TEMPLATE template0 ENCODING 'UTF8'", within: .seconds(60))
+        let outcome: Result<R, any Error>
+        do {
+            outcome = .success(try await body("\(base) dbname=\(name)"))
+        } catch {
+            outcome = .failure(error)
+        }
+        try await admin.query(
+            "SELECT pg_terminate_backend(active_pid, 5000) FROM pg_replication_slots WHERE database = '\(name)' AND active_pid IS NOT NULL")
+        try await admin.query("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = '\(name)'")
+        try await admin.execute("DROP DATABASE \(name) WITH (FORCE)", within: .seconds(60))
+        await admin.close()
+        return try outcome.get()
+    }
+}

@@ -1,0 +1,64 @@
+import Foundation
+import SluiceCore
+import SluiceGateway
+import SluiceWire
+import Testing
+
+@Suite struct `A gateway with a bad plugin` {
+    @Test func `does not start when the plugin is not there, and names it`() async throws {
+        await #expect { try await RunningGateway.with(plugins: ["/nowhere/libNothing.so"]) { _ in } } throws: { error in
+            (error as? SluiceError)?.code == .pluginMissing && "\(error)".contains("/nowhere/libNothing.so")
+        }
+    }
+
+    @Test func `does not start with a plugin of another version, and names both versions`() async throws {
+        await #expect { try await RunningGateway.with(plugins: ["OtherVersionC"]) { _ in } } throws: { error in
+            (error as? SluiceError)?.code == .pluginABIMismatch && "\(error)".contains("libOtherVersionC.so")
+        }
+    }
+
+    @Test func `does not start with a file that is no plugin`() async throws {
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).so").path
+        try Data("nothing of the kind".utf8).write(to: URL(fileURLWithPath: path))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        await #expect { try await RunningGateway.with(plugins: [path]) { _ in } } throws: { error in
+            (error as? SluiceError)?.code == .pluginMissing && "\(error)".contains(path)
+        }
+    }
+
+    @Test func `ends the session in which the plugin crashes with a named error, and lives on`() async throws {
+        try await RunningGateway.with(files: Self.withoutRules, plugins: ["FaultyC"], isDevelopment: true) { gateway in
+            try await gateway.sql("INSERT INTO stores (_id, name, size) VALUES ('one', 'One', 2)")
+            let healthy = try await gateway.openSession(["Store"])
+            try await healthy.subscribe(1, [("Store", "TRUEPREDICATE")])
+            #expect(healthy.keys("Store") == ["one"])
+            for word in ["do-crash", "do-abort", "do-exit"] {
+                try await gateway.createUser("\(word)@example.com", customData: #"{"word": "\#(word)"}"#)
+                let login = try await gateway.login("\(word)@example.com")
+                let session = try await gateway.session(token: try #require(login.json["access_token"]?.string))
+                try await session.sendHello(["Store"])
+                let error = try await session.failure()
+                #expect(error.code == .pluginCrashed, "\(word): \(error)")
+                #expect(session.error?.action == .transient)
+            }
+            try await gateway.sql("INSERT INTO stores (_id, name, size) VALUES ('two', 'Two', 2), ('small', 'Small', 1)")
+            try await healthy.receive { $0.keys("Store") == ["one", "two"] }
+            // The plugin is back for new sessions.
+            let next = try await gateway.openSession(["Store"])
+            try await next.subscribe(1, [("Store", "TRUEPREDICATE")])
+            #expect(next.keys("Store") == ["one", "two"])
+            #expect(next.rows["Store"]?[.string("one")]?["size"] == nil)
+        }
+    }
+
+    /// The stores that FaultyC speaks of, without roles.
+    private static let withoutRules = [
+        ShopApp.table("orders", "rules"): "", ShopApp.table("readings", "rules"): "", ShopApp.table("tags", "rules"): "",
+        ShopApp.table("stores", "schema"): """
+        {
+            "title": "Store", "bsonType": "object", "required": ["_id", "size"],
+            "properties": { "_id": { "bsonType": "string" }, "name": { "bsonType": "string" }, "size": { "bsonType": "long" } }
+        }
+        """,
+    ]
+}

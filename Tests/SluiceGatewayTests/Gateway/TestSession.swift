@@ -1,0 +1,220 @@
+import SluiceCore
+import SluiceSync
+import SluiceWire
+import SwiftProtobuf
+import Testing
+
+/// A client without a replica file: sends what it is told, and keeps what the gateway says of its view. One task uses it.
+final class TestSession {
+    typealias Rows = [String: [Value: [String: Value]]]
+
+    private let connection: any SyncConnection
+    private let token: String
+    private(set) var schema = Schema([])
+    private(set) var welcome: PBWelcome?
+    /// The view as told, by type and key.
+    private(set) var rows: Rows = [:]
+    private(set) var completed: UInt64 = 0
+    private(set) var applied: LSN = .zero
+    private(set) var acknowledged: UInt64 = 0
+    private(set) var queryErrors: [(version: UInt64, error: SluiceError)] = []
+    private(set) var compensations: [RejectedWriteReport] = []
+    private(set) var error: PBSessionError?
+    private(set) var mark: UInt64 = 0
+    /// Set when the gateway closed; the reason when it gave one.
+    private(set) var hasEnded = false
+    private(set) var goodbye: SluiceError?
+    /// What the present bootstrap said: rows, and keys that left meanwhile.
+    private var staged: [String: [Value: [String: Value]?]] = [:]
+
+    private init(_ connection: any SyncConnection, token: String) {
+        self.connection = connection
+        self.token = token
+    }
+
+    static func connect(_ url: String, token: String) async throws -> TestSession {
+        let address = "ws" + url.dropFirst("http".count) + WireProtocol.path(app: "shop")
+        return TestSession(try await WebSocketTransport().connect(SyncRequest(url: address)), token: token)
+    }
+
+    func close() { connection.close() }
+
+    /// The keys of a class's objects in the view.
+    func keys(_ type: String) -> Set<String> {
+        Set((rows[type] ?? [:]).keys.compactMap { if case .string(let key) = $0 { key } else { nil } })
+    }
+
+    // MARK: Sending
+
+    func send(bytes: [UInt8]) async throws { try await connection.send(bytes) }
+
+    func send(_ kind: PBClientMessage.OneOf_Kind) async throws {
+        try await connection.send(try WireProtocol.encode(PBClientMessage(kind)))
+    }
+
+    func sendHello(_ types: [String] = ["Order", "Tag"], client: UInt64 = 0, secret: [UInt8] = []) async throws {
+        try await send(
+            .hello(
+                .with {
+                    $0.protocol = WireProtocol.version
+                    $0.accessToken = token
+                    $0.client = client
+                    $0.secret = .init(secret)
+                    $0.schema = types.map { name in
+                        .with {
+                            $0.name = name
+                            $0.kind = name == "Reading" ? .asymmetric : .topLevel
+                        }
+                    }
+                }))
+    }
+
+    /// Says hello and waits for the welcome.
+    func hello(_ types: [String] = ["Order", "Tag"]) async throws {
+        try await sendHello(types)
+        try await receive { $0.welcome != nil }
+    }
+
+    func sendSubscribe(_ version: UInt64, _ queries: [(type: String, text: String)]) async throws {
+        try await send(
+            .subscribe(
+                .with {
+                    $0.version = version
+                    $0.queries = queries.map { query in
+                        .with {
+                            $0.type = query.type
+                            $0.text = query.text
+                        }
+                    }
+                }))
+    }
+
+    /// Subscribes and waits until the view is complete.
+    func subscribe(_ version: UInt64, _ queries: [(type: String, text: String)]) async throws {
+        try await sendSubscribe(version, queries)
+        try await receive { $0.completed == version || $0.queryErrors.contains { $0.version == version } }
+        if let failed = queryErrors.first(where: { $0.version == version }) { throw failed.error }
+    }
+
+    func upload(_ number: UInt64, _ changes: [ObjectChange], time: HybridTime? = nil) async throws {
+        let time = time ?? HybridTime(milliseconds: SystemEnvironment().wallMilliseconds())
+        let changeset = Changeset(number: number, time: time, base: applied, changes: changes)
+        try await upload(try PBChangeset(changeset, schema: schema))
+    }
+
+    func upload(_ changeset: PBChangeset) async throws {
+        try await send(.upload(.with { $0.changesets = [changeset] }))
+    }
+
+    static func order(_ key: String, _ values: [String: Value], _ kind: ObjectChange.Kind = .create) -> ObjectChange {
+        ObjectChange(object: ObjectKey(type: "Order", key: .string(key)), kind: kind, values: values)
+    }
+
+    // MARK: Receiving
+
+    /// Takes messages until the condition holds. Records an issue when the session ends before, or the time is over.
+    func receive(
+        within seconds: Int = 20, sourceLocation: SourceLocation = #_sourceLocation, until isEnough: (TestSession) -> Bool
+    ) async throws {
+        // Unstructured because: it only closes the connection, which ends the wait below.
+        let alarm = Task { [connection] in
+            try await Task.sleep(for: .seconds(seconds))
+            connection.close()
+        }
+        defer { alarm.cancel() }
+        while !isEnough(self) {
+            guard !hasEnded else {
+                let said = error.map { "\($0.code) \($0.message)" } ?? goodbye?.message ?? "nothing"
+                throw SessionEnded(said: said, place: sourceLocation)
+            }
+            try await take()
+        }
+    }
+
+    struct SessionEnded: Error, CustomStringConvertible {
+        var said: String
+        var place: SourceLocation
+        var description: String { "the session ended before what was waited for at \(place) came; the gateway's last word: \(said)" }
+    }
+
+    /// Waits for the error that ends the session, and for its end.
+    func failure() async throws -> SluiceError {
+        try await receive { $0.error != nil }
+        try await receive { $0.hasEnded }
+        return try #require(error).error
+    }
+
+    private func take() async throws {
+        let inbound: SyncInbound?
+        do throws(SluiceError) {
+            inbound = try await connection.next()
+        } catch {
+            goodbye = error
+            hasEnded = true
+            return
+        }
+        guard let inbound else {
+            hasEnded = true
+            return
+        }
+        if case .message(let bytes) = inbound { try apply(try WireProtocol.decode(PBServerMessage.self, from: bytes)) }
+    }
+
+    private func apply(_ message: PBServerMessage) throws {
+        switch message.kind {
+        case .welcome(let welcome):
+            self.welcome = welcome
+            schema = try Schema(messages: welcome.schema)
+        case .bootstrapBegin: staged = [:]
+        case .bootstrapRows(let piece): try stage(piece)
+        case .bootstrapEnd(let end): finish(end)
+        case .commits(let commits): try apply(commits)
+        case .uploadAck(let ack): acknowledged = ack.number
+        case .compensation(let compensation):
+            compensations += try compensation.writes.map { try RejectedWriteReport($0, schema: schema) }
+        case .queryError(let error): queryErrors.append((error.version, error.error))
+        case .error(let error): self.error = error
+        case .markReached(let mark): self.mark = mark.id
+        case .ingestAck, nil: break
+        }
+    }
+
+    private func stage(_ piece: PBBootstrapRows) throws {
+        let type = try schema.type(named: piece.type)
+        for row in piece.rows {
+            let (key, values) = try read(row, type)
+            staged[type.name, default: [:]][key] = .some(values)
+        }
+        for key in piece.removed { staged[type.name, default: [:]][try Value(key)] = .some(nil) }
+    }
+
+    private func finish(_ end: PBBootstrapEnd) {
+        for type in end.types { rows[type] = [:] }
+        for (type, entries) in staged {
+            for (key, values) in entries { rows[type, default: [:]][key] = values }
+        }
+        staged = [:]
+        completed = end.version
+        applied = LSN(rawValue: end.lsn)
+    }
+
+    private func apply(_ commits: PBCommits) throws {
+        for change in commits.commits.flatMap(\.changes) {
+            let type = try schema.type(named: change.type)
+            if change.hasRow {
+                let (key, values) = try read(change.row, type)
+                rows[type.name, default: [:]][key] = values
+            } else {
+                rows[type.name]?[try Value(change.primaryKey)] = nil
+            }
+        }
+        applied = LSN(rawValue: commits.lsn)
+    }
+
+    private func read(_ message: PBRow, _ type: ObjectType) throws -> (Value, [String: Value]) {
+        let row = try Row(message, type: type)
+        var values: [String: Value] = [:]
+        for (index, property) in type.properties.enumerated() { values[property.name] = row[index] }
+        return (try #require(values["_id"]), values)
+    }
+}
