@@ -1,6 +1,11 @@
 import SluiceCore
 import SluiceWire
-import SwiftProtobuf
+
+func make<M>(_ message: M, _ fill: (inout M) -> Void) -> M {
+    var message = message
+    fill(&message)
+    return message
+}
 
 /// A gateway in memory that keeps the protocol's promises and knows nothing of the client's code. One call handles one
 /// message; what it answers waits in `Session.outgoing`.
@@ -45,7 +50,7 @@ struct SimulatedGateway {
 
     mutating func handle(_ bytes: [UInt8], session id: UInt64) throws {
         guard sessions[id]?.isClosed == false else { return }
-        let message = try PBClientMessage(serializedBytes: bytes)
+        let message = try WireProtocol.decode(PBClientMessage.self, from: bytes)
         switch message.kind {
         case .hello(let hello): open(hello, id)
         case _ where sessions[id]?.isOpen != true: violation("a message before Hello", id)
@@ -89,11 +94,11 @@ struct SimulatedGateway {
         welcome.changeset = clients[client]?.changeset ?? 0
         welcome.ingest = clients[client]?.ingest ?? 0
         send(id, .welcome(welcome))
-        for open in clients[client]?.compensations ?? [] where chance(80) || true {
+        for open in clients[client]?.compensations ?? [] {
             send(
                 id,
                 .compensation(
-                    PBCompensation.with {
+                    make(PBCompensation()) {
                         $0.id = open.id
                         $0.writes = open.writes
                     }))
@@ -117,7 +122,7 @@ struct SimulatedGateway {
         send(
             id,
             .bootstrapBegin(
-                PBBootstrapBegin.with {
+                make(PBBootstrapBegin()) {
                     $0.version = wanted.version
                     $0.rows = UInt64(inView.count)
                 }))
@@ -125,7 +130,7 @@ struct SimulatedGateway {
             send(
                 id,
                 .bootstrapRows(
-                    PBBootstrapRows.with { message in
+                    make(PBBootstrapRows()) { message in
                         message.type = "Item"
                         message.rows = piece.map { row($0) }
                     }))
@@ -137,7 +142,7 @@ struct SimulatedGateway {
             send(
                 id,
                 .bootstrapRows(
-                    PBBootstrapRows.with { message in
+                    make(PBBootstrapRows()) { message in
                         message.type = "Item"
                         message.removed = gone.keys.sorted().map { PBValue(.int($0)) }
                     }))
@@ -145,7 +150,7 @@ struct SimulatedGateway {
         send(
             id,
             .bootstrapEnd(
-                PBBootstrapEnd.with {
+                make(PBBootstrapEnd()) {
                     $0.version = wanted.version
                     $0.lsn = lsn
                     $0.types = isDifference ? [] : ["Item"]
@@ -190,15 +195,15 @@ struct SimulatedGateway {
 
     private mutating func tell(_ id: UInt64, _ changes: [PBViewChange]) {
         let (lsn, first) = (lsn, chance(20))
-        let commit = PBCommit.with {
+        let commit = make(PBCommit()) {
             $0.lsn = lsn
             $0.changes = changes
         }
-        if first { send(id, .commits(PBCommits.with { $0.more = true })) }
+        if first { send(id, .commits(make(PBCommits()) { $0.more = true })) }
         send(
             id,
             .commits(
-                PBCommits.with {
+                make(PBCommits()) {
                     $0.lsn = lsn
                     if !changes.isEmpty { $0.commits = [commit] }
                 }))
@@ -224,7 +229,7 @@ struct SimulatedGateway {
         send(
             id,
             .uploadAck(
-                PBUploadAck.with {
+                make(PBUploadAck()) {
                     $0.number = last
                     $0.lsn = lsn
                 }))
@@ -253,7 +258,7 @@ struct SimulatedGateway {
     }
 
     private func rejected(_ change: PBObjectChange, _ changeset: PBChangeset, _ reason: String) -> PBRejectedWrite {
-        PBRejectedWrite.with {
+        make(PBRejectedWrite()) {
             $0.changeset = changeset.number
             $0.type = change.type
             $0.primaryKey = change.primaryKey
@@ -269,7 +274,7 @@ struct SimulatedGateway {
         send(
             id,
             .compensation(
-                PBCompensation.with {
+                make(PBCompensation()) {
                     $0.id = number
                     $0.writes = writes
                 }))
@@ -285,12 +290,12 @@ struct SimulatedGateway {
                 }
             }
         }
-        send(id, .ingestAck(PBIngestAck.with { $0.number = batch.number }))
+        send(id, .ingestAck(make(PBIngestAck()) { $0.number = batch.number }))
     }
 
     private mutating func reach(_ mark: PBMark, _ id: UInt64) {
         bootstrapUntilDone(id)
-        send(id, .markReached(PBMarkReached.with { $0.id = mark.id }))
+        send(id, .markReached(make(PBMarkReached()) { $0.id = mark.id }))
     }
 
     /// As `bootstrap`, again when one was broken off.

@@ -113,9 +113,4 @@ final class WebSocketHandler: ChannelDuplexHandler {
         queue.finish(SluiceError(.connectionFailed, "The connection broke: \(error)."))
         context.close(promise: nil)
     }
-
-    func channelInactive(context: ChannelHandlerContext) {
-        queue.finish(SluiceError(.connectionFailed, "The connection was lost."))
-        context.fireChannelInactive()
-    }
 }

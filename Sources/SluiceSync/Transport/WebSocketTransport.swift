@@ -73,12 +73,12 @@ package struct WebSocketTransport: SyncTransport {
 
     private enum Upgrade: Sendable {
         case done(InboundQueue, NIOLoopBound<WebSocketHandler>)
-        case refused
+        /// With the gateway's answer.
+        case refused(EventLoopFuture<String>)
     }
 
     private func open(_ url: SocketURL, _ headers: [String: String], _ attempt: Attempt) async throws -> any SyncConnection {
         let context = url.isSecure ? try NIOSSLContext(configuration: tls) : nil
-        let refusal = RefusalHandler.Box()
         let upgrade = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connectTimeout(.seconds(WebSocketTransport.patience))
             .connect(host: url.host, port: url.port) { channel in
@@ -86,19 +86,23 @@ package struct WebSocketTransport: SyncTransport {
                 return channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
                     if let context { try pipeline.addHandler(WebSocketTransport.tlsHandler(context, host: url.host)) }
-                    let configuration = self.upgrade(url, headers, refusal)
-                    let result = try pipeline.configureUpgradableHTTPClientPipeline(
-                        configuration: .init(upgradeConfiguration: configuration))
+                    var configuration = NIOUpgradableHTTPClientPipelineConfiguration(
+                        upgradeConfiguration: self.upgrade(url, headers))
+                    // A gateway may speak first: what comes in one packet with its answer belongs to the WebSocket.
+                    configuration.leftOverBytesStrategy = .forwardBytes
+                    let result = try pipeline.configureUpgradableHTTPClientPipeline(configuration: configuration)
                     let late = channel.eventLoop.scheduleTask(in: .seconds(WebSocketTransport.patience)) { attempt.cancel(isLate: true) }
                     result.whenComplete { _ in late.cancel() }
                     return (channel, result)
                 }
             }
-        guard case .done(let queue, let handler) = try await upgrade.1.get() else {
+        switch try await upgrade.1.get() {
+        case .done(let queue, let handler): return WebSocketConnection(channel: upgrade.0, queue: queue, handler: handler)
+        case .refused(let answer):
+            let answer = try await answer.get()
             upgrade.0.close(promise: nil)
-            throw SluiceError(.connectionFailed, "The gateway refused the connection: \(refusal.text).")
+            throw SluiceError(.connectionFailed, "The gateway refused the connection: \(answer).")
         }
-        return WebSocketConnection(channel: upgrade.0, queue: queue, handler: handler)
     }
 
     private static func tlsHandler(_ context: NIOSSLContext, host: String) throws -> NIOSSLClientHandler {
@@ -107,9 +111,7 @@ package struct WebSocketTransport: SyncTransport {
         return try NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : host)
     }
 
-    private func upgrade(
-        _ url: SocketURL, _ headers: [String: String], _ refusal: RefusalHandler.Box
-    ) -> NIOTypedHTTPClientUpgradeConfiguration<Upgrade> {
+    private func upgrade(_ url: SocketURL, _ headers: [String: String]) -> NIOTypedHTTPClientUpgradeConfiguration<Upgrade> {
         var fields = HTTPHeaders([("Host", url.authority), ("Content-Length", "0"), ("Sec-WebSocket-Protocol", WireProtocol.name)])
         for (name, value) in headers { fields.replaceOrAdd(name: name, value: value) }
         let maximumBytes = maximumBytes
@@ -120,6 +122,10 @@ package struct WebSocketTransport: SyncTransport {
                     let queue = InboundQueue()
                     let handler = WebSocketHandler(queue: queue, maximumBytes: maximumBytes)
                     try channel.pipeline.syncOperations.addHandler(handler)
+                    // Not by the handler: the connection may have ended before the handler was there.
+                    channel.closeFuture.whenComplete { _ in
+                        queue.finish(SluiceError(.connectionFailed, "The connection was lost."))
+                    }
                     return .done(queue, NIOLoopBound(handler, eventLoop: channel.eventLoop))
                 }
             })
@@ -128,30 +134,35 @@ package struct WebSocketTransport: SyncTransport {
             upgraders: [upgrader],
             notUpgradingCompletionHandler: { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(RefusalHandler(refusal))
-                    return .refused
+                    let handler = RefusalHandler(answer: channel.eventLoop.makePromise(of: String.self))
+                    do {
+                        try channel.pipeline.syncOperations.addHandler(handler)
+                    } catch {
+                        handler.answer.fail(error)
+                        throw error
+                    }
+                    return .refused(handler.answer.futureResult)
                 }
             })
     }
 }
 
-/// Notes how the gateway answered when it did not upgrade.
+/// Tells how the gateway answered when it did not upgrade.
 private final class RefusalHandler: ChannelInboundHandler {
     typealias InboundIn = HTTPClientResponsePart
 
-    final class Box: Sendable {
-        private let status = Mutex<String?>(nil)
-        var text: String { status.withLock { $0 } ?? "it did not upgrade to WebSocket" }
-        func set(_ text: String) { status.withLock { $0 = text } }
-    }
+    let answer: EventLoopPromise<String>
+    private var text = "it did not answer"
 
-    private let box: Box
-
-    init(_ box: Box) { self.box = box }
+    init(answer: EventLoopPromise<String>) { self.answer = answer }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        if case .head(let head) = unwrapInboundIn(data) { box.set("\(head.status.code) \(head.status.reasonPhrase)") }
+        guard case .head(let head) = unwrapInboundIn(data) else { return }
+        text = "\(head.status.code) \(head.status.reasonPhrase)"
+        context.close(promise: nil)
     }
+
+    func handlerRemoved(context: ChannelHandlerContext) { answer.succeed(text) }
 }
 
 /// An open WebSocket.
