@@ -5,7 +5,7 @@
 // commits, in them fields 1 are commits, in those fields 3 are changes.
 //
 // Prints "ready" when every connection has had its bootstrap, then "got CHANGES MESSAGES BYTES" each time that every
-// connection has, on average, one change more. Ends when a connection ends.
+// connection has, on average, one change more. Ends when a connection ends, which is a failure.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -82,6 +82,13 @@ static void message(struct connection *c, const unsigned char *p, size_t length)
     walk(p, p + length, 0);
 }
 
+// A server closes a connection whose pings are not answered.
+static void pong(int fd, const unsigned char *p, size_t length) {
+    unsigned char frame[6 + 125] = {0x8a, 0x80 | (unsigned char)length};
+    memcpy(frame + 6, p, length);
+    if (write(fd, frame, 6 + length) < 0) fail("pong");
+}
+
 // Handles the whole frames in the connection's buffer and keeps the rest.
 static void frames(struct connection *c) {
     size_t at = 0;
@@ -94,6 +101,7 @@ static void frames(struct connection *c) {
         if (head == 4) length = (size_t)p[2] << 8 | p[3];
         if (head == 10) for (length = 0, head = 2; head < 10; head++) length = length << 8 | p[head];
         if (c->count - at < head + length) break;
+        if ((p[0] & 15) == 9) pong(c->fd, p + head, length);
         if ((p[0] & 15) == 8) { fprintf(stderr, "wsload: the server closed a connection\n"); exit(1); }
         if ((p[0] & 15) == 2) message(c, p + head, length);
         at += head + length;
@@ -112,7 +120,7 @@ static void receive(struct connection *c) {
         ssize_t n = read(c->fd, c->bytes + c->count, space);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
         if (n < 0) fail("read");
-        if (n == 0) exit(0);
+        if (n == 0) { fprintf(stderr, "wsload: a connection ended\n"); exit(1); }
         total += (unsigned long long)n;
         c->count += (size_t)n;
         frames(c);
