@@ -40,6 +40,10 @@ extension ByteWriter {
     package mutating func byte(_ value: UInt8) { bytes.append(value) }
 
     package mutating func varint(_ value: UInt64) {
+        if value < 0x80 {
+            bytes.append(UInt8(truncatingIfNeeded: value))
+            return
+        }
         var rest = value
         while rest >= 0x80 {
             bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)

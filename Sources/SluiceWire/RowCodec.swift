@@ -3,26 +3,26 @@ package import SluiceCore
 /// The `Row` message of one object type, read and written in place: no allocation per row.
 package struct RowCodec: Sendable {
     package let type: ObjectType
-    /// Property indices in ascending order of their numbers: the order of fields.
-    private let order: [Int32]
+    /// Property indices and numbers, ascending by number: the order of fields.
+    private let order: [(index: Int32, id: UInt32)]
     private let shapes: [ValueShape]
 
     package init(_ type: ObjectType) {
         self.type = type
-        order = type.properties.indices.sorted { type.properties[$0].id < type.properties[$1].id }.map(Int32.init)
+        order = type.properties.enumerated().map { (Int32($0), $1.id) }.sorted { $0.id < $1.id }
         shapes = type.properties.map { ValueShape(of: $0) }
     }
 
     /// Appends the content of a `Row` message; absent cells are left out.
     /// - Parameter mask: by property index, true where the reader may see the property; nil shows all.
     package func encode(_ row: RowView, mask: [Bool]? = nil, into writer: inout ByteWriter) {
-        for index in order {
+        for (index, id) in order {
             let index = Int(index)
             if let mask, !mask[index] { continue }
             let cell = row[index]
             if cell.tag == .absent { continue }
             let field = writer.open(1)
-            writer.ifNotZero(1, varint: UInt64(type.properties[index].id))
+            writer.ifNotZero(1, varint: UInt64(id))
             let value = writer.open(2)
             ValueCodec.encode(cell, of: row, into: &writer)
             writer.close(value)
@@ -32,12 +32,12 @@ package struct RowCodec: Sendable {
 
     /// Appends the content of a `Row` message for an owning row.
     package func encode(_ row: Row, mask: [Bool]? = nil, into writer: inout ByteWriter) {
-        for index in order {
+        for (index, id) in order {
             let index = Int(index)
             if let mask, !mask[index] { continue }
             guard let value = row[index] else { continue }
             let field = writer.open(1)
-            writer.ifNotZero(1, varint: UInt64(type.properties[index].id))
+            writer.ifNotZero(1, varint: UInt64(id))
             ValueCodec.nested(2, value, into: &writer)
             writer.close(field)
         }

@@ -482,6 +482,8 @@ package nonisolated struct PBQuery: Sendable {
   package init() {}
 }
 
+/// Changesets in order. One that has taken effect is recognised by its number alone and only acknowledged: a client that
+/// learns from Welcome that an acknowledgement was lost sends the last number, without changes, to be told a position.
 package nonisolated struct PBUpload: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
