@@ -19,6 +19,13 @@ let adapter: [SwiftSetting] = common + [.strictMemorySafety()]
 /// Settings of the examples: what an app developer's package has.
 let example: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 
+/// Swift 6.3.1, optimizing, drops the hop back to the caller's actor behind a tail call of a throwing continuation in
+/// nonsending functions (docs/decisions/0004-hop-to-executor.md). The gateway's modules are built without that pass. The
+/// SDK's cannot be, as packages with unsafe flags are no dependencies: there such continuations return a `Result`.
+let server: [SwiftSetting] = [
+    .unsafeFlags(["-Xllvm", "-sil-disable-pass=optimize-hop-to-executor"], .when(configuration: .release))
+]
+
 func nio(_ name: String) -> Target.Dependency { .product(name: name, package: "swift-nio") }
 
 /// A rule plugin: a shared library that exports its entry and nothing else.
@@ -100,17 +107,17 @@ let package = Package(
         .target(
             name: "SluicePostgres",
             dependencies: ["SluiceCore", "CLibPQ", .product(name: "Logging", package: "swift-log")],
-            swiftSettings: adapter
+            swiftSettings: adapter + server
         ),
         .target(
             name: "SluiceKafka",
             dependencies: ["SluiceCore", "CRdKafka", .product(name: "Logging", package: "swift-log")],
-            swiftSettings: adapter
+            swiftSettings: adapter + server
         ),
         .target(
             name: "SluicePluginHost",
             dependencies: ["SluiceCore", "CSluicePlugin", .product(name: "Logging", package: "swift-log")],
-            swiftSettings: adapter
+            swiftSettings: adapter + server
         ),
         .target(
             name: "SluiceNet",
@@ -125,7 +132,7 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "Logging", package: "swift-log"),
             ],
-            swiftSettings: common
+            swiftSettings: common + server
         ),
 
         // Layer 5: what the project is for
@@ -136,7 +143,7 @@ let package = Package(
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "Logging", package: "swift-log"),
             ],
-            swiftSettings: common
+            swiftSettings: common + server
         ),
         .target(
             name: "SluiceReplica",
@@ -172,7 +179,7 @@ let package = Package(
                 .product(name: "CryptoExtras", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
-            swiftSettings: common
+            swiftSettings: common + server
         ),
         .target(
             name: "SluiceSDK",
@@ -188,7 +195,7 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
             ],
-            swiftSettings: common
+            swiftSettings: common + server
         ),
         .executableTarget(
             name: "sluice-plugin-host", dependencies: ["SluicePluginHost"], swiftSettings: common
