@@ -16,9 +16,9 @@ struct Demo {
                 scene.stop()
                 throw error
             }
-            print(Figures.text(scene.figures))
+            say(Figures.text(scene.figures))
             if ProcessInfo.processInfo.environment["KEEP"] == "1" {
-                print(KeepText.text(scene, setup))
+                say(KeepText.text(scene, setup))
                 try? await _Concurrency.Task.sleep(for: .seconds(86_400))
             }
             scene.stop()
@@ -28,6 +28,9 @@ struct Demo {
         }
     }
 }
+
+/// Prints a line at once, also into a pipe.
+func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
 
 enum DemoSetup {
     static func fromEnvironment() async throws -> SceneSetup {
@@ -50,7 +53,7 @@ enum DemoSetup {
 
 /// A line a step, a bar for what takes long.
 struct Terminal: SceneReporter {
-    func step(_ name: String, _ outcome: String) { print("[\(name)] \(outcome)") }
+    func step(_ name: String, _ outcome: String) { say("[\(name)] \(outcome)") }
 
     func progress(_ what: String, _ fraction: Double) {
         let width = 40
@@ -60,7 +63,7 @@ struct Terminal: SceneReporter {
         if isTerminal {
             FileHandle.standardOutput.write(Data("\r\(what) [\(bar)] \(Int(fraction * 100)) %\(fraction >= 1 ? "\n" : "")".utf8))
         } else if fraction >= 1 {
-            print("\(what) [\(bar)] 100 %")
+            say("\(what) [\(bar)] 100 %")
         }
     }
 }
