@@ -106,6 +106,9 @@ final class TestSession {
         try await send(.upload(.with { $0.changesets = [changeset] }))
     }
 
+    /// Asks to be told when everything that is committed now has been said.
+    func sendMark(_ id: UInt64) async throws { try await send(.mark(.with { $0.id = id })) }
+
     static func order(_ key: String, _ values: [String: Value], _ kind: ObjectChange.Kind = .create) -> ObjectChange {
         ObjectChange(object: ObjectKey(type: "Order", key: .string(key)), kind: kind, values: values)
     }

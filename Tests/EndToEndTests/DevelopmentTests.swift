@@ -1,0 +1,207 @@
+import Foundation
+import RealmSwift
+import SluiceCore
+import SluicePostgres
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+final class BoardNote: Object {
+    @Persisted(primaryKey: true) var _id: String
+    @Persisted var board: String
+    @Persisted var text: String
+    @Persisted var votes: Int
+}
+
+final class Pulse: AsymmetricObject {
+    @Persisted(primaryKey: true) var _id: String
+    @Persisted var beats: Int
+}
+
+@Suite(.serialized, .timeLimit(.minutes(5))) struct `sluice dev` {
+    @Test func `prints one line of JSON with everything that a program needs`() async throws {
+        let folder = try DataFolder()
+        let server = try await DevelopmentServer.start(folder)
+        #expect(server.url.hasPrefix("http://127.0.0.1:"))
+        #expect(server.adminURL.hasPrefix("http://127.0.0.1:"))
+        #expect(server.appID == "dev")
+        #expect(server.ready["kafka"] == .null)
+        #expect(server.users.map(\.email) == ["alice@example.com", "bob@example.com"])
+        #expect(!(try await server.token(0)).isEmpty)
+        #expect(!(try await server.token(1)).isEmpty)
+        #expect(try await server.sql("SELECT 1").count == 1)
+        #expect(await server.stop() == .exit(0), "\(server.program.said)")
+        #expect(await server.program.remainingLines() == [])
+        #expect(!server.program.said.contains(" error "), "\(server.program.said)")
+    }
+
+    @Test func `keeps a named folder's data and users from run to run`() async throws {
+        let folder = try DataFolder()
+        let first = try await DevelopmentServer.start(folder)
+        _ = try await first.sql("CREATE TABLE kept (id int)")
+        _ = try await first.sql("INSERT INTO kept VALUES (7)")
+        #expect(await first.stop() == .exit(0))
+        let second = try await DevelopmentServer.start(folder)
+        #expect(try await second.sql("SELECT id FROM kept").int(0, 0) == 7)
+        #expect(second.users.map(\.password) == first.users.map(\.password))
+        #expect(!(try await second.token()).isEmpty)
+        #expect(await second.stop() == .exit(0))
+    }
+
+    @Test func `says which port is taken`() async throws {
+        let first = try await DevelopmentServer.start(try DataFolder())
+        let port = try #require(first.url.split(separator: ":").last.map(String.init))
+        let folder = try DataFolder()
+        let second = try Program("sluice", ["dev", "--json", "--port", port, "--data-dir", folder.path])
+        #expect(await second.end() == .exit(78))
+        #expect(second.said.contains(port))
+        #expect(folder.processes == [])
+        #expect(await first.stop() == .exit(0))
+    }
+
+    // MARK: The end
+
+    @Test(arguments: [SIGINT, SIGTERM])
+    func `ends with its PostgreSQL within five seconds of a signal when it is ready`(signal: Int32) async throws {
+        let folder = try DataFolder()
+        let server = try await DevelopmentServer.start(folder)
+        try await Self.expectEnd(server.program, folder, signal, ports: [server.url, server.adminURL])
+        #expect(await server.program.end() == .exit(0), "\(server.program.said)")
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM])
+    func `ends within five seconds with clients connected, and without noise`(signal: Int32) async throws {
+        let folder = try DataFolder()
+        let server = try await DevelopmentServer.start(folder)
+        let watch = try Program("sluice", ["watch", "--url", server.url, "--type", "Thing", "TRUEPREDICATE"])
+        let agent = try await Agent.open(server, 0, board: "a")
+        try await Self.expectEnd(server.program, folder, signal, ports: [server.url, server.adminURL])
+        #expect(await server.program.end() == .exit(0), "\(server.program.said)")
+        #expect(!server.program.said.contains("CancellationError"), "\(server.program.said)")
+        #expect(!server.program.said.contains(" error "), "\(server.program.said)")
+        _ = await watch.end(within: 5)
+        await agent.close()
+    }
+
+    @Test func `ends within five seconds of a signal at any instant of its start`() async throws {
+        // How far it has got: what there is to see of it from outside.
+        let stages: [@Sendable (Program, DataFolder) -> Bool] = [
+            { program, _ in program.isRunning },
+            { program, _ in program.said.contains("private PostgreSQL") },
+            { _, folder in !folder.processes.filter { $0.contains("initdb") }.isEmpty },
+            { _, folder in folder.serverIdentifier != nil },
+            { _, folder in folder.processes.contains { $0.contains("bin/postgres -D") } && folder.serverIdentifier != nil },
+        ]
+        for (number, stage) in stages.enumerated() {
+            let folder = try DataFolder()
+            let program = try DevelopmentServer.launch(folder)
+            #expect(try await eventually(within: 30) { stage(program, folder) }, "stage \(number): \(program.said)")
+            try await Self.expectEnd(program, folder, number.isMultiple(of: 2) ? SIGINT : SIGTERM, ports: [], "stage \(number)")
+        }
+    }
+
+    @Test func `leaves no PostgreSQL behind when it is killed`() async throws {
+        let folder = try DataFolder()
+        let server = try await DevelopmentServer.start(folder)
+        let postgres = try #require(folder.serverIdentifier)
+        server.program.signal(SIGKILL)
+        #expect(await server.program.end() == .signal(SIGKILL))
+        #expect(try await eventually(within: 5) { kill(postgres, 0) != 0 })
+        #expect(try await eventually(within: 5) { folder.processes.isEmpty }, "\(folder.processes)")
+    }
+
+    /// Sends the signal; within five seconds the program, its PostgreSQL and its ports must be gone.
+    private static func expectEnd(
+        _ program: Program, _ folder: DataFolder, _ signal: Int32, ports urls: [String], _ comment: String = "",
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        let postgres = folder.serverIdentifier
+        let start = ContinuousClock.now
+        program.signal(signal)
+        let ending = await program.end(within: 8)
+        let taken = ContinuousClock.now - start
+        #expect(
+            ending != .none && taken < .seconds(5), "\(comment) \(ending) after \(taken): \(program.said)", sourceLocation: sourceLocation)
+        if let postgres { #expect(kill(postgres, 0) != 0, "\(comment) PostgreSQL lives", sourceLocation: sourceLocation) }
+        let isAlone = try await eventually(within: 1) { folder.processes.isEmpty }
+        #expect(isAlone, "\(comment) \(folder.processes)", sourceLocation: sourceLocation)
+        for url in urls {
+            let port = url.split(separator: ":").last.flatMap { Int($0) } ?? 0
+            #expect(isFree(port: port), "\(comment) port \(port) is taken", sourceLocation: sourceLocation)
+        }
+    }
+
+    // MARK: Learning
+
+    @MainActor
+    @Test func `learns a class and its queryable fields from the first client, and a second one syncs with it`() async throws {
+        let server = try await DevelopmentServer.start(try DataFolder())
+        let alice = try await Agent.open(server, 0, board: "kitchen")
+        let notes = alice.realm.objects(BoardNote.self)
+        try alice.realm.write {
+            alice.realm.add(BoardNote(value: ["_id": "n1", "board": "kitchen", "text": "milk", "votes": 1]))
+        }
+        try await alice.realm.syncSession?.wait(for: .upload)
+        let rows = try await server.sql(#"SELECT "text", votes FROM "BoardNote" WHERE _id = 'n1'"#)
+        #expect(rows[0, 0] == "milk")
+        let bob = try await Agent.open(server, 1, board: "kitchen")
+        #expect(bob.realm.objects(BoardNote.self).map(\._id) == ["n1"])
+        try bob.realm.write {
+            bob.realm.add(BoardNote(value: ["_id": "n2", "board": "kitchen", "text": "bread", "votes": 0]))
+            bob.realm.object(ofType: BoardNote.self, forPrimaryKey: "n1")?.votes = 5
+        }
+        try await alice.wait(notes) { Set($0.map(\._id)) == ["n1", "n2"] && $0.contains { $0._id == "n1" && $0.votes == 5 } }
+        #expect(notes.map(\.text).sorted() == ["bread", "milk"])
+        alice.close()
+        bob.close()
+        #expect(await server.stop() == .exit(0), "\(server.program.said)")
+    }
+}
+
+/// A client of `sluice dev`: a user with a replica.
+@MainActor
+final class Agent {
+    let realm: Realm
+    private let folder: DataFolder
+    private var token: NotificationToken?
+
+    private init(realm: Realm, folder: DataFolder) {
+        self.realm = realm
+        self.folder = folder
+    }
+
+    static func open(_ server: DevelopmentServer, _ user: Int, board: String) async throws -> Agent {
+        let folder = try DataFolder()
+        let app = App(
+            id: server.appID,
+            configuration: AppConfiguration(baseURL: server.url, storageDirectory: URL(fileURLWithPath: folder.path)))
+        let account = server.users[user]
+        let user = try await app.login(credentials: .emailPassword(email: account.email, password: account.password))
+        var configuration = user.flexibleSyncConfiguration(initialSubscriptions: { subscriptions in
+            subscriptions.append(QuerySubscription<BoardNote>(name: "notes") { $0.board == board && $0.votes >= 0 })
+        })
+        configuration.objectTypes = [BoardNote.self, Pulse.self]
+        return Agent(realm: try await Realm(configuration: configuration, downloadBeforeOpen: .always), folder: folder)
+    }
+
+    /// Waits until the live results are as wanted.
+    func wait(_ results: Results<BoardNote>, _ isEnough: @escaping @MainActor (Results<BoardNote>) -> Bool) async throws {
+        let (changes, signal) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        token = results.observe { _ in signal.yield() }
+        // Unstructured because: it only ends the wait below.
+        let alarm = Task {
+            try? await Task.sleep(for: .seconds(30))
+            signal.finish()
+        }
+        for await _ in changes where isEnough(results) { break }
+        alarm.cancel()
+        #expect(isEnough(results), "\(results.map { "\($0._id) \($0.text) \($0.votes)" })")
+    }
+
+    func close() {
+        token?.invalidate()
+        realm.syncSession?.suspend()
+    }
+}
