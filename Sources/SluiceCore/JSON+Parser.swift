@@ -5,13 +5,28 @@ extension JSON {
     /// `Limits.nestingDepth`. An integer within 64 bits stays one; `-0` and everything else become a double.
     /// - Throws: `badJSON` naming line and column, both from 1; columns count Unicode scalars.
     package static func parse(_ bytes: [UInt8]) throws(SluiceError) -> JSON {
-        var parser = JSONParser(bytes: bytes)
-        return try parser.document()
+        do { return try located(bytes) } catch {
+            throw SluiceError(.badJSON, "line \(error.line), column \(error.column): \(error.problem).")
+        }
     }
 
     /// Reads one JSON text, see `parse(_: [UInt8])`.
     package static func parse(_ text: String) throws(SluiceError) -> JSON {
         try parse(Array(text.utf8))
+    }
+
+    /// `parse(_:)` for callers that report the place themselves.
+    package static func located(_ bytes: [UInt8]) throws(Mistake) -> JSON {
+        var parser = JSONParser(bytes: bytes)
+        return try parser.document()
+    }
+
+    /// What is wrong with a text, and where: line and column from 1, columns in Unicode scalars.
+    package struct Mistake: Error, Hashable, Sendable {
+        package var line: Int
+        package var column: Int
+        /// Part of a sentence: "expected a value, found '}'".
+        package var problem: String
     }
 }
 
@@ -27,7 +42,7 @@ private struct JSONParser {
 
     private var current: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-    mutating func document() throws(SluiceError) -> JSON {
+    mutating func document() throws(JSON.Mistake) -> JSON {
         skipSpace()
         let value = try self.value(depth: 0)
         skipSpace()
@@ -35,7 +50,7 @@ private struct JSONParser {
         return value
     }
 
-    private mutating func value(depth: Int) throws(SluiceError) -> JSON {
+    private mutating func value(depth: Int) throws(JSON.Mistake) -> JSON {
         switch current {
         case UInt8(ascii: "{"): return try object(depth: depth)
         case UInt8(ascii: "["): return try array(depth: depth)
@@ -48,7 +63,7 @@ private struct JSONParser {
         }
     }
 
-    private mutating func word(_ word: StaticString, _ value: JSON) throws(SluiceError) -> JSON {
+    private mutating func word(_ word: StaticString, _ value: JSON) throws(JSON.Mistake) -> JSON {
         let text = word.withUTF8Buffer { Array($0) }
         guard bytes[position...].starts(with: text) else { throw expected("a value") }
         position += text.count
@@ -57,13 +72,13 @@ private struct JSONParser {
 
     // MARK: Containers
 
-    private mutating func enter(_ depth: Int) throws(SluiceError) {
+    private mutating func enter(_ depth: Int) throws(JSON.Mistake) {
         guard depth < Limits.nestingDepth else { throw failure("the text is nested deeper than \(Limits.nestingDepth) levels") }
         position += 1
         skipSpace()
     }
 
-    private mutating func array(depth: Int) throws(SluiceError) -> JSON {
+    private mutating func array(depth: Int) throws(JSON.Mistake) -> JSON {
         try enter(depth)
         var elements: [JSON] = []
         if take(UInt8(ascii: "]")) { return .array(elements) }
@@ -76,7 +91,7 @@ private struct JSONParser {
         }
     }
 
-    private mutating func object(depth: Int) throws(SluiceError) -> JSON {
+    private mutating func object(depth: Int) throws(JSON.Mistake) -> JSON {
         try enter(depth)
         var members: [Member] = []
         var keys = KeySet()
@@ -93,7 +108,7 @@ private struct JSONParser {
 
     private typealias Member = JSON.Member
 
-    private mutating func member(depth: Int, keys: inout KeySet) throws(SluiceError) -> Member {
+    private mutating func member(depth: Int, keys: inout KeySet) throws(JSON.Mistake) -> Member {
         guard current == UInt8(ascii: "\"") else { throw expected("a key in quotes") }
         let (line, column) = (self.line, self.column())
         let key = try string()
@@ -122,7 +137,7 @@ private struct JSONParser {
 
     // MARK: Scalars
 
-    private mutating func number() throws(SluiceError) -> JSON {
+    private mutating func number() throws(JSON.Mistake) -> JSON {
         let start = position
         var isInteger = true
         _ = take(UInt8(ascii: "-"))
@@ -145,13 +160,13 @@ private struct JSONParser {
         return .double(double)
     }
 
-    private mutating func digits() throws(SluiceError) {
+    private mutating func digits() throws(JSON.Mistake) {
         let start = position
         while let byte = current, byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") { position += 1 }
         if position == start { throw expected("a digit") }
     }
 
-    private mutating func string() throws(SluiceError) -> String {
+    private mutating func string() throws(JSON.Mistake) -> String {
         position += 1
         let start = position
         while let byte = current, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\"), byte >= 0x20 { position += 1 }
@@ -163,7 +178,7 @@ private struct JSONParser {
     }
 
     /// The slower way, once an escape has been met.
-    private mutating func escapedString(from start: Int) throws(SluiceError) -> String {
+    private mutating func escapedString(from start: Int) throws(JSON.Mistake) -> String {
         var content = Array(bytes[start..<position])
         while let byte = current {
             switch byte {
@@ -182,7 +197,7 @@ private struct JSONParser {
         throw expected("'\"' at the end of a string")
     }
 
-    private func text(_ content: ArraySlice<UInt8>, from start: Int) throws(SluiceError) -> String {
+    private func text(_ content: ArraySlice<UInt8>, from start: Int) throws(JSON.Mistake) -> String {
         guard let text = String(validating: content, as: UTF8.self) else {
             var copy = self
             copy.position = start
@@ -191,7 +206,7 @@ private struct JSONParser {
         return text
     }
 
-    private mutating func escape() throws(SluiceError) -> Unicode.Scalar {
+    private mutating func escape() throws(JSON.Mistake) -> Unicode.Scalar {
         position += 1
         guard let byte = current else { throw expected("a character after '\\'") }
         switch byte {
@@ -210,7 +225,7 @@ private struct JSONParser {
         }
     }
 
-    private mutating func unicodeEscape() throws(SluiceError) -> Unicode.Scalar {
+    private mutating func unicodeEscape() throws(JSON.Mistake) -> Unicode.Scalar {
         let high = try hexUnit()
         if let scalar = Unicode.Scalar(high) { return scalar }
         guard high < 0xDC00, current == UInt8(ascii: "\\"), position + 1 < bytes.count, bytes[position + 1] == UInt8(ascii: "u") else {
@@ -225,7 +240,7 @@ private struct JSONParser {
     }
 
     /// Reads `uXXXX` at the position.
-    private mutating func hexUnit() throws(SluiceError) -> UInt16 {
+    private mutating func hexUnit() throws(JSON.Mistake) -> UInt16 {
         position += 1
         guard position + 4 <= bytes.count,
             let pair = Hex.decode(String(decoding: bytes[position..<position + 4], as: UTF8.self)), pair.count == 2
@@ -264,13 +279,13 @@ private struct JSONParser {
         return markedColumn
     }
 
-    private mutating func expected(_ what: String) -> SluiceError {
+    private mutating func expected(_ what: String) -> JSON.Mistake {
         guard let byte = current else { return failure("expected \(what), found the end of the text") }
         let found = (0x21...0x7E).contains(byte) ? "'\(Character(Unicode.Scalar(byte)))'" : "the byte 0x\(Hex.encode([byte]))"
         return failure("expected \(what), found \(found)")
     }
 
-    private mutating func failure(_ problem: String, line: Int? = nil, column: Int? = nil) -> SluiceError {
-        SluiceError(.badJSON, "line \(line ?? self.line), column \(column ?? self.column()): \(problem).")
+    private mutating func failure(_ problem: String, line: Int? = nil, column: Int? = nil) -> JSON.Mistake {
+        JSON.Mistake(line: line ?? self.line, column: column ?? self.column(), problem: problem)
     }
 }

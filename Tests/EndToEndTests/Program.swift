@@ -9,39 +9,6 @@ import Synchronization
 ///
 /// It starts with no signal blocked or ignored, whatever the test runner has set, and does not outlive the tests.
 final class Program: Sendable {
-    /// The child as the thread sees that made it.
-    private final class Child: Sendable {
-        struct State {
-            var identifier: pid_t = 0
-            var status: Int32?
-            var waiters: [UUID: CheckedContinuation<Int32?, Never>] = [:]
-        }
-
-        let state = Mutex(State())
-
-        func signal(_ number: Int32) {
-            state.withLock { state in
-                if state.status == nil, state.identifier > 0 { kill(state.identifier, number) }
-            }
-        }
-
-        /// Waits without reaping first, so that nobody can signal a number that has been given to another process.
-        func reap() {
-            let identifier = state.withLock(\.identifier)
-            guard identifier > 0 else { return }
-            var information = siginfo_t()
-            while waitid(P_PID, id_t(identifier), &information, Int32(WEXITED) | Int32(WNOWAIT)) < 0, errno == EINTR {}
-            let (status, waiters) = state.withLock { state in
-                var status: Int32 = 0
-                while waitpid(identifier, &status, 0) < 0, errno == EINTR {}
-                state.status = status
-                defer { state.waiters = [:] }
-                return (status, Array(state.waiters.values))
-            }
-            for waiter in waiters { waiter.resume(returning: status) }
-        }
-    }
-
     /// How a process ended.
     enum Ending: Hashable, Sendable {
         case exit(Int32)
@@ -51,8 +18,7 @@ final class Program: Sendable {
     }
 
     private let child = Child()
-    private let lines: AsyncStream<String>
-    private let log: URL
+    private let scratch: URL
 
     static let folder = URL(
         fileURLWithPath: (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
@@ -60,93 +26,62 @@ final class Program: Sendable {
 
     /// - Parameter input: what the program reads from its standard input.
     init(_ name: String, _ arguments: [String], environment: [String: String] = [:], input: String = "") throws {
-        let scratch = FileManager.default.temporaryDirectory.appendingPathComponent("program-\(UUID().uuidString)")
+        scratch = FileManager.default.temporaryDirectory.appendingPathComponent("program-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: scratch, withIntermediateDirectories: true)
-        log = scratch.appendingPathComponent("stderr")
-        let stdin = scratch.appendingPathComponent("stdin")
+        let (stdin, stderr) = (scratch.appendingPathComponent("stdin"), scratch.appendingPathComponent("stderr"))
         try Data(input.utf8).write(to: stdin)
+        let command = ["/usr/bin/setpriv", "--pdeathsig=KILL", Self.folder.appendingPathComponent(name).path] + arguments
+        let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }.map { "\($0.key)=\($0.value)" }
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else { throw POSIXError(.EMFILE) }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         let (reader, writer) = (ends[0], ends[1])
-        let (lines, letters) = AsyncStream<String>.makeStream(bufferingPolicy: .bufferingOldest(10_000))
-        self.lines = lines
-        let command = ["/usr/bin/setpriv", "--pdeathsig=KILL", Self.folder.appendingPathComponent(name).path] + arguments
-        let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }.map { "\($0.key)=\($0.value)" }
-        let (stderr, input) = (log.path, stdin.path)
         let started = DispatchSemaphore(value: 0)
         // The kernel ends the child with the thread that made it, so that thread stays until the child is gone.
         Thread.detachNewThread { [child] in
-            let identifier = Self.spawn(command, variables, stdin: input, stdout: writer, stderr: stderr)
+            let identifier = Self.spawn(command, variables, stdin: stdin.path, stdout: writer, stderr: stderr.path)
             close(writer)
-            child.state.withLock { $0.identifier = identifier }
+            child.change { $0.identifier = identifier }
             started.signal()
             child.reap()
         }
+        Thread.detachNewThread { [child] in child.read(reader) }
         started.wait()
-        guard child.state.withLock(\.identifier) > 0 else {
-            close(reader)
-            throw POSIXError(.ENOENT)
-        }
-        Thread.detachNewThread {
-            var rest: [UInt8] = []
-            var piece = [UInt8](repeating: 0, count: 4_096)
-            while case let count = read(reader, &piece, piece.count), count > 0 {
-                rest += piece[..<count]
-                while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-                    letters.yield(String(decoding: rest[..<end], as: UTF8.self))
-                    rest.removeFirst(end + 1)
-                }
-            }
-            close(reader)
-            if !rest.isEmpty { letters.yield(String(decoding: rest, as: UTF8.self)) }
-            letters.finish()
-        }
+        guard child.now.identifier > 0 else { throw POSIXError(.ENOENT) }
     }
 
     deinit {
         child.signal(SIGKILL)
-        try? FileManager.default.removeItem(at: log.deletingLastPathComponent())
+        try? FileManager.default.removeItem(at: scratch)
     }
 
-    var identifier: Int32 { child.state.withLock(\.identifier) }
-    var isRunning: Bool { child.state.withLock { $0.status == nil } }
+    var identifier: Int32 { child.now.identifier }
+    var isRunning: Bool { child.now.status == nil }
     /// What it has said on standard error so far.
-    var said: String { (try? String(contentsOf: log, encoding: .utf8)) ?? "" }
+    var said: String { (try? String(contentsOf: scratch.appendingPathComponent("stderr"), encoding: .utf8)) ?? "" }
 
     func signal(_ number: Int32) { child.signal(number) }
 
     /// The next line on standard output; nil when the program has closed it, or says nothing for so long.
     func line(within seconds: Double = 60) async -> String? {
-        await Self.limited(seconds) { [lines] in
-            for await line in lines { return line }
-            return nil
-        }
+        await child.wait(seconds) { state -> String?? in
+            if !state.lines.isEmpty { return state.lines.removeFirst() }
+            return state.isClosed ? .some(nil) : nil
+        } ?? nil
     }
 
-    /// Every line that is still to come, until the program has closed its output.
-    func remainingLines(within seconds: Double = 60) async -> [String] {
-        await Self.limited(seconds) { [lines] in
-            var all: [String] = []
-            for await line in lines { all.append(line) }
-            return all
-        } ?? []
+    /// Every line that is still to come, until the program has closed its output; nil when it does not.
+    func remainingLines(within seconds: Double = 60) async -> [String]? {
+        await child.wait(seconds) { state in
+            guard state.isClosed else { return nil }
+            defer { state.lines = [] }
+            return state.lines
+        }
     }
 
     /// Waits for the end.
     func end(within seconds: Double = 60) async -> Ending {
-        let status = await withCheckedContinuation { (waiter: CheckedContinuation<Int32?, Never>) in
-            let key = UUID()
-            let known = child.state.withLock { state -> Int32? in
-                if state.status == nil { state.waiters[key] = waiter }
-                return state.status
-            }
-            if let known { return waiter.resume(returning: known) }
-            DispatchQueue.global().asyncAfter(deadline: .now() + seconds) { [child] in
-                child.state.withLock { $0.waiters.removeValue(forKey: key) }?.resume(returning: nil)
-            }
-        }
-        guard let status else { return .none }
+        guard let status = await child.wait(seconds, { $0.status }) else { return .none }
         return status & 0x7F == 0 ? .exit(status >> 8 & 0xFF) : .signal(status & 0x7F)
     }
 
@@ -157,6 +92,10 @@ final class Program: Sendable {
         posix_spawn_file_actions_addopen(&actions, 0, stdin, O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, stdout, 1)
         posix_spawn_file_actions_addopen(&actions, 2, stderr, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+        // Nothing else that the tests have open: a pipe's end held here would keep its reader waiting.
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? [] {
+            if let descriptor = Int32(name), descriptor > 2 { posix_spawn_file_actions_addclose(&actions, descriptor) }
+        }
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -172,16 +111,92 @@ final class Program: Sendable {
         var identifier: pid_t = 0
         return posix_spawn(&identifier, command[0], &actions, &attributes, &arguments, &variables) == 0 ? identifier : -1
     }
+}
 
-    private static func limited<R: Sendable>(_ seconds: Double, _ body: @escaping @Sendable () async -> R?) async -> R? {
-        await withTaskGroup(of: R?.self) { group in
-            group.addTask { await body() }
-            group.addTask {
-                try? await Task.sleep(for: .seconds(seconds))
-                return nil
+/// The process as its two threads see it, one that made it and one that reads it.
+private final class Child: Sendable {
+    struct State {
+        var identifier: pid_t = 0
+        var status: Int32?
+        /// Printed, and not yet taken.
+        var lines: [String] = []
+        var isClosed = false
+        /// How often anything has changed.
+        var changes = 0
+        var waiters: [UUID: CheckedContinuation<Void, Never>] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    var now: State { state.withLock { $0 } }
+
+    func change(_ body: (inout State) -> Void) {
+        let waiters = state.withLock { state in
+            body(&state)
+            state.changes += 1
+            defer { state.waiters = [:] }
+            return Array(state.waiters.values)
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Waits until `look` finds what it looks for.
+    func wait<Found: Sendable>(_ seconds: Double, _ look: (inout State) -> Found?) async -> Found? {
+        let key = UUID()
+        let deadline = ContinuousClock.now + .seconds(seconds)
+        DispatchQueue.global().asyncAfter(deadline: .now() + seconds) { [self] in
+            state.withLock { $0.waiters.removeValue(forKey: key) }?.resume()
+        }
+        while true {
+            let (found, seen) = state.withLock { (look(&$0), $0.changes) }
+            if let found { return found }
+            guard ContinuousClock.now < deadline else { return nil }
+            await withCheckedContinuation { (waiter: CheckedContinuation<Void, Never>) in
+                let isLate = state.withLock { state in
+                    guard state.changes == seen, ContinuousClock.now < deadline else { return true }
+                    state.waiters[key] = waiter
+                    return false
+                }
+                if isLate { waiter.resume() }
             }
-            defer { group.cancelAll() }
-            return await group.next() ?? nil
+        }
+    }
+
+    func signal(_ number: Int32) {
+        state.withLock { state in
+            if state.status == nil, state.identifier > 0 { kill(state.identifier, number) }
+        }
+    }
+
+    /// Waits without reaping first, so that nobody can signal a number that has been given to another process.
+    func reap() {
+        let identifier = now.identifier
+        guard identifier > 0 else { return }
+        var information = siginfo_t()
+        while waitid(P_PID, id_t(identifier), &information, Int32(WEXITED) | Int32(WNOWAIT)) < 0, errno == EINTR {}
+        change { state in
+            var status: Int32 = 0
+            while waitpid(identifier, &status, 0) < 0, errno == EINTR {}
+            state.status = status
+        }
+    }
+
+    /// Reads lines until nobody can write any more.
+    func read(_ descriptor: Int32) {
+        var rest: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 4_096)
+        while case let count = Glibc.read(descriptor, &piece, piece.count), count > 0 {
+            rest += piece[..<count]
+            while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+                let line = String(decoding: rest[..<end], as: UTF8.self)
+                rest.removeFirst(end + 1)
+                change { $0.lines.append(line) }
+            }
+        }
+        close(descriptor)
+        change { state in
+            if !rest.isEmpty { state.lines.append(String(decoding: rest, as: UTF8.self)) }
+            state.isClosed = true
         }
     }
 }

@@ -18,11 +18,10 @@ package enum AppDirectory {
         let list = ProblemList()
         var trees: [String: ConfigNode] = [:]
         for (path, text) in files where path.hasSuffix(".json") {
-            do throws(SluiceError) {
-                trees[path] = ConfigNode(file: path, json: try JSON.parse(text), list: list)
+            do throws(JSON.Mistake) {
+                trees[path] = ConfigNode(file: path, json: try JSON.located(Array(text.utf8)), list: list)
             } catch {
-                let (line, column, problem) = place(error.message)
-                list.add(error.code, file: path, line: line, column: column, problem, fix: error.fix)
+                list.add(.badJSON, file: path, line: error.line, column: error.column, "This is no JSON: \(error.problem).")
             }
         }
         let reader = AppReader(trees: trees, paths: Set(files.keys), list: list)
@@ -31,14 +30,6 @@ package enum AppDirectory {
             throw AppDirectoryError(problems: list.problems.sorted { ($0.file, $0.line, $0.column) < ($1.file, $1.line, $1.column) })
         }
         return configuration
-    }
-
-    /// The parser's "line 3, column 7: …" taken apart, so that every problem gives its place in one form.
-    private static func place(_ message: String) -> (line: Int, column: Int, problem: String) {
-        guard let match = message.wholeMatch(of: /line ([0-9]+), column ([0-9]+): (.+)/.dotMatchesNewlines()),
-            let line = Int(match.output.1), let column = Int(match.output.2)
-        else { return (0, 0, message) }
-        return (line, column, String(match.output.3))
     }
 
     private static func files(at root: String) throws(AppDirectoryError) -> [String: String] {
