@@ -140,9 +140,7 @@ private struct Context {
     private var twoLists: SluiceError { binder.unsupported("comparing two lists", at: comparison.position) }
 
     private func noList(found operand: SyntaxOperand) -> SluiceError {
-        var found = CanonicalPrinter.print(
-            .compare(SyntaxComparison(left: operand, comparison: .equal, foldsCase: false, right: operand, position: operand.position)))
-        found = String(found.prefix(found.count / 2 - 2))
+        let found = CanonicalPrinter.print(operand)
         return binder.mismatch("The keypath following 'IN' must contain a list. Found '\(found)'", at: operand.position)
     }
 

@@ -14,7 +14,7 @@ struct Binder {
     }
 
     func bind(_ query: SyntaxQuery) throws(SluiceError) -> BoundPredicate {
-        switch query {
+        switch query.kind {
         case .constant(let value): return .constant(value)
         case .and(let parts): return .conjunction(try parts.map { part throws(SluiceError) in try bind(part) })
         case .or(let parts): return .disjunction(try parts.map { part throws(SluiceError) in try bind(part) })
@@ -29,7 +29,7 @@ struct Binder {
         switch operand.kind {
         case .literal(let literal): return .constant(QueryConstant(literal), argument: nil)
         case .argument(let number, let quantifier): return try argument(number, quantifier, at: operand.position)
-        case .object(let type, let key): return .constant(.link(type: type, key: try self.key(key)), argument: nil)
+        case .object(let type, let key): return .constant(.link(type: type.text, key: try self.key(key)), argument: nil)
         case .list(let members, let quantifier):
             let constants = try members.map { member throws(SluiceError) in try constant(member) }
             return .constants(constants, quantifier)
@@ -38,6 +38,7 @@ struct Binder {
         case .arithmetic: throw unsupported("arithmetic", at: operand.position)
         case .subqueryCount: throw unsupported("SUBQUERY", at: operand.position)
         case .shape: throw unsupported("GEOWITHIN", at: operand.position)
+        case .rowKey: throw unsupported("a link by row number, which means nothing outside one file,", at: operand.position)
         }
     }
 
@@ -77,8 +78,8 @@ struct Binder {
     // MARK: Properties
 
     private func subject(_ path: SyntaxPath) throws(SluiceError) -> Side {
-        guard case .name(let name)? = path.steps.first else {
-            throw unsupported(path.steps.first == .backlinks ? "@links" : "a path given as an argument", at: path.position)
+        guard case .name(let name)? = path.steps.first?.kind else {
+            throw unsupported(path.steps.first?.kind == .backlinks ? "@links" : "a path given as an argument", at: path.position)
         }
         guard let index = type.index(of: name) else { throw unknown(name, at: path.position) }
         guard path.steps.count == 1 else { throw unsupported("a path beyond the property '\(name)'", at: path.position) }

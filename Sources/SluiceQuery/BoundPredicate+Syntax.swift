@@ -4,16 +4,17 @@ import SluiceCore
 extension BoundPredicate {
     func syntax(in type: ObjectType) -> SyntaxQuery {
         switch self {
-        case .constant(let value): .constant(value)
-        case .and(let parts): .and(parts.map { $0.syntax(in: type) })
-        case .or(let parts): .or(parts.map { $0.syntax(in: type) })
-        case .not(let inner): .not(inner.syntax(in: type))
+        case .constant(let value): SyntaxQuery(.constant(value))
+        case .and(let parts): SyntaxQuery(.and(parts.map { $0.syntax(in: type) }))
+        case .or(let parts): SyntaxQuery(.or(parts.map { $0.syntax(in: type) }))
+        case .not(let inner): SyntaxQuery(.not(inner.syntax(in: type)))
         case .test(let subject, let test): test.syntax(subject, type.properties[subject.property])
         case .properties(let left, let comparison, let right, let foldsCase):
-            .compare(
-                SyntaxComparison(
-                    left: .property(type.properties[left].name), comparison: comparison.syntax, foldsCase: foldsCase,
-                    right: .property(type.properties[right].name), position: SourcePosition(0)))
+            SyntaxQuery(
+                .compare(
+                    SyntaxComparison(
+                        left: .property(type.properties[left].name), comparison: comparison.syntax, foldsCase: foldsCase,
+                        right: .property(type.properties[right].name), position: .unknown)))
         }
     }
 }
@@ -22,8 +23,8 @@ extension SyntaxOperand {
     fileprivate static func property(
         _ name: String, quantifier: Quantifier? = nil, suffix: PathSuffix? = nil
     ) -> SyntaxOperand {
-        let path = SyntaxPath(quantifier: quantifier, steps: [.name(name)], suffix: suffix, position: SourcePosition(0))
-        return SyntaxOperand(kind: .path(path), position: SourcePosition(0))
+        let path = SyntaxPath(quantifier: quantifier, steps: [PathStep(.name(name))], suffix: suffix)
+        return SyntaxOperand(kind: .path(path), position: .unknown)
     }
 
     fileprivate init(_ value: Value, type: PropertyType) {
@@ -32,11 +33,11 @@ extension SyntaxOperand {
         case (_, .null): kind = .literal(.null)
         case (_, .list(let members)):
             kind = .list(members.map { SyntaxOperand($0, type: type) }, nil)
-        case (.link(let target), _): kind = .object(type: target, key: SyntaxOperand(value, type: .mixed))
-        case (_, .link(let target, let key)): kind = .object(type: target, key: SyntaxOperand(key, type: .mixed))
+        case (.link(let target), _): kind = .object(type: SyntaxName(target), key: SyntaxOperand(value, type: .mixed))
+        case (_, .link(let target, let key)): kind = .object(type: SyntaxName(target), key: SyntaxOperand(key, type: .mixed))
         default: kind = .literal(Literal(value))
         }
-        self.init(kind: kind, position: SourcePosition(0))
+        self.init(kind: kind, position: .unknown)
     }
 }
 
@@ -84,8 +85,9 @@ extension Test {
         }
         let right = SyntaxOperand(value, type: type)
         // The mixed value of a list in an equality has no literal; only `isIn` lists come here.
-        return .compare(
-            SyntaxComparison(
-                left: left, comparison: comparison.syntax, foldsCase: foldsCase, right: right, position: SourcePosition(0)))
+        return SyntaxQuery(
+            .compare(
+                SyntaxComparison(
+                    left: left, comparison: comparison.syntax, foldsCase: foldsCase, right: right, position: .unknown)))
     }
 }

@@ -14,10 +14,16 @@ struct CanonicalPrinter {
 
     static func print(_ root: SyntaxQuery) -> String { print(SyntaxTree(root: root, suffixes: [])) }
 
+    static func print(_ operand: SyntaxOperand) -> String {
+        var printer = CanonicalPrinter()
+        printer.operand(operand, isPart: false)
+        return printer.text
+    }
+
     // MARK: Conditions
 
     private mutating func query(_ query: SyntaxQuery) {
-        switch query {
+        switch query.kind {
         case .constant(let value): text += value ? "TRUEPREDICATE" : "FALSEPREDICATE"
         case .and(let parts): joined(parts, " and ")
         case .or(let parts): joined(parts, " or ")
@@ -35,7 +41,7 @@ struct CanonicalPrinter {
     private mutating func joined(_ parts: [SyntaxQuery], _ separator: String) {
         for (index, part) in parts.enumerated() {
             if index > 0 { text += separator }
-            switch part {
+            switch part.kind {
             case .and, .or:
                 text += "("
                 query(part)
@@ -61,7 +67,7 @@ struct CanonicalPrinter {
             text += "}"
         case .aggregate(let path, let aggregate, let property):
             self.path(path)
-            text += ".\(aggregate.rawValue)" + (property.map { ".\(CanonicalPrinter.name($0))" } ?? "")
+            text += ".\(aggregate.rawValue)" + (property.map { ".\(CanonicalPrinter.name($0.text))" } ?? "")
         case .arithmetic(let left, let arithmetic, let right):
             if isPart { text += "(" }
             self.operand(left, isPart: true)
@@ -71,14 +77,15 @@ struct CanonicalPrinter {
         case .subqueryCount(let path, let variable, let inner):
             text += "SUBQUERY("
             self.path(path)
-            text += ", \(CanonicalPrinter.name(variable)), "
+            text += ", \(CanonicalPrinter.name(variable.text)), "
             query(inner)
             text += ").@count"
         case .object(let type, let key):
-            text += "obj(\(Literal.string(type).canonicalText), "
+            text += "obj(\(Literal.string(type.text).canonicalText), "
             self.operand(key, isPart: false)
             text += ")"
         case .shape(let shape): self.shape(shape)
+        case .rowKey(let table, let row): text += table.map { "L\($0):\(row)" } ?? "O\(row)"
         }
     }
 
@@ -88,7 +95,7 @@ struct CanonicalPrinter {
         text += CanonicalPrinter.prefix(path.quantifier)
         for (index, step) in path.steps.enumerated() {
             let dot = index > 0 ? "." : ""
-            switch step {
+            switch step.kind {
             case .name(let name): text += dot + CanonicalPrinter.name(name)
             case .argument(let number): text += "\(dot)$K\(number)"
             case .index(let index): text += "[\(index)]"
@@ -139,7 +146,7 @@ struct CanonicalPrinter {
     }
 
     private static func coordinate(_ coordinate: GeoCoordinate) -> String {
-        switch coordinate {
+        switch coordinate.kind {
         case .literal(let literal): literal.canonicalText
         case .argument(let number): "$\(number)"
         }
@@ -147,7 +154,7 @@ struct CanonicalPrinter {
 
     private mutating func suffix(_ suffix: QuerySuffix) {
         text += " \(suffix.keyword)("
-        switch suffix {
+        switch suffix.kind {
         case .limit(let count): text += "\(count)"
         case .distinct(let paths):
             for (index, path) in paths.enumerated() {

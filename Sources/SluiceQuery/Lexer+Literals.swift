@@ -9,10 +9,16 @@ extension Lexer {
         case UInt8(ascii: "B"): return try base64()
         case UInt8(ascii: "u"): return uuid()
         case UInt8(ascii: "o"): return objectId()
-        default: break
+        case UInt8(ascii: "L"): return rowKey()
+        case UInt8(ascii: "0")...UInt8(ascii: "9"):
+            if let date = try calendarTimestamp() { return date }
+            return try number()
+        case UInt8(ascii: "+"), UInt8(ascii: "-"):
+            if let word = signedWord(byte) { return word }
+            return try number()
+        case UInt8(ascii: "."): return try number()
+        default: return nil
         }
-        if Lexer.isDigit(byte), let date = try calendarTimestamp() { return date }
-        return signedWord(byte) ?? number()
     }
 
     // MARK: Strings
@@ -62,6 +68,16 @@ extension Lexer {
         return .literal(String(validating: decoded, as: UTF8.self).map { .string($0) } ?? .bytes(decoded))
     }
 
+    /// `L1:2`
+    private mutating func rowKey() -> TokenKind? {
+        var scan = position + 1
+        guard let table = signedDigits(&scan), byte(scan) == UInt8(ascii: ":") else { return nil }
+        scan += 1
+        guard let row = signedDigits(&scan), let first = Int64(text(table)), let second = Int64(text(row)) else { return nil }
+        position = scan
+        return .rowKey(table: first, row: second)
+    }
+
     private func hasPrefix(_ prefix: String) -> Bool { bytes[position...].starts(with: prefix.utf8) }
 
     // MARK: Identifiers
@@ -103,6 +119,8 @@ extension Lexer {
     /// `2026-11-21@10:30:00` or with `T`, and nanoseconds after another colon.
     private mutating func calendarTimestamp() throws(SluiceError) -> TokenKind? {
         var scan = position
+        guard digits(&scan) != nil, byte(scan) == UInt8(ascii: "-") else { return nil }
+        scan = position
         var parts: [Range<Int>] = []
         for separators in ["-", "-", "@T", ":", ":", ""] {
             guard let part = digits(&scan) else { return nil }
@@ -170,7 +188,8 @@ extension Lexer {
         var end = position + 1
         while let byte = self.byte(end), Lexer.isLetter(byte) { end += 1 }
         let literal: Literal
-        switch text(position + 1..<end).lowercased() {
+        guard (3...8).contains(end - position - 1) else { return nil }
+        switch text(position + 1..<end).lowercasedASCII {
         case "inf", "infinity": literal = .infinity(negative: byte == UInt8(ascii: "-"))
         case "nan": literal = .nan
         default: return nil
@@ -179,8 +198,8 @@ extension Lexer {
         return .literal(literal)
     }
 
-    private mutating func number() -> TokenKind? {
-        if let hexadecimal = hexadecimal() { return hexadecimal }
+    private mutating func number() throws(SluiceError) -> TokenKind? {
+        if let hexadecimal = try hexadecimal() { return hexadecimal }
         var scan = position
         let isSigned = byte(scan) == UInt8(ascii: "-") || byte(scan) == UInt8(ascii: "+")
         let isPositive = byte(scan) == UInt8(ascii: "+")
@@ -218,11 +237,14 @@ extension Lexer {
         return true
     }
 
-    private mutating func hexadecimal() -> TokenKind? {
+    private mutating func hexadecimal() throws(SluiceError) -> TokenKind? {
         guard byte(position) == UInt8(ascii: "0"), let letter = byte(position + 1), letter | 32 == UInt8(ascii: "x") else { return nil }
         var end = position + 2
         while let byte = byte(end), Lexer.isHexDigit(byte) { end += 1 }
-        guard end > position + 2, let value = UInt64(text(position + 2..<end), radix: 16) else { return nil }
+        guard end > position + 2 else { return nil }
+        guard let value = UInt64(text(position + 2..<end), radix: 16) else {
+            throw failure("this number has more than 64 bits", at: position)
+        }
         position = end
         return .literal(.int(Int64(bitPattern: value)))
     }

@@ -11,13 +11,14 @@ struct Lexer {
         bytes = Array(source.utf8)
     }
 
-    static func tokens(of source: String) throws(SluiceError) -> [Token] {
-        var lexer = Lexer(source)
+    /// The whole text; the last token is `.end`.
+    mutating func tokens() throws(SluiceError) -> [Token] {
         var tokens: [Token] = []
+        tokens.reserveCapacity(bytes.count / 4 + 1)
         while true {
-            let token = try lexer.next()
+            let token = try next()
             tokens.append(token)
-            if token.kind == .end { return tokens }
+            if case .end = token.kind { return tokens }
         }
     }
 
@@ -34,7 +35,7 @@ struct Lexer {
     private mutating func kind(_ byte: UInt8) throws(SluiceError) -> TokenKind? {
         if let literal = try literal(byte) { return literal }
         if let meta = try meta(byte) { return meta }
-        return word(byte) ?? symbol(byte)
+        return try word(byte) ?? symbol(byte)
     }
 
     func peek(_ ahead: Int = 0) -> UInt8? {
@@ -47,35 +48,64 @@ struct Lexer {
 
     func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
 
-    private func character(at offset: Int) -> Character {
-        String(decoding: bytes[offset...].prefix(32), as: UTF8.self).first ?? "?"
+    private func character(at offset: Int) -> String {
+        let first = String(decoding: bytes[offset...].prefix(4), as: UTF8.self).unicodeScalars.first.map { [$0] } ?? []
+        return first.contains { $0.value < 32 || $0.value == 127 } ? "U+00" + hexadecimal(bytes[offset]) : QueryDiagnostic.visible(first)
+    }
+
+    private func hexadecimal(_ byte: UInt8) -> String {
+        let digits = String(byte, radix: 16, uppercase: true)
+        return digits.utf8.count < 2 ? "0" + digits : digits
     }
 
     // MARK: Symbols
-
-    private static let pairs: [String: TokenKind] = [
-        "&&": .keyword(.and), "||": .keyword(.or), "==": .symbol(.equal), "!=": .symbol(.notEqual),
-        "<>": .symbol(.notEqual), "<=": .symbol(.lessOrEqual), "=<": .symbol(.lessOrEqual),
-        ">=": .symbol(.greaterOrEqual), "=>": .symbol(.greaterOrEqual),
-    ]
 
     private mutating func symbol(_ byte: UInt8) -> TokenKind? {
         if byte == UInt8(ascii: "["), peek(1) == UInt8(ascii: "c"), peek(2) == UInt8(ascii: "]") {
             position += 3
             return .caseFlag
         }
-        if peek(1) != nil, let pair = Lexer.pairs[text(position..<position + 2)] {
+        if let next = peek(1), let pair = Lexer.pair(byte, next) {
             position += 2
             return pair
         }
-        let kind: TokenKind? =
-            switch byte {
-            case UInt8(ascii: "="): .symbol(.equal)
-            case UInt8(ascii: "!"): .keyword(.not)
-            default: Symbol(rawValue: text(position..<position + 1)).map { .symbol($0) }
-            }
-        if kind != nil { position += 1 }
-        return kind
+        guard let single = Lexer.single(byte) else { return nil }
+        position += 1
+        return single
+    }
+
+    private static func pair(_ first: UInt8, _ second: UInt8) -> TokenKind? {
+        switch (Unicode.Scalar(first), Unicode.Scalar(second)) {
+        case ("&", "&"): .keyword(.and)
+        case ("|", "|"): .keyword(.or)
+        case ("=", "="): .symbol(.equal)
+        case ("!", "="), ("<", ">"): .symbol(.notEqual)
+        case ("<", "="), ("=", "<"): .symbol(.lessOrEqual)
+        case (">", "="), ("=", ">"): .symbol(.greaterOrEqual)
+        default: nil
+        }
+    }
+
+    private static func single(_ byte: UInt8) -> TokenKind? {
+        switch Unicode.Scalar(byte) {
+        case "=": .symbol(.equal)
+        case "!": .keyword(.not)
+        case "<": .symbol(.less)
+        case ">": .symbol(.greater)
+        case "(": .symbol(.openParenthesis)
+        case ")": .symbol(.closeParenthesis)
+        case "{": .symbol(.openBrace)
+        case "}": .symbol(.closeBrace)
+        case "[": .symbol(.openBracket)
+        case "]": .symbol(.closeBracket)
+        case ",": .symbol(.comma)
+        case ".": .symbol(.dot)
+        case "+": .symbol(.plus)
+        case "-": .symbol(.minus)
+        case "*": .symbol(.times)
+        case "/": .symbol(.divide)
+        default: nil
+        }
     }
 
     // MARK: Words
@@ -94,15 +124,22 @@ struct Lexer {
         return .meta(meta)
     }
 
-    private mutating func word(_ byte: UInt8) -> TokenKind? {
+    private mutating func word(_ byte: UInt8) throws(SluiceError) -> TokenKind? {
         guard Lexer.startsName(byte) else { return nil }
         let start = position
-        var name: [UInt8] = []
-        var isEscaped = false
+        while let byte = peek(), Lexer.continuesName(byte) { position += 1 }
+        if peek() == UInt8(ascii: "\\"), peek(1).flatMap(Lexer.escapedBlank) != nil { return .name(escapedName(from: start)) }
+        if byte == UInt8(ascii: "$"), let argument = try argument(start..<position) { return argument }
+        let word = text(start..<position)
+        return Lexer.constant(word) ?? Keyword(spelling: word).map { .keyword($0) } ?? .name(word)
+    }
+
+    /// A name with blanks in it, which no keyword has.
+    private mutating func escapedName(from start: Int) -> String {
+        var name = Array(bytes[start..<position])
         while let byte = peek() {
             if byte == UInt8(ascii: "\\"), let blank = peek(1).flatMap(Lexer.escapedBlank) {
                 name.append(blank)
-                isEscaped = true
                 position += 2
             } else if Lexer.continuesName(byte) {
                 name.append(byte)
@@ -111,27 +148,28 @@ struct Lexer {
                 break
             }
         }
-        let word = String(decoding: name, as: UTF8.self)
-        if isEscaped { return .name(word) }
-        return argument(start..<position) ?? Lexer.constant(word) ?? Keyword(spelling: word).map { .keyword($0) } ?? .name(word)
+        return String(decoding: name, as: UTF8.self)
     }
 
     /// `$12` and `$K12`.
-    private func argument(_ range: Range<Int>) -> TokenKind? {
-        guard bytes[range.lowerBound] == UInt8(ascii: "$"), range.count > 1 else { return nil }
-        let isPath = bytes[range.lowerBound + 1] == UInt8(ascii: "K")
+    private func argument(_ range: Range<Int>) throws(SluiceError) -> TokenKind? {
+        let isPath = range.count > 1 && bytes[range.lowerBound + 1] == UInt8(ascii: "K")
         let digits = range.dropFirst(isPath ? 2 : 1)
-        guard !digits.isEmpty, digits.allSatisfy({ Lexer.isDigit(bytes[$0]) }), let number = Int(text(digits)) else { return nil }
-        return isPath ? .pathArgument(number) : .argument(number)
+        guard !digits.isEmpty, digits.allSatisfy({ Lexer.isDigit(bytes[$0]) }) else { return nil }
+        guard let number = Int32(text(digits)) else {
+            throw failure("there cannot be so many arguments", at: range.lowerBound)
+        }
+        return isPath ? .pathArgument(Int(number)) : .argument(Int(number))
     }
 
     private static func constant(_ word: String) -> TokenKind? {
+        guard (3...8).contains(word.utf8.count) else { return nil }
         switch word {
         case "true", "TRUE": return .literal(.bool(true))
         case "false", "FALSE": return .literal(.bool(false))
         default: break
         }
-        return switch word.lowercased() {
+        return switch word.lowercasedASCII {
         case "null", "nil": .literal(.null)
         case "inf", "infinity": .literal(.infinity(negative: false))
         case "nan": .literal(.nan)

@@ -3,93 +3,119 @@ import SluiceCore
 extension Parser {
     /// A value, or whatever stands in parentheses.
     mutating func primary() throws(SluiceError) -> Node {
-        let position = current.position
-        if take(.openParenthesis) {
-            let node = try nested { parser throws(SluiceError) in try parser.either() }
-            guard take(.closeParenthesis) else {
-                if case .operand = node { throw expected("a comparison operator or ')'") }
-                throw expected("AND, OR or ')'")
-            }
-            return node
+        guard take(.openParenthesis) else { return .operand(try value()) }
+        let node = try nested { parser throws(SluiceError) in try parser.either() }
+        guard take(.closeParenthesis) else {
+            if case .operand = node { throw expected("a comparison operator or ')'") }
+            throw expected("AND, OR or ')'")
         }
-        if let quantifier = quantifier() { return .operand(try quantified(quantifier, at: position)) }
-        if current.kind == .symbol(.openBrace) { return .operand(try list(nil)) }
-        if take(.subquery) { return .operand(try subquery(at: position)) }
-        if let constant = try constant() { return .operand(constant) }
-        return .operand(try property(quantifier: nil))
+        return node
     }
 
-    private mutating func quantifier() -> Quantifier? {
+    mutating func value() throws(SluiceError) -> SyntaxOperand {
+        let start = position
+        if let quantifier = quantifier() { return try quantified(quantifier, at: start) }
+        if sees(.openBrace) { return try list(nil, at: start) }
+        if take(.subquery) { return try subquery(at: start) }
+        if let constant = try constant() { return constant }
+        return try property(quantifier: nil, at: start)
+    }
+
+    mutating func quantifier() -> Quantifier? {
         if take(.any) { return .any }
         if take(.all) { return .all }
         return take(.none) ? Quantifier.none : nil
     }
 
-    private mutating func quantified(_ quantifier: Quantifier, at position: SourcePosition) throws(SluiceError) -> SyntaxOperand {
+    private mutating func quantified(_ quantifier: Quantifier, at start: SourcePosition) throws(SluiceError) -> SyntaxOperand {
         if case .argument(let number) = current.kind {
             advance()
-            return SyntaxOperand(kind: .argument(number, quantifier), position: position)
+            return SyntaxOperand(kind: .argument(number, quantifier), position: start)
         }
-        if current.kind == .symbol(.openBrace) { return try list(quantifier) }
-        let operand = try property(quantifier: quantifier)
+        if sees(.openBrace) { return try list(quantifier, at: start) }
+        let operand = try property(quantifier: quantifier, at: start)
         if case .aggregate = operand.kind {
-            throw failure("\(quantifier.rawValue) cannot stand before an aggregate", at: position)
+            throw failure("\(quantifier.rawValue) cannot stand before an aggregate", at: start)
         }
         return operand
     }
 
-    private mutating func list(_ quantifier: Quantifier?) throws(SluiceError) -> SyntaxOperand {
-        let position = current.position
+    mutating func list(_ quantifier: Quantifier?, at start: SourcePosition) throws(SluiceError) -> SyntaxOperand {
         try expect(.openBrace)
         var members: [SyntaxOperand] = []
-        if current.kind != .symbol(.closeBrace) {
+        if !sees(.closeBrace) {
             repeat {
-                guard let member = try constant() else { throw expected("a constant in the list") }
+                guard let member = try member() else { throw expected("a constant in the list") }
                 members.append(member)
             } while take(.comma)
         }
         guard take(.closeBrace) else { throw expected("',' or '}'") }
-        return SyntaxOperand(kind: .list(members, quantifier), position: position)
+        return SyntaxOperand(kind: .list(members, quantifier), position: start)
+    }
+
+    /// A constant, and what counts as one in a list only: a quantified argument, and `O2`, which elsewhere is a property's name.
+    private mutating func member() throws(SluiceError) -> SyntaxOperand? {
+        let start = position
+        if let quantifier = quantifier() {
+            guard case .argument(let number) = current.kind else { throw expected("an argument after \(quantifier.rawValue)") }
+            advance()
+            return SyntaxOperand(kind: .argument(number, quantifier), position: start)
+        }
+        if case .name(let name) = current.kind, name.utf8.first == UInt8(ascii: "O"), let row = Int64(name.dropFirst()) {
+            advance()
+            return SyntaxOperand(kind: .rowKey(table: nil, row: row), position: start)
+        }
+        return try constant()
     }
 
     // MARK: Constants
 
     /// A constant that does not begin with a quantifier; nil when none stands here.
     private mutating func constant() throws(SluiceError) -> SyntaxOperand? {
-        let position = current.position
+        let start = position
         switch current.kind {
         case .literal(let literal):
             advance()
-            return SyntaxOperand(kind: .literal(literal), position: position)
+            return SyntaxOperand(kind: .literal(literal), position: start)
         case .natural(let value):
             advance()
-            return SyntaxOperand(kind: .literal(.int(value)), position: position)
+            return SyntaxOperand(kind: .literal(.int(value)), position: start)
         case .argument(let number):
             advance()
-            return SyntaxOperand(kind: .argument(number, nil), position: position)
+            return SyntaxOperand(kind: .argument(number, nil), position: start)
         case .keyword(.obj):
             advance()
-            return try object(at: position)
-        case .keyword(.binary) where tokens[index + 1].kind == .symbol(.openParenthesis):
+            return try object(at: start)
+        case .keyword(.binary) where isCall:
             advance()
-            return try binary(at: position)
+            return try binary(at: start)
+        case .rowKey(let table, let row):
+            advance()
+            return SyntaxOperand(kind: .rowKey(table: table, row: row), position: start)
         default:
             return nil
         }
     }
 
-    private mutating func object(at position: SourcePosition) throws(SluiceError) -> SyntaxOperand {
+    private var isCall: Bool { if case .symbol(.openParenthesis) = tokens[index + 1].kind { true } else { false } }
+
+    private mutating func object(at start: SourcePosition) throws(SluiceError) -> SyntaxOperand {
         try expect(.openParenthesis)
+        let place = position
         guard case .literal(.string(let type)) = current.kind else { throw expected("the name of a class in quotes") }
         advance()
         try expect(.comma)
-        guard let key = try constant(), key.isKey else { throw expected("a primary key: a number, string, uuid, oid or argument") }
+        let keyPlace = position
+        guard let key = try constant(), key.isKey else {
+            throw failure("expected a primary key: a number, string, uuid, oid or argument", at: keyPlace)
+        }
         try expect(.closeParenthesis)
-        let name = type.hasPrefix("class_") ? String(type.dropFirst(6)) : type
-        return SyntaxOperand(kind: .object(type: name, key: key), position: position)
+        let hasPrefix = type.utf8.starts(with: "class_".utf8)
+        let name = SyntaxName(hasPrefix ? String(decoding: type.utf8.dropFirst(6), as: UTF8.self) : type, at: place)
+        return SyntaxOperand(kind: .object(type: name, key: key), position: start)
     }
 
-    private mutating func binary(at position: SourcePosition) throws(SluiceError) -> SyntaxOperand {
+    private mutating func binary(at start: SourcePosition) throws(SluiceError) -> SyntaxOperand {
         try expect(.openParenthesis)
         let bytes: [UInt8]
         switch current.kind {
@@ -99,7 +125,7 @@ extension Parser {
         }
         advance()
         try expect(.closeParenthesis)
-        return SyntaxOperand(kind: .literal(.binary(bytes)), position: position)
+        return SyntaxOperand(kind: .literal(.binary(bytes)), position: start)
     }
 
     // MARK: Properties
@@ -118,53 +144,55 @@ extension Parser {
         }
     }
 
-    private mutating func property(quantifier: Quantifier?) throws(SluiceError) -> SyntaxOperand {
-        let position = current.position
-        var path = try pathStart(quantifier: quantifier)
-        while true {
+    mutating func property(quantifier: Quantifier?, at start: SourcePosition) throws(SluiceError) -> SyntaxOperand {
+        var path = SyntaxPath(quantifier: quantifier, steps: [try firstStep()], position: start)
+        while path.suffix == nil {
+            let dot = position
             if take(.dot) {
+                let place = position
                 if case .meta(let word) = current.kind {
                     if let operand = try meta(word, &path) { return operand }
                 } else if let name = name() {
-                    path.steps.append(.name(name))
+                    path.steps.append(PathStep(.name(name), at: place))
                 } else {
                     throw expected("a property's name after '.'")
                 }
-            } else if current.kind == .symbol(.openBracket) {
-                if try subscripted(&path) { break }
+            } else if take(.openBracket) {
+                try subscripted(&path, at: dot)
             } else {
                 break
             }
         }
-        return SyntaxOperand(kind: .path(path), position: position)
+        return SyntaxOperand(kind: .path(path), position: start)
     }
 
-    private mutating func pathStart(quantifier: Quantifier?) throws(SluiceError) -> SyntaxPath {
-        var path = SyntaxPath(quantifier: quantifier, steps: [], suffix: nil, position: current.position)
-        if case .pathArgument(let number) = current.kind {
-            advance()
-            path.steps = [.argument(number)]
-        } else if current.kind == .meta(.links) {
-            advance()
-            path.steps = [.backlinks]
-        } else if let name = name() {
-            path.steps = [.name(name)]
-        } else {
-            throw expected("a property or a value")
+    private mutating func firstStep() throws(SluiceError) -> PathStep {
+        let place = position
+        let kind: PathStep.Kind
+        switch current.kind {
+        case .pathArgument(let number): kind = .argument(number)
+        case .meta(.links): kind = .backlinks
+        case .meta(.keys): kind = .keys
+        case .meta(.values): kind = .values
+        default:
+            guard let name = name() else { throw expected("a property or a value") }
+            return PathStep(.name(name), at: place)
         }
-        return path
+        advance()
+        return PathStep(kind, at: place)
     }
 
     /// What follows `.@`: a step (then nil), or the operand that it completes.
     private mutating func meta(_ word: MetaWord, _ path: inout SyntaxPath) throws(SluiceError) -> SyntaxOperand? {
+        let place = position
         advance()
+        path.suffixPosition = place
         switch word {
-        case .links: path.steps.append(.backlinks)
-        case .keys: path.steps.append(.keys)
-        case .values: path.steps.append(.values)
-        case .count, .type:
-            path.suffix = word == .count ? .count : .type
-            return SyntaxOperand(kind: .path(path), position: path.position)
+        case .links: path.steps.append(PathStep(.backlinks, at: place))
+        case .keys: path.steps.append(PathStep(.keys, at: place))
+        case .values: path.steps.append(PathStep(.values, at: place))
+        case .count: path.suffix = .count
+        case .type: path.suffix = .type
         case .max: return try aggregate(.max, path)
         case .min: return try aggregate(.min, path)
         case .sum: return try aggregate(.sum, path)
@@ -174,48 +202,55 @@ extension Parser {
     }
 
     private mutating func aggregate(_ aggregate: Aggregate, _ path: SyntaxPath) throws(SluiceError) -> SyntaxOperand {
-        var property: String?
+        var property: SyntaxName?
         if take(.dot) {
+            let place = position
             guard let name = name() else { throw expected("the name of a property after '\(aggregate.rawValue).'") }
-            property = name
+            property = SyntaxName(name, at: place)
         }
         return SyntaxOperand(kind: .aggregate(path, aggregate, property: property), position: path.position)
     }
 
-    /// `[…]` after a path; true when it was `[SIZE]`, which ends the path.
-    private mutating func subscripted(_ path: inout SyntaxPath) throws(SluiceError) -> Bool {
-        try expect(.openBracket)
+    /// What stands in brackets after a path, and the closing one; `[SIZE]` ends the path.
+    private mutating func subscripted(_ path: inout SyntaxPath, at start: SourcePosition) throws(SluiceError) {
+        let kind: PathStep.Kind?
         switch current.kind {
-        case .natural(let index): path.steps.append(.index(index))
-        case .keyword(.first): path.steps.append(.first)
-        case .keyword(.last): path.steps.append(.last)
-        case .symbol(.times): path.steps.append(.every)
-        case .literal(.string(let key)): path.steps.append(.key(key))
-        case .argument(let number): path.steps.append(.keyArgument(number))
-        case .keyword(.size): path.suffix = .count
-        default: throw expected("an index, a key in quotes, FIRST, LAST, SIZE or *")
+        case .natural(let index): kind = .index(index)
+        case .keyword(.first): kind = .first
+        case .keyword(.last): kind = .last
+        case .symbol(.times): kind = .every
+        case .literal(.string(let key)): kind = .key(key)
+        case .argument(let number): kind = .keyArgument(number)
+        case .keyword(.size): kind = nil
+        default: throw expected("an index, a key in quotes, an argument, FIRST, LAST, SIZE or *")
         }
         advance()
         try expect(.closeBracket)
-        return path.suffix == .count
+        if let kind {
+            path.steps.append(PathStep(kind, at: start))
+        } else {
+            path.suffix = .count
+            path.suffixPosition = start
+        }
     }
 
-    private mutating func subquery(at position: SourcePosition) throws(SluiceError) -> SyntaxOperand {
+    private mutating func subquery(at start: SourcePosition) throws(SluiceError) -> SyntaxOperand {
         try expect(.openParenthesis)
-        guard case .path(let path) = try property(quantifier: nil).kind, path.suffix == nil else {
-            throw failure("SUBQUERY takes the path of a collection", at: position)
+        let collection = position
+        guard case .path(let path) = try property(quantifier: nil, at: collection).kind, path.suffix == nil else {
+            throw failure("SUBQUERY takes the path of a collection", at: collection)
         }
         try expect(.comma)
-        let variablePosition = current.position
-        guard let variable = name(), variable.hasPrefix("$"), variable.utf8.count > 1 else {
-            throw failure("the variable of a SUBQUERY begins with '$' and a letter", at: variablePosition)
+        let place = position
+        guard let variable = name(), variable.utf8.first == UInt8(ascii: "$"), variable.utf8.count > 1 else {
+            throw failure("expected the variable of the SUBQUERY, '$' and a letter", at: place)
         }
         try expect(.comma)
         let inner = try nested { parser throws(SluiceError) in try parser.query() }
         try expect(.closeParenthesis)
-        guard take(.dot), current.kind == .meta(.count) else { throw expected(".@count after SUBQUERY(…)") }
+        guard take(.dot), case .meta(.count) = current.kind else { throw expected(".@count after SUBQUERY(…)") }
         advance()
-        return SyntaxOperand(kind: .subqueryCount(path, variable: variable, inner), position: position)
+        return SyntaxOperand(kind: .subqueryCount(path, variable: SyntaxName(variable, at: place), inner), position: start)
     }
 }
 

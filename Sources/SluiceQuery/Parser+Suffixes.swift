@@ -5,16 +5,17 @@ extension Parser {
     mutating func suffixes() throws(SluiceError) -> [QuerySuffix] {
         var suffixes: [QuerySuffix] = []
         while true {
+            let start = position
             if take(.sort) {
-                suffixes.append(.sort(try sortKeys()))
+                suffixes.append(QuerySuffix(.sort(try sortKeys()), at: start))
             } else if take(.distinct) {
-                suffixes.append(.distinct(try distinctPaths()))
+                suffixes.append(QuerySuffix(.distinct(try distinctPaths()), at: start))
             } else if take(.limit) {
                 try expect(.openParenthesis)
-                guard case .natural(let count) = current.kind else { throw expected("a whole number") }
+                guard case .natural(let count) = current.kind else { throw expected("a whole number without a sign") }
                 advance()
                 try expect(.closeParenthesis)
-                suffixes.append(.limit(count))
+                suffixes.append(QuerySuffix(.limit(count), at: start))
             } else {
                 return suffixes
             }
@@ -26,8 +27,9 @@ extension Parser {
         var keys: [QuerySuffix.SortKey] = []
         repeat {
             let path = try plainPath()
-            guard current.kind == .keyword(.ascending) || current.kind == .keyword(.descending) else { throw expected("ASC or DESC") }
-            keys.append(QuerySuffix.SortKey(path: path, ascending: current.kind == .keyword(.ascending)))
+            let ascending = sees(.ascending)
+            guard ascending || sees(.descending) else { throw expected("ASC or DESC") }
+            keys.append(QuerySuffix.SortKey(path: path, ascending: ascending))
             advance()
         } while take(.comma)
         try expect(.closeParenthesis)
@@ -42,21 +44,22 @@ extension Parser {
         return paths
     }
 
+    /// A path without quantifier, `@count` or `@type`.
     private mutating func plainPath() throws(SluiceError) -> SyntaxPath {
-        let position = current.position
-        guard case .operand(let operand) = try primary(), case .path(let path) = operand.kind, path.quantifier == nil,
-            path.suffix == nil
-        else { throw failure("expected the path of a property", at: position) }
+        let start = position
+        guard case .path(let path) = try property(quantifier: nil, at: start).kind, path.suffix == nil else {
+            throw failure("expected the path of a property, found a calculated value", at: start)
+        }
         return path
     }
 
     // MARK: Shapes
 
     mutating func shape() throws(SluiceError) -> SyntaxOperand {
-        let position = current.position
+        let start = position
         if case .argument(let number) = current.kind {
             advance()
-            return SyntaxOperand(kind: .argument(number, nil), position: position)
+            return SyntaxOperand(kind: .argument(number, nil), position: start)
         }
         let shape: GeoShape
         if take(.geoBox) {
@@ -78,7 +81,7 @@ extension Parser {
             throw expected("geoBox(…), geoCircle(…), geoPolygon(…) or an argument")
         }
         try expect(.closeParenthesis)
-        return SyntaxOperand(kind: .shape(shape), position: position)
+        return SyntaxOperand(kind: .shape(shape), position: start)
     }
 
     private mutating func loop() throws(SluiceError) -> [GeoPoint] {
@@ -90,28 +93,48 @@ extension Parser {
     }
 
     private mutating func point() throws(SluiceError) -> GeoPoint {
+        let start = position
         try expect(.openBracket)
         let longitude = try coordinate()
         try expect(.comma)
         let latitude = try coordinate()
-        let altitude = take(.comma) ? try coordinate() : nil
+        var altitude: GeoCoordinate?
+        if take(.comma) {
+            guard let height = fraction() else { throw expected("an altitude: a number with a fraction") }
+            altitude = height
+        }
         try expect(.closeBracket)
-        return GeoPoint(longitude: longitude, latitude: latitude, altitude: altitude)
+        return GeoPoint(longitude: longitude, latitude: latitude, altitude: altitude, position: start)
     }
 
     private mutating func coordinate() throws(SluiceError) -> GeoCoordinate {
+        let start = position
         switch current.kind {
         case .natural(let value):
             advance()
-            return .literal(.int(value))
-        case .literal(.real(let text)):
-            advance()
-            return .literal(.real(text))
+            return GeoCoordinate(kind: .literal(.int(value)), position: start)
         case .argument(let number):
             advance()
-            return .argument(number)
+            return GeoCoordinate(kind: .argument(number), position: start)
         default:
-            throw expected("a coordinate: a number without sign, a number with a fraction, or an argument")
+            guard let coordinate = fraction() else {
+                throw expected("a coordinate: a number without a sign, a number with a fraction, or an argument")
+            }
+            return coordinate
+        }
+    }
+
+    private mutating func fraction() -> GeoCoordinate? {
+        let start = position
+        switch current.kind {
+        case .literal(let literal):
+            switch literal {
+            case .real, .float: break
+            default: return nil
+            }
+            advance()
+            return GeoCoordinate(kind: .literal(literal), position: start)
+        default: return nil
         }
     }
 }

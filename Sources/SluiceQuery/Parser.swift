@@ -6,7 +6,8 @@ import SluiceCore
 /// `Node` that is one or the other, and whoever needs a certain kind asks for it.
 struct Parser {
     let diagnostic: QueryDiagnostic
-    let source: String
+    /// The text's bytes; tokens are ranges of them.
+    let source: [UInt8]
     let tokens: [Token]
     var index = 0
     var depth = 0
@@ -17,11 +18,12 @@ struct Parser {
     }
 
     static func parse(_ source: String) throws(SluiceError) -> SyntaxTree {
-        let tokens = try Lexer.tokens(of: source)
-        var parser = Parser(diagnostic: QueryDiagnostic(source: source), source: source, tokens: tokens)
+        var lexer = Lexer(source)
+        let tokens = try lexer.tokens()
+        var parser = Parser(diagnostic: QueryDiagnostic(source: source), source: lexer.bytes, tokens: tokens)
         let root = try parser.query()
         let suffixes = try parser.suffixes()
-        guard parser.current.kind == .end else { throw parser.expected("AND, OR, SORT, DISTINCT, LIMIT or the end of the query") }
+        guard case .end = parser.current.kind else { throw parser.expected("AND, OR, SORT, DISTINCT, LIMIT or the end of the query") }
         return SyntaxTree(root: root, suffixes: suffixes)
     }
 
@@ -29,16 +31,22 @@ struct Parser {
 
     var current: Token { tokens[index] }
 
+    var position: SourcePosition { SourcePosition(tokens[index].start) }
+
     mutating func advance() { if index < tokens.count - 1 { index += 1 } }
 
+    func sees(_ symbol: Symbol) -> Bool { if case .symbol(symbol) = tokens[index].kind { true } else { false } }
+
+    func sees(_ keyword: Keyword) -> Bool { if case .keyword(keyword) = tokens[index].kind { true } else { false } }
+
     mutating func take(_ symbol: Symbol) -> Bool {
-        guard current.kind == .symbol(symbol) else { return false }
+        guard sees(symbol) else { return false }
         advance()
         return true
     }
 
     mutating func take(_ keyword: Keyword) -> Bool {
-        guard current.kind == .keyword(keyword) else { return false }
+        guard sees(keyword) else { return false }
         advance()
         return true
     }
@@ -47,15 +55,14 @@ struct Parser {
         guard take(symbol) else { throw expected("'\(symbol.rawValue)'") }
     }
 
-    func written(_ token: Token) -> String {
-        let utf8 = source.utf8
-        let start = utf8.index(utf8.startIndex, offsetBy: token.start)
-        return String(source[start..<utf8.index(start, offsetBy: token.end - token.start)])
+    func written(_ token: Token, atMost bytes: Int = .max) -> String {
+        String(decoding: source[token.start..<token.start + min(token.end - token.start, bytes)], as: UTF8.self)
     }
 
     func expected(_ what: String) -> SluiceError {
-        let found = current.kind == .end ? "the query ends" : "found '\(written(current).prefix(60))'"
-        return failure("expected \(what), \(found)", at: current.position)
+        if case .end = current.kind { return failure("expected \(what), the query ends", at: position) }
+        let shown = written(current, atMost: 240).unicodeScalars.prefix(60)
+        return failure("expected \(what), found '\(QueryDiagnostic.visible(shown))'", at: position)
     }
 
     func failure(_ sentence: String, at position: SourcePosition) -> SluiceError {
@@ -65,7 +72,7 @@ struct Parser {
     /// Counts a level of nesting for the time of `body`, so that hostile text cannot exhaust the stack.
     mutating func nested<R>(_ body: (inout Parser) throws(SluiceError) -> R) throws(SluiceError) -> R {
         guard depth < Limits.nestingDepth else {
-            throw failure("the query is nested deeper than \(Limits.nestingDepth) levels", at: current.position)
+            throw failure("the query is nested deeper than \(Limits.nestingDepth) levels", at: position)
         }
         depth += 1
         defer { depth -= 1 }
@@ -92,61 +99,81 @@ struct Parser {
     /// A query or, inside parentheses, an expression.
     mutating func either() throws(SluiceError) -> Node {
         let first = try conjunction()
-        guard current.kind == .keyword(.or) else { return first }
-        var parts = [try asQuery(first)]
-        while take(.or) { parts.append(try asQuery(conjunction())) }
-        return .query(.or(parts.flatMap { if case .or(let inner) = $0 { inner } else { [$0] } }))
+        guard sees(.or) else { return first }
+        var parts: [SyntaxQuery] = []
+        let start = try asQuery(first)
+        if case .or(let inner) = start.kind { parts = inner } else { parts = [start] }
+        while take(.or) {
+            let part = try asQuery(conjunction())
+            if case .or(let inner) = part.kind { parts += inner } else { parts.append(part) }
+        }
+        return .query(SyntaxQuery(.or(parts), at: parts[0].position))
     }
 
     private mutating func conjunction() throws(SluiceError) -> Node {
         let first = try negation()
-        guard current.kind == .keyword(.and) else { return first }
-        var parts = [try asQuery(first)]
-        while take(.and) { parts.append(try asQuery(negation())) }
-        return .query(.and(parts.flatMap { if case .and(let inner) = $0 { inner } else { [$0] } }))
+        guard sees(.and) else { return first }
+        var parts: [SyntaxQuery] = []
+        let start = try asQuery(first)
+        if case .and(let inner) = start.kind { parts = inner } else { parts = [start] }
+        while take(.and) {
+            let part = try asQuery(negation())
+            if case .and(let inner) = part.kind { parts += inner } else { parts.append(part) }
+        }
+        return .query(SyntaxQuery(.and(parts), at: parts[0].position))
     }
 
     private mutating func negation() throws(SluiceError) -> Node {
+        let start = position
         if take(.not) {
             let inner = try nested { parser throws(SluiceError) in try parser.asQuery(parser.negation()) }
-            return .query(.not(inner))
+            return .query(SyntaxQuery(.not(inner), at: start))
         }
-        if take(.truePredicate) { return .query(.constant(true)) }
-        if take(.falsePredicate) { return .query(.constant(false)) }
+        if take(.truePredicate) { return .query(SyntaxQuery(.constant(true), at: start)) }
+        if take(.falsePredicate) { return .query(SyntaxQuery(.constant(false), at: start)) }
         return try comparison()
     }
 
     private mutating func comparison() throws(SluiceError) -> Node {
-        let start = current.position
+        let start = position
+        let isGrouped = sees(.openParenthesis)
         let left = try sum()
-        let position = current.position
+        let place = position
         guard let comparison = comparisonOperator() else { return left }
         let operand = try asOperand(left, at: start)
+        try check(operand, isGrouped: isGrouped, leftOf: comparison)
         advance()
         var foldsCase = false
-        if current.kind == .caseFlag {
-            guard comparison.allowsCaseFlag else {
-                throw failure("'\(comparison.rawValue)' does not take [c]", at: current.position)
-            }
+        if case .caseFlag = current.kind {
+            guard comparison.allowsCaseFlag else { throw failure("'\(comparison.rawValue)' does not take [c]", at: position) }
             foldsCase = true
             advance()
         }
         let right = try rightSide(of: comparison)
-        return .query(
-            .compare(
-                SyntaxComparison(left: operand, comparison: comparison, foldsCase: foldsCase, right: right, position: position)))
+        let parts = SyntaxComparison(left: operand, comparison: comparison, foldsCase: foldsCase, right: right, position: place)
+        return .query(SyntaxQuery(.compare(parts), at: start))
+    }
+
+    /// Only equality, IN and order compare expressions; the other operators stand between values.
+    private func check(_ left: SyntaxOperand, isGrouped: Bool, leftOf comparison: ComparisonOperator) throws(SluiceError) {
+        guard !comparison.takesExpressions else { return }
+        if case .arithmetic = left.kind { throw failure("'\(comparison.rawValue)' does not take a calculation", at: left.position) }
+        if isGrouped { throw failure("'\(comparison.rawValue)' takes a value without parentheses", at: left.position) }
+        guard comparison == .geoWithin else { return }
+        guard case .path = left.kind else { throw failure("GEOWITHIN takes a property on its left", at: left.position) }
     }
 
     private mutating func rightSide(of comparison: ComparisonOperator) throws(SluiceError) -> SyntaxOperand {
-        let position = current.position
+        let start = position
         switch comparison {
         case .geoWithin: return try shape()
         case .between:
-            guard current.kind == .symbol(.openBrace) else { throw expected("a list '{low, high}' after BETWEEN") }
-            return try asOperand(primary(), at: position)
-        case .beginsWith, .endsWith, .contains, .like, .fullText: return try asOperand(primary(), at: position)
+            let quantifier = quantifier()
+            guard sees(.openBrace) else { throw expected("a list '{low, high}' after BETWEEN") }
+            return try list(quantifier, at: start)
+        case .beginsWith, .endsWith, .contains, .like, .fullText: return try value()
         case .equal, .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual, .isIn:
-            return try asOperand(sum(), at: position)
+            return try asOperand(sum(), at: start)
         }
     }
 
@@ -173,28 +200,35 @@ struct Parser {
     // MARK: Arithmetic
 
     private mutating func sum() throws(SluiceError) -> Node {
-        try chain([.plus: .add, .minus: .subtract]) { parser throws(SluiceError) in try parser.product() }
+        try chain(Parser.additive) { parser throws(SluiceError) in try parser.product() }
     }
 
     private mutating func product() throws(SluiceError) -> Node {
-        try chain([.times: .multiply, .divide: .divide]) { parser throws(SluiceError) in try parser.primary() }
+        try chain(Parser.multiplicative) { parser throws(SluiceError) in try parser.primary() }
     }
 
+    private static func additive(_ symbol: Symbol) -> Arithmetic? { symbol == .plus ? .add : symbol == .minus ? .subtract : nil }
+
+    private static func multiplicative(_ symbol: Symbol) -> Arithmetic? {
+        symbol == .times ? .multiply : symbol == .divide ? .divide : nil
+    }
+
+    /// Operators of one precedence, grouped from the left: the tree is as deep as the chain is long, so the length counts as depth.
     private mutating func chain(
-        _ operators: [Symbol: Arithmetic], _ part: (inout Parser) throws(SluiceError) -> Node
+        _ arithmetic: (Symbol) -> Arithmetic?, _ part: (inout Parser) throws(SluiceError) -> Node
     ) throws(SluiceError) -> Node {
-        let start = current.position
+        let start = position
         var node = try part(&self)
         var length = 0
-        while case .symbol(let symbol) = current.kind, let arithmetic = operators[symbol] {
+        while case .symbol(let symbol) = current.kind, let arithmetic = arithmetic(symbol) {
             let left = try asOperand(node, at: start)
             length += 1
             guard depth + length < Limits.nestingDepth else {
-                throw failure("this calculation has more than \(Limits.nestingDepth) parts", at: current.position)
+                throw failure("this calculation has more than \(Limits.nestingDepth) parts", at: position)
             }
             advance()
-            let position = current.position
-            let right = try asOperand(part(&self), at: position)
+            let place = position
+            let right = try asOperand(part(&self), at: place)
             node = .operand(SyntaxOperand(kind: .arithmetic(left, arithmetic, right), position: start))
         }
         return node
@@ -206,6 +240,14 @@ extension ComparisonOperator {
         switch self {
         case .equal, .notEqual, .isIn, .beginsWith, .endsWith, .contains, .like: true
         case .less, .lessOrEqual, .greater, .greaterOrEqual, .fullText, .between, .geoWithin: false
+        }
+    }
+
+    /// Whether calculations and parentheses may stand beside it.
+    var takesExpressions: Bool {
+        switch self {
+        case .equal, .notEqual, .isIn, .less, .lessOrEqual, .greater, .greaterOrEqual: true
+        case .beginsWith, .endsWith, .contains, .like, .fullText, .between, .geoWithin: false
         }
     }
 }

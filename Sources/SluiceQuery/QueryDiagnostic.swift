@@ -8,6 +8,9 @@ package struct SourcePosition: Hashable, Sendable {
 
     package init(_ offset: Int) { self.offset = offset }
 
+    /// Of a part that was made, not parsed.
+    package static let unknown = SourcePosition(0)
+
     package static func == (_: SourcePosition, _: SourcePosition) -> Bool { true }
     package func hash(into _: inout Hasher) {}
 }
@@ -27,22 +30,24 @@ package struct QueryDiagnostic: Sendable {
         let lineStart = (utf8[..<offset].lastIndex(of: UInt8(ascii: "\n")) ?? -1) + 1
         let lineEnd = utf8[offset...].firstIndex(of: UInt8(ascii: "\n")) ?? utf8.count
         let line = utf8[..<offset].count { $0 == UInt8(ascii: "\n") } + 1
-        let before = Array(String(decoding: utf8[lineStart..<offset], as: UTF8.self).unicodeScalars)
-        let after = Array(String(decoding: utf8[offset..<lineEnd], as: UTF8.self).unicodeScalars)
-        let shownBefore = before.suffix(QueryDiagnostic.reach)
-        let excerpt = QueryDiagnostic.visible(shownBefore) + QueryDiagnostic.visible(after.prefix(QueryDiagnostic.reach))
+        let column = utf8[lineStart..<offset].count { $0 & 0xC0 != 0x80 } + 1
+        let shownBefore = String(decoding: utf8[lineStart..<offset].suffix(4 * QueryDiagnostic.reach + 3), as: UTF8.self).unicodeScalars
+            .suffix(QueryDiagnostic.reach)
+        let shownAfter = String(decoding: utf8[offset..<lineEnd].prefix(4 * QueryDiagnostic.reach), as: UTF8.self).unicodeScalars
+            .prefix(QueryDiagnostic.reach)
+        let excerpt = QueryDiagnostic.visible(shownBefore) + QueryDiagnostic.visible(shownAfter)
         let caret = String(repeating: " ", count: shownBefore.count) + "^"
         return SluiceError(
-            code, "line \(line), column \(before.count + 1): \(sentence)\n    \(excerpt)\n    \(caret)\n", fix: fix)
+            code, "line \(line), column \(column): \(sentence)\n    \(excerpt)\n    \(caret)\n", fix: fix)
     }
 
     /// How many characters of the line are shown on each side of the place.
     private static let reach = 60
 
     /// Control characters as blanks, so that the caret stays below its place.
-    private static func visible(_ scalars: ArraySlice<Unicode.Scalar>) -> String {
+    static func visible(_ scalars: some Sequence<Unicode.Scalar>) -> String {
         var text = String.UnicodeScalarView()
-        for scalar in scalars { text.append(scalar.value < 32 ? " " : scalar) }
+        for scalar in scalars { text.append(scalar.value < 32 || (127..<160).contains(scalar.value) ? " " : scalar) }
         return String(text)
     }
 }

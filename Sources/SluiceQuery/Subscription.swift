@@ -33,7 +33,7 @@ package enum Subscription {
         var seen: Set<String> = []
         SubscriptionCheck.visit(query.tree.root) { comparison in
             for operand in [comparison.left, comparison.right] {
-                if case .path(let path) = operand.kind, case .name(let name)? = path.steps.first, seen.insert(name).inserted {
+                if case .path(let path) = operand.kind, case .name(let name)? = path.steps.first?.kind, seen.insert(name).inserted {
                     names.append(name)
                 }
             }
@@ -94,7 +94,7 @@ struct SubscriptionCheck {
     private func tooLarge(_ what: String) -> SluiceError { SluiceError(.queryTooLarge, "Invalid query: \(what).") }
 
     static func visit(_ query: SyntaxQuery, _ body: (SyntaxComparison) -> Void) {
-        switch query {
+        switch query.kind {
         case .constant: break
         case .and(let parts), .or(let parts): for part in parts { visit(part, body) }
         case .not(let inner): visit(inner, body)
@@ -116,7 +116,7 @@ struct SubscriptionCheck {
     }
 
     private func checkShape(_ query: SyntaxQuery) throws(SluiceError) {
-        switch query {
+        switch query.kind {
         case .constant: break
         case .and(let parts), .or(let parts): for part in parts { try checkShape(part) }
         case .not(let inner): try checkShape(inner)
@@ -144,12 +144,13 @@ struct SubscriptionCheck {
         case .subqueryCount: throw unsupported("SUBQUERY", at: operand.position)
         case .object: throw unsupported("comparing links", at: operand.position)
         case .shape: throw unsupported("GEOWITHIN", at: operand.position)
+        case .rowKey: throw unsupported("comparing links", at: operand.position)
         }
     }
 
     private func checkPath(_ path: SyntaxPath) throws(SluiceError) {
-        guard case .name(let name)? = path.steps.first else {
-            throw unsupported(path.steps.first == .backlinks ? "@links" : "a path given as an argument", at: path.position)
+        guard case .name(let name)? = path.steps.first?.kind else {
+            throw unsupported(path.steps.first?.kind == .backlinks ? "@links" : "a path given as an argument", at: path.position)
         }
         // An unknown name is reported by the binder, with a suggestion.
         guard let property = type[name] else { return }
@@ -178,7 +179,7 @@ struct SubscriptionCheck {
 
     /// Whether a query compares the field with constants by == or IN, alone or joined by AND at the top level (IQF-5).
     func pins(_ field: String, _ query: SyntaxQuery) -> Bool {
-        switch query {
+        switch query.kind {
         case .and(let parts): parts.contains { pins(field, $0) }
         case .compare(let comparison): pins(field, comparison)
         case .constant, .or, .not: false
@@ -198,7 +199,7 @@ struct SubscriptionCheck {
 
     private func isField(_ field: String, _ operand: SyntaxOperand, _ quantifier: Quantifier?) -> Bool {
         guard quantifier == nil || quantifier == .any, case .path(let path) = operand.kind else { return false }
-        return path.steps == [.name(field)] && path.suffix == nil && path.quantifier == nil
+        return path.steps == [PathStep(.name(field))] && path.suffix == nil && path.quantifier == nil
             && type[field]?.collection == CollectionKind.none
     }
 

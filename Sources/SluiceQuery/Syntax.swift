@@ -1,13 +1,24 @@
 package import SluiceCore
 
 /// A query as written, before names and types are known. Equality ignores places.
-package indirect enum SyntaxQuery: Hashable, Sendable {
-    case constant(Bool)
-    /// Two or more, never directly nested.
-    case and([SyntaxQuery])
-    case or([SyntaxQuery])
-    case not(SyntaxQuery)
-    case compare(SyntaxComparison)
+package struct SyntaxQuery: Hashable, Sendable {
+    package var kind: Kind
+    /// Where it begins: a negation at its operator, AND and OR at their first part.
+    package var position: SourcePosition
+
+    package init(_ kind: Kind, at position: SourcePosition = .unknown) {
+        self.kind = kind
+        self.position = position
+    }
+
+    package indirect enum Kind: Hashable, Sendable {
+        case constant(Bool)
+        /// Two or more, never directly nested.
+        case and([SyntaxQuery])
+        case or([SyntaxQuery])
+        case not(SyntaxQuery)
+        case compare(SyntaxComparison)
+    }
 }
 
 package struct SyntaxComparison: Hashable, Sendable {
@@ -39,20 +50,39 @@ package enum ComparisonOperator: String, Hashable, Sendable {
 
 package struct SyntaxOperand: Hashable, Sendable {
     package var kind: Kind
+    /// Where it begins.
     package var position: SourcePosition
 
     package indirect enum Kind: Hashable, Sendable {
         case literal(Literal)
         case argument(Int, Quantifier?)
         case path(SyntaxPath)
+        /// Members are literals, arguments, objects and row keys.
         case list([SyntaxOperand], Quantifier?)
-        case aggregate(SyntaxPath, Aggregate, property: String?)
+        /// The place of the aggregate's word is the path's `suffixPosition`.
+        case aggregate(SyntaxPath, Aggregate, property: SyntaxName?)
         case arithmetic(SyntaxOperand, Arithmetic, SyntaxOperand)
-        case subqueryCount(SyntaxPath, variable: String, SyntaxQuery)
+        case subqueryCount(SyntaxPath, variable: SyntaxName, SyntaxQuery)
         /// `obj("Class", key)`; the key is a literal or an argument.
-        case object(type: String, key: SyntaxOperand)
+        case object(type: SyntaxName, key: SyntaxOperand)
         case shape(GeoShape)
+        /// `L1:2` and, in a list, `O2`: places inside one file of the original, which mean nothing elsewhere.
+        case rowKey(table: Int64?, row: Int64)
     }
+}
+
+/// A name with its place. Names are equal when their bytes are: no Unicode normalisation, as everywhere in the language.
+package struct SyntaxName: Hashable, Sendable {
+    package var text: String
+    package var position: SourcePosition
+
+    package init(_ text: String, at position: SourcePosition = .unknown) {
+        self.text = text
+        self.position = position
+    }
+
+    package static func == (lhs: SyntaxName, rhs: SyntaxName) -> Bool { lhs.text.hasSameBytes(as: rhs.text) }
+    package func hash(into hasher: inout Hasher) { text.hashBytes(into: &hasher) }
 }
 
 package enum Quantifier: String, Hashable, Sendable { case any = "ANY", all = "ALL", none = "NONE" }
@@ -62,7 +92,7 @@ package enum Aggregate: String, Hashable, Sendable { case max = "@max", min = "@
 package enum Arithmetic: String, Hashable, Sendable { case add = "+", subtract = "-", multiply = "*", divide = "/" }
 
 /// A constant as written. Numbers keep their digits until the type they are compared with is known.
-package enum Literal: Hashable, Sendable {
+package enum Literal: Sendable {
     case null
     case bool(Bool)
     case int(Int64)
@@ -84,20 +114,46 @@ package enum Literal: Hashable, Sendable {
 
 package struct SyntaxPath: Hashable, Sendable {
     package var quantifier: Quantifier?
+    /// One at least.
     package var steps: [PathStep]
     package var suffix: PathSuffix?
+    /// Where it begins: at the quantifier, when it has one.
     package var position: SourcePosition
+    /// Where the suffix stands, or the aggregate that the path belongs to.
+    package var suffixPosition: SourcePosition
+
+    package init(
+        quantifier: Quantifier? = nil, steps: [PathStep], suffix: PathSuffix? = nil, position: SourcePosition = .unknown,
+        suffixPosition: SourcePosition = .unknown
+    ) {
+        self.quantifier = quantifier
+        self.steps = steps
+        self.suffix = suffix
+        self.position = position
+        self.suffixPosition = suffixPosition
+    }
 }
 
-package enum PathStep: Hashable, Sendable {
-    case name(String)
-    case argument(Int)
-    case index(Int64)
-    case first, last, every
-    case key(String)
-    case keyArgument(Int)
-    case backlinks
-    case keys, values
+package struct PathStep: Hashable, Sendable {
+    package var kind: Kind
+    package var position: SourcePosition
+
+    package init(_ kind: Kind, at position: SourcePosition = .unknown) {
+        self.kind = kind
+        self.position = position
+    }
+
+    package enum Kind: Sendable {
+        case name(String)
+        /// `$K0`, alone in its path.
+        case argument(Int)
+        case index(Int64)
+        case first, last, every
+        case key(String)
+        case keyArgument(Int)
+        case backlinks
+        case keys, values
+    }
 }
 
 package enum PathSuffix: String, Hashable, Sendable { case count = "@count", type = "@type" }
@@ -105,6 +161,7 @@ package enum PathSuffix: String, Hashable, Sendable { case count = "@count", typ
 package enum GeoShape: Hashable, Sendable {
     case box(GeoPoint, GeoPoint)
     case circle(GeoPoint, radians: GeoCoordinate)
+    /// The outer loop, then holes; each loop as written, with its last point.
     case polygon([[GeoPoint]])
 }
 
@@ -112,18 +169,35 @@ package struct GeoPoint: Hashable, Sendable {
     package var longitude: GeoCoordinate
     package var latitude: GeoCoordinate
     package var altitude: GeoCoordinate?
+    package var position: SourcePosition
 }
 
-package enum GeoCoordinate: Hashable, Sendable {
-    case literal(Literal)
-    case argument(Int)
+package struct GeoCoordinate: Hashable, Sendable {
+    package var kind: Kind
+    package var position: SourcePosition
+
+    package enum Kind: Hashable, Sendable {
+        /// `.int`, `.real` or `.float`
+        case literal(Literal)
+        case argument(Int)
+    }
 }
 
 /// What may follow a query; applied in order.
-package enum QuerySuffix: Hashable, Sendable {
-    case sort([SortKey])
-    case distinct([SyntaxPath])
-    case limit(Int64)
+package struct QuerySuffix: Hashable, Sendable {
+    package var kind: Kind
+    package var position: SourcePosition
+
+    package init(_ kind: Kind, at position: SourcePosition = .unknown) {
+        self.kind = kind
+        self.position = position
+    }
+
+    package enum Kind: Hashable, Sendable {
+        case sort([SortKey])
+        case distinct([SyntaxPath])
+        case limit(Int64)
+    }
 
     package struct SortKey: Hashable, Sendable {
         package var path: SyntaxPath
@@ -131,7 +205,7 @@ package enum QuerySuffix: Hashable, Sendable {
     }
 
     package var keyword: String {
-        switch self {
+        switch kind {
         case .sort: "SORT"
         case .distinct: "DISTINCT"
         case .limit: "LIMIT"

@@ -1,13 +1,11 @@
 /// What the lexer cuts the text into. Offsets are bytes of the text.
-struct Token: Hashable, Sendable {
+struct Token: Sendable {
     var kind: TokenKind
     var start: Int
     var end: Int
-
-    var position: SourcePosition { SourcePosition(start) }
 }
 
-enum TokenKind: Hashable, Sendable {
+enum TokenKind: Sendable {
     case end
     case name(String)
     case keyword(Keyword)
@@ -19,6 +17,8 @@ enum TokenKind: Hashable, Sendable {
     case argument(Int)
     /// `$K0`
     case pathArgument(Int)
+    /// `L1:2`
+    case rowKey(table: Int64?, row: Int64)
     /// `[c]`
     case caseFlag
     case meta(MetaWord)
@@ -44,14 +44,17 @@ enum Keyword: String, Hashable, Sendable, CaseIterable {
 extension Keyword {
     /// The keyword that a word is, by the three spelling rules of the language; nil for a name.
     init?(spelling word: String) {
+        guard word.utf8.count <= Keyword.longest else { return nil }
         if let exact = Keyword.exact[word] {
             self = exact
-        } else if let folded = Keyword.anyCase[word.lowercased()] {
+        } else if let folded = Keyword.anyCase[word.lowercasedASCII] {
             self = folded
         } else {
             return nil
         }
     }
+
+    private static let longest = "falsepredicate".utf8.count
 
     private static let exact: [String: Keyword] = [
         "not": .not, "NOT": .not, "in": .in, "IN": .in, "any": .any, "ANY": .any, "some": .any, "SOME": .any,
@@ -101,4 +104,11 @@ enum MetaWord: String, Hashable, Sendable {
     case type = "@type"
     case keys = "@keys"
     case values = "@values"
+}
+
+extension String {
+    /// Only A to Z are letters of keywords: the Kelvin sign is no "k".
+    var lowercasedASCII: String {
+        String(decoding: utf8.map { $0 >= 65 && $0 <= 90 ? $0 | 32 : $0 }, as: UTF8.self)
+    }
 }
