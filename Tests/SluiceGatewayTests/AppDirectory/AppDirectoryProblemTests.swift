@@ -121,7 +121,8 @@ struct AppDirectoryProblemTests {
             what: "misspelt folder", files: AppFixture.adding("data_source/x/config.json", "{}"), place: "data_source/x/config.json",
             message: "'data_source' means nothing", fix: "'data_sources'", code: .configUnknownKey),
         Mistake(
-            what: "not JSON", files: AppFixture.adding(sync, "{\n  \"type\": flexible\n}"), place: "\(sync):2:11", message: "expected a value", fix: "",
+            what: "not JSON", files: AppFixture.adding(sync, "{\n  \"type\": flexible\n}"), place: "\(sync):2:11",
+            message: "expected a value", fix: "",
             code: .badJSON),
         Mistake(
             what: "secret that is not there",
