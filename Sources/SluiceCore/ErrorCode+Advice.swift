@@ -40,12 +40,14 @@ extension ErrorCode {
             ("A property is not in the schema of its type.", "Add the property to the app's schema, or correct its name.")
         case .wrongValueType: ("A value does not have its property's type.", "Send a value of the schema's type.")
         case .querySyntax: ("The query is not well formed.", "Correct it at the place shown.")
-        case .queryUnknownProperty: ("The query names a property that its type does not have.", "Correct the name.")
+        case .queryUnknownProperty: ("The query names a property or a class that is not there.", "Correct the name.")
         case .queryTypeMismatch: ("The query compares values that cannot be compared.", "Compare with a value of the property's type.")
         case .queryArgument: ("An argument of the query is missing or does not fit.", "Pass one argument for each placeholder.")
+        case .queryShape: ("A shape of GEOWITHIN is none.", "Close every loop, keep holes inside, and give longitude before latitude.")
         case .queryNotQueryable:
             ("A subscription uses a field that is not queryable.", "Add it to queryable_fields_names, or filter locally.")
-        case .queryUnsupported: ("A subscription uses a construct that only local queries have.", "Subscribe to more and filter locally.")
+        case .queryUnsupported:
+            ("A query uses a construct that is not possible where it stands.", "Say it in another way, or filter the results in code.")
         case .queryIndexedFieldMissing:
             ("A subscription does not pin the indexed queryable field.", "Add `field == value AND` or `field IN {…} AND` in front.")
         case .queryAsymmetric: ("A subscription asks for an asymmetric type.", "Asymmetric objects can only be written.")
@@ -53,6 +55,39 @@ extension ErrorCode {
             ("A subscription, or the whole set, is over a limit.", "Shorten the lists in it, or subscribe to more and filter locally.")
         case .querySubscribedTypeUnknown:
             ("A subscription names a type that the server does not have.", "Deploy the type first, or correct its name.")
+        case .queryAggregate:
+            ("A subscription uses `@max`, `@min`, `@sum` or `@avg`.", "Subscribe without it and compute over the local results.")
+        case .queryCount:
+            (
+                "A subscription counts something else than a list of scalars.",
+                "Only the `@count` of a queryable list can be compared; filter the rest locally."
+            )
+        case .querySort: ("A subscription has a SORT.", "Remove it and sort the local results.")
+        case .queryDistinct: ("A subscription has a DISTINCT.", "Remove it and apply it to the local results.")
+        case .queryLimit: ("A subscription has a LIMIT.", "Remove it and limit the local results.")
+        case .queryTwoLists: ("A subscription compares two lists.", "Compare the list with one constant at a time, joined by OR.")
+        case .queryLinkPath:
+            (
+                "A subscription follows a link or looks into an embedded object.",
+                "Copy the value into a field of the class itself, or filter locally."
+            )
+        case .queryBacklinks: ("A subscription uses `@links`.", "Subscribe to the linking class by its own fields, and filter locally.")
+        case .querySubquery: ("A subscription has a SUBQUERY.", "Subscribe to more and apply it locally.")
+        case .queryGeospatial:
+            ("A subscription has a GEOWITHIN.", "Subscribe by scalar fields, such as ranges of coordinates, and apply it locally.")
+        case .queryFullText: ("A subscription has a TEXT search.", "Subscribe to more and search locally.")
+        case .queryArithmetic: ("A subscription calculates.", "Compare the field with the result of the calculation, or filter locally.")
+        case .queryTwoFields: ("A subscription compares two fields.", "Compare each field with constants, and filter the rest locally.")
+        case .queryValueType: ("A subscription uses `@type`.", "Subscribe to more and filter by type locally.")
+        case .queryElement:
+            (
+                "A subscription looks at one element of a list, dictionary or mixed value, by index, key, `@keys` or `@values`.",
+                "Compare the whole list's elements, or filter locally."
+            )
+        case .queryLinkValue: ("A subscription compares a link.", "Store the target's key in a field of its own, or filter locally.")
+        case .queryPathArgument: ("A subscription takes a path from an argument.", "Write the field's name into the query.")
+        case .queryEmbedded:
+            ("A subscription asks for an embedded type, which has no objects of its own.", "Subscribe to the type that contains it.")
         case .badRequest: ("The request is not what this path expects.", "See the path's description.")
         case .invalidPassword: ("E-mail and password do not match a user.", "Check both; e-mails are case sensitive.")
         case .userNotFound: ("There is no such user.", "Register first.")

@@ -36,12 +36,33 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case queryUnknownProperty = 301
     case queryTypeMismatch = 302
     case queryArgument = 303
+    case queryShape = 304
     case queryNotQueryable = 310
     case queryUnsupported = 311
     case queryIndexedFieldMissing = 312
     case queryAsymmetric = 313
     case queryTooLarge = 314
     case querySubscribedTypeUnknown = 315
+
+    // Constructs of the query language that subscriptions do not have, one code each
+    case queryAggregate = 320
+    case queryCount = 321
+    case querySort = 322
+    case queryDistinct = 323
+    case queryLimit = 324
+    case queryTwoLists = 325
+    case queryLinkPath = 326
+    case queryBacklinks = 327
+    case querySubquery = 328
+    case queryGeospatial = 329
+    case queryFullText = 330
+    case queryArithmetic = 331
+    case queryTwoFields = 332
+    case queryValueType = 333
+    case queryElement = 334
+    case queryLinkValue = 335
+    case queryPathArgument = 336
+    case queryEmbedded = 337
 
     // HTTP and users
     case badRequest = 400
@@ -97,6 +118,9 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
 
     /// Kebab-case, the form that logs, metrics and JSON carry.
     package var name: String { ErrorCode.kebab("\(self)") }
+
+    /// Whether it says that a query is a query, but none to subscribe to.
+    package var refusesSubscription: Bool { (310..<350).contains(rawValue) }
 
     /// The general advice.
     package var fix: String { advice.fix }

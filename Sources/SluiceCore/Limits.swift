@@ -10,6 +10,12 @@ package enum Limits {
     package static let queryLeaves = 4_096
     /// Values in one IN list. Beyond: query error `limits-exceeded`.
     package static let inListValues = 10_000
+    /// Values in all lists of one query; a list argument counts each time it is used. Beyond: query error `limits-exceeded`.
+    package static let queryListValues = 65_536
+    /// One pattern of LIKE or CONTAINS, and all of one query, bytes: testing a text of n bytes takes up to n times the pattern.
+    /// Beyond: query error `limits-exceeded`.
+    package static let patternBytes = 1_024
+    package static let queryPatternBytes = 8_192
     /// Bytes waiting to be sent to one client. Beyond: the session is disconnected with `slow-client`; it comes back by bootstrap.
     package static let outboxBytes = 16 << 20
     /// Bytes of changes held for one session while its bootstrap runs. Beyond: the bootstrap starts again.

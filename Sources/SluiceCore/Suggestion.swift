@@ -3,12 +3,14 @@ package enum Suggestion {
     /// The candidate nearest to a misspelt word; nil when none is near enough to be worth naming.
     ///
     /// Near enough: no more than a third of the word's characters are wrong (but one always may be). Case counts for
-    /// nothing. Cost: the length of the word times the length of all candidates; names only, not user text.
+    /// nothing. Cost: the length of the word times the length of those candidates that are about as long; nothing is near to a word of
+    /// more than `longest` bytes.
     package static func nearest(to word: String, in candidates: some Sequence<String>) -> String? {
+        guard word.utf8.count <= longest else { return nil }
         let lowercased = word.lowercased()
         let allowed = max(1, word.count / 3)
         var best: (distance: Int, candidate: String)?
-        for candidate in candidates {
+        for candidate in candidates where abs(candidate.count - word.count) <= allowed {
             let distance = EditDistance.between(lowercased, candidate.lowercased())
             guard distance <= allowed, distance < candidate.count else { continue }
             if let found = best, (found.distance, found.candidate) <= (distance, candidate) { continue }
@@ -16,6 +18,8 @@ package enum Suggestion {
         }
         return best?.candidate
     }
+
+    private static let longest = 256
 
     /// ` Did you mean 'x'?`, or nothing: to be put behind a message.
     package static func question(for word: String, in candidates: some Sequence<String>) -> String {

@@ -29,16 +29,86 @@ struct SubscriptionTests {
         #expect(try check(text) == Query.parse(text).bind(to: Samples.type))
     }
 
-    @Test(arguments: [
-        "friend.name == 'x'", "scores.@max > 1", "scores.@min > 1", "scores.@sum > 1", "scores.@avg > 1", "name.@count > 1",
-        "SUBQUERY(tags, $x, $x.a == 1).@count > 0", "@links.A.b == 1", "name == 'x' SORT(name ASC)", "name == 'x' DISTINCT(name)",
-        "name == 'x' LIMIT(5)", "number + 1 == 2", "number == number", "name TEXT 'x'", "ANY {'a'} == ANY tags", "{'a'} IN tags",
-        "tags IN {'a', 'b'}",
-        "name.@type == 'string'", "place GEOWITHIN geoBox([0, 0], [1, 1])",
-    ])
-    func `what only local queries have is refused`(_ text: String) throws {
-        let error = try #require(failure(text))
-        #expect([.queryUnsupported, .queryNotQueryable].contains(error.code), "\(error)")
+    /// Every construct of rql.md section 6 that subscriptions do not have: its code, what the text names, and the column.
+    private static let refusals: [(text: String, code: ErrorCode, names: String, column: Int)] = [
+        ("scores.@max > 1", .queryAggregate, "@max", 8),
+        ("scores.@min > 1", .queryAggregate, "@min", 8),
+        ("flag == true AND scores.@sum > 1", .queryAggregate, "@sum", 25),
+        ("1 < scores.@avg", .queryAggregate, "@avg", 12),
+        ("name.@count > 1", .queryCount, "@count of \"name\"", 6),
+        ("friend.@count == 1", .queryCount, "@count of \"friend\"", 8),
+        ("extra.@size == 1", .queryCount, "@count of \"extra\"", 7),
+        ("place[SIZE] == 1", .queryCount, "@count of \"place\"", 6),
+        ("name == 'x' SORT(name ASC)", .querySort, "SORT", 13),
+        ("name == 'x' DISTINCT(name)", .queryDistinct, "DISTINCT", 13),
+        ("name == 'x' LIMIT(5)", .queryLimit, "LIMIT", 13),
+        ("{'a'} IN tags", .queryTwoLists, "two lists", 7),
+        ("tags == {'a', 'b'}", .queryTwoLists, "two lists", 6),
+        ("tags IN {'a', 'b'}", .queryTwoLists, "two lists", 6),
+        ("ANY tags IN {'a', 'b'}", .queryTwoLists, "two lists", 10),
+        ("ANY {'a'} != ANY tags", .queryTwoLists, "two lists", 11),
+        ("tags == tags", .queryTwoLists, "two lists", 6),
+        ("friend.name == 'x'", .queryLinkPath, "\"friend\", which is a link", 8),
+        ("friend.friend.friend.name == 'x'", .queryLinkPath, "\"friend\"", 8),
+        ("place.city == 'x'", .queryLinkPath, "\"place\", which is an embedded object", 7),
+        ("@links.Sample.friend.name == 'x'", .queryBacklinks, "@links", 1),
+        ("@links.@count == 0", .queryBacklinks, "@links", 1),
+        ("friend.@links.Sample.friend.@count == 0", .queryBacklinks, "@links", 8),
+        ("SUBQUERY(tags, $x, $x.a == 1).@count > 0", .querySubquery, "SUBQUERY", 1),
+        ("place GEOWITHIN geoBox([0, 0], [1, 1])", .queryGeospatial, "GEOWITHIN", 7),
+        ("place GEOWITHIN $0", .queryGeospatial, "GEOWITHIN", 7),
+        ("name TEXT 'x'", .queryFullText, "TEXT", 6),
+        ("number + 1 == 2", .queryArithmetic, "arithmetic", 1),
+        ("2 == number * 3", .queryArithmetic, "arithmetic", 6),
+        ("number == number", .queryTwoFields, "two fields", 8),
+        ("number < tags.@count", .queryTwoFields, "two fields", 8),
+        ("name IN tags", .queryTwoFields, "two fields", 6),
+        ("name.@type == 'string'", .queryValueType, "@type", 6),
+        ("friend.name.@type == 'string'", .queryLinkPath, "\"friend\"", 8),
+        ("tags[0] == 'a'", .queryElement, "one element of \"tags\"", 5),
+        ("tags[FIRST] == 'a'", .queryElement, "one element of \"tags\"", 5),
+        ("extra['k'] == 'a'", .queryElement, "one element of \"extra\"", 6),
+        ("extra.k == 'a'", .queryElement, "one element of \"extra\"", 7),
+        ("ANY extra.@keys == 'a'", .queryElement, "one element of \"extra\"", 11),
+        ("extra[*] == 'a'", .queryElement, "one element of \"extra\"", 6),
+        ("blend.a[3] == 'a'", .queryElement, "one element of \"blend\"", 7),
+        ("@values == 'a'", .queryElement, "@values", 1),
+        ("friend == obj('Sample', oid(0123456789abcdef01234567))", .queryLinkValue, "links", 11),
+        ("friend IN {obj('Sample', 1)}", .queryLinkValue, "links", 12),
+        ("friend == L1:2", .queryLinkValue, "links", 11),
+        ("$K0 == 1", .queryPathArgument, "argument", 1),
+    ]
+
+    @Test(arguments: refusals)
+    func `what only local queries have is refused with its own code, name and place`(
+        _ refusal: (text: String, code: ErrorCode, names: String, column: Int)
+    ) throws {
+        let error = try #require(failure(refusal.text))
+        #expect(error.code == refusal.code, "\(error)")
+        #expect(error.message.hasPrefix("line 1, column \(refusal.column): "), "\(error)")
+        #expect(error.message.contains("Invalid query: unsupported query for table \"Sample\": "))
+        #expect(error.message.contains(refusal.names), "\(error)")
+        #expect(!error.code.fix.isEmpty)
+    }
+
+    @Test
+    func `every code for a refused construct is in the table above`() {
+        let produced = Set(SubscriptionTests.refusals.map(\.code.rawValue))
+        let codes = ErrorCode.allCases.map(\.rawValue).filter { (320..<350).contains($0) && $0 != ErrorCode.queryEmbedded.rawValue }
+        #expect(Set(codes) == produced, "an embedded type has a test of its own")
+    }
+
+    @Test
+    func `lists and links that come as arguments are refused alike`() throws {
+        func code(_ text: String, _ argument: Value) throws -> ErrorCode? {
+            let query = try Query.parse(text)
+            let error = #expect(throws: SluiceError.self) {
+                try Subscription.check(type: Samples.type, query: query, arguments: [argument], fields: SubscriptionTests.fields)
+            }
+            return error?.code
+        }
+        #expect(try code("tags IN $0", .list([.string("a")])) == .queryTwoLists)
+        #expect(try code("friend == $0", .link(type: "Sample", key: .int(1))) == .queryLinkValue)
     }
 
     @Test
@@ -56,7 +126,10 @@ struct SubscriptionTests {
 
     @Test
     func `a misspelt field is unknown rather than not queryable`() throws {
-        #expect(try #require(failure("nme == 'x'")).code == .queryUnknownProperty)
+        let error = try #require(failure("flag == true AND nme == 'x'"))
+        #expect(error.code == .queryUnknownProperty)
+        #expect(error.fix == "Did you mean 'name'?")
+        #expect(error.message.hasPrefix("line 1, column 18: "))
     }
 
     private static let indexed = QueryableFields(global: ["number", "other", "name"], indexed: "store")
@@ -98,7 +171,7 @@ struct SubscriptionTests {
         let asymmetric = ObjectType(name: "Reading", kind: .asymmetric, properties: Samples.type.properties)
         #expect(try #require(failure("TRUEPREDICATE", type: asymmetric)).code == .queryAsymmetric)
         let embedded = ObjectType(name: "Place", kind: .embedded, properties: Samples.type.properties)
-        #expect(try #require(failure("TRUEPREDICATE", type: embedded)).code == .queryUnsupported)
+        #expect(try #require(failure("TRUEPREDICATE", type: embedded)).code == .queryEmbedded)
     }
 
     @Test
@@ -117,6 +190,39 @@ struct SubscriptionTests {
                 arguments: [.list((0...Limits.inListValues).map { .int(Int64($0)) })], fields: SubscriptionTests.fields)
         }
         #expect(argument?.code == .queryTooLarge)
+    }
+
+    @Test
+    func `arguments count for size, lists each time they are used, and patterns are short`() throws {
+        func code(_ text: String, _ arguments: [Value] = []) throws -> ErrorCode? {
+            let query = try Query.parse(text)
+            do throws(SluiceError) {
+                _ = try Subscription.check(type: Samples.type, query: query, arguments: arguments, fields: SubscriptionTests.fields)
+                return nil
+            } catch { return error.code }
+        }
+        let long = Value.string(String(repeating: "x", count: Limits.queryBytes))
+        #expect(try code("name == $0", [long]) == .queryTooLarge)
+        let list = Value.list((0..<9_000).map { .int($0) })
+        #expect(try code("number IN $0", [list]) == nil)
+        #expect(try code((0..<8).map { _ in "number IN $0" }.joined(separator: " OR "), [list]) == .queryTooLarge)
+        for word in ["LIKE", "CONTAINS"] {
+            let longest = String(repeating: "a", count: Limits.patternBytes)
+            #expect(try code("name \(word) '\(longest)'") == nil)
+            #expect(try code("name \(word) '\(longest)a'") == .queryTooLarge)
+            #expect(try code("name \(word) $0", [.string(longest + "a")]) == .queryTooLarge)
+            let many = (0...Limits.queryPatternBytes / Limits.patternBytes).map { _ in "name \(word) '\(longest)'" }
+            #expect(try code(many.joined(separator: " OR ")) == .queryTooLarge)
+        }
+        #expect(try code("name BEGINSWITH $0", [.string(String(repeating: "a", count: 5_000))]) == nil)
+    }
+
+    @Test
+    func `a set is bounded as a whole`() throws {
+        let half = String(repeating: "x", count: Limits.queryBytes / 2)
+        try Subscription.checkSize(ofSet: [half, half])
+        let error = #expect(throws: SluiceError.self) { try Subscription.checkSize(ofSet: [half, half, "x"]) }
+        #expect(error?.code == .queryTooLarge)
     }
 
     @Test

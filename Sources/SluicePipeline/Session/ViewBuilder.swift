@@ -11,10 +11,7 @@ struct ViewBuilder {
 
     /// Throws an error of the query language, which fails this version only.
     func build(_ set: PBSubscribe) async throws -> View {
-        let size = set.queries.reduce(0) { $0 + $1.text.utf8.count }
-        guard size <= Limits.queryBytes else {
-            throw SluiceError(.queryTooLarge, "The subscription set has \(size) bytes of query text; the limit is \(Limits.queryBytes).")
-        }
+        try Subscription.checkSize(ofSet: set.queries.lazy.map(\.text))
         var schema = services.authority.current()
         if schema.isDevelopment { schema = try await makeQueryable(set, schema) }
         var predicates: [Int: Predicate] = [:]

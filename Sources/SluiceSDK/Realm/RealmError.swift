@@ -40,11 +40,9 @@ extension Realm {
                 case .replicaVersion: .unsupportedFileFormatVersion
                 case .replicaCorrupt: .invalidDatabase
                 case .invalidSchemaChange: .schemaMismatch
-                case .badQuery, .queryNotQueryable, .queryUnsupported, .queryIndexedFieldMissing, .queryAsymmetric, .queryTooLarge,
-                    .querySubscribedTypeUnknown:
-                    .subscriptionFailed
+                case .badQuery: .subscriptionFailed
                 case .querySyntax, .queryUnknownProperty, .queryTypeMismatch, .queryArgument: .invalidInput
-                default: .fail
+                default: error.code.refusesSubscription ? .subscriptionFailed : .fail
                 }
         }
 

@@ -10,7 +10,7 @@ import Testing
         ("Order", "store == 'north' AND size == 'large'", .queryTypeMismatch),
         ("Order", "store == 'north' AND secret == 'x'", .queryNotQueryable),
         ("Order", "size > 3", .queryIndexedFieldMissing),
-        ("Order", "store == 'north' SORT(size ASC)", .queryUnsupported),
+        ("Order", "store == 'north' SORT(size ASC)", .querySort),
         ("Nonsense", "TRUEPREDICATE", .querySubscribedTypeUnknown),
         ("Reading", "TRUEPREDICATE", .queryAsymmetric),
         ("Order", "store == 'north' AND title == '" + String(repeating: "x", count: Limits.queryBytes) + "'", .queryTooLarge),
