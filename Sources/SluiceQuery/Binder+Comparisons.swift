@@ -16,7 +16,7 @@ extension Binder {
 
 extension ComparisonOperator {
     /// The test; nil for BETWEEN, which is two, and for what has no test.
-    fileprivate var test: TestOperator? {
+    var test: TestOperator? {
         switch self {
         case .equal: .equal
         case .notEqual: .notEqual

@@ -63,7 +63,7 @@ enum TreeEvaluator {
         return ValueOrder.compare(foldsCase ? folded(value) : value, constant, nan: nan) == .equal
     }
 
-    private static func folded(_ value: Value) -> Value {
+    static func folded(_ value: Value) -> Value {
         switch value {
         case .string(let text): .string(Folding.folded(text))
         case .binary(let bytes): .binary(Folding.folded(bytes))

@@ -1,0 +1,87 @@
+import SluiceCore
+
+/// Brings a constant to the type of what it is compared with, without changing the comparison's meaning: values that do not fit the type
+/// exactly keep their own, and numbers of two types compare by value.
+struct ConstantAdaptation {
+    let type: PropertyType
+    /// Whether a string may stand for a number: in the query's text, not as an argument.
+    let readsNumbers: Bool
+
+    enum Result {
+        case value(Value)
+        case refused(String)
+        case otherClass(target: String, found: String)
+        case mismatch
+    }
+
+    func adapt(_ constant: QueryConstant) -> Result {
+        switch (type, constant) {
+        case (.mixed, _): return .value(constant.value)
+        case (.int, _): return int(constant)
+        case (.float, _): return float(constant)
+        case (.double, _): return double(constant)
+        case (.decimal, _): return decimal(constant)
+        case (.bool, .bool), (.string, .string), (.binary, .binary), (.timestamp, .timestamp), (.objectId, .objectId), (.uuid, .uuid):
+            return .value(constant.value)
+        case (.link(let target), .link(let found, _)):
+            return target == found ? .value(constant.value) : .otherClass(target: target, found: found)
+        default: return .mismatch
+        }
+    }
+
+    private func int(_ constant: QueryConstant) -> Result {
+        switch constant {
+        case .int(let value): return .value(.int(value))
+        case .double(let value, _): return int(value)
+        case .float(let value, _): return int(Double(value))
+        case .decimal(let value):
+            if value.isNaN || value.isInfinite { return int(value.isNaN ? .nan : .infinity) }
+            return .value(.decimal(value))
+        case .string(let text):
+            guard readsNumbers else { return .mismatch }
+            if let value = Int64(text) { return .value(.int(value)) }
+            guard let decimal = Decimal128(rounding: text) else { return .mismatch }
+            return int(.decimal(decimal))
+        default: return .mismatch
+        }
+    }
+
+    private func int(_ value: Double) -> Result {
+        if value.isNaN { return .refused("NaN not supported for int") }
+        if value.isInfinite { return .refused("Infinity not supported for int") }
+        return .value(Int64(exactly: value).map { .int($0) } ?? .double(value))
+    }
+
+    private func float(_ constant: QueryConstant) -> Result {
+        switch constant {
+        case .int(let value): return .value(.int(value))
+        case .double(let value, _): return .value(.float(Float(value)))
+        case .float(let value, _): return .value(.float(value))
+        case .decimal(let value): return .value(.decimal(value))
+        case .string(let text): return readsNumbers ? Double(text).map { .value(.float(Float($0))) } ?? .mismatch : .mismatch
+        default: return .mismatch
+        }
+    }
+
+    private func double(_ constant: QueryConstant) -> Result {
+        switch constant {
+        case .int(let value): return .value(.int(value))
+        case .double(let value, _): return .value(.double(value))
+        case .float(let value, _): return .value(.float(value))
+        case .decimal(let value): return .value(.decimal(value))
+        case .string(let text): return readsNumbers ? Double(text).map { .value(.double($0)) } ?? .mismatch : .mismatch
+        default: return .mismatch
+        }
+    }
+
+    private func decimal(_ constant: QueryConstant) -> Result {
+        switch constant {
+        case .int(let value): return .value(.decimal(Decimal128(value)))
+        case .double(_, let text), .float(_, let text): return Decimal128(rounding: text).map { .value(.decimal($0)) } ?? .mismatch
+        case .decimal(let value): return .value(.decimal(value))
+        case .string(let text):
+            return readsNumbers ? Decimal128(rounding: text).map { .value(.decimal($0)) } ?? .mismatch : .mismatch
+        default: return .mismatch
+        }
+    }
+}

@@ -1,0 +1,146 @@
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+import SluiceCore
+
+/// A shape on the sphere that has been found to be one.
+package enum Geometry: Hashable, Sendable {
+    /// Between two parallels and two meridians, eastward from the first to the second; the edges are in.
+    case box(Place, Place)
+    /// No further than so many radians along the sphere.
+    case circle(Place, radians: Double)
+    /// Loops without their repeated last point, the outer one first, each counterclockwise; the rest are holes.
+    case polygon([[Place]])
+
+    /// Degrees.
+    package struct Place: Hashable, Sendable {
+        package let longitude: Double
+        package let latitude: Double
+
+        /// Nil beyond 180 degrees of longitude and 90 of latitude.
+        package init?(longitude: Double, latitude: Double) {
+            guard abs(longitude) <= 180, abs(latitude) <= 90 else { return nil }
+            self.longitude = longitude
+            self.latitude = latitude
+        }
+    }
+
+    enum Flaw: Error {
+        case shape(String)
+        case argument(SluiceError)
+    }
+
+    init(box low: Place, _ high: Place) throws(Flaw) {
+        guard low.latitude <= high.latitude else {
+            throw .shape("the first corner of a box is the south-western one, but \(low.latitude) is north of \(high.latitude)")
+        }
+        self = .box(low, high)
+    }
+
+    init(circle center: Place, radians: Double) throws(Flaw) {
+        guard radians >= 0, radians.isFinite else { throw .shape("The radius of a circle must be a non-negative number") }
+        self = .circle(center, radians: radians)
+    }
+
+    init(polygon loops: [[Place]]) throws(Flaw) {
+        guard let outer = loops.first else { throw .shape("Polygon has no rings.") }
+        var closed: [[Place]] = []
+        for loop in loops { closed.append(try Geometry.opened(loop)) }
+        for (index, hole) in closed.enumerated().dropFirst() {
+            for vertex in hole where !Geometry.contains(closed[0], vertex) && !outer.contains(vertex) {
+                throw .shape(
+                    "Secondary ring \(index) not contained by first exterior ring - secondary rings must be holes in the first ring")
+            }
+        }
+        self = .polygon(closed)
+    }
+
+    /// A loop without its last point, counterclockwise.
+    private static func opened(_ loop: [Place]) throws(Flaw) -> [Place] {
+        guard let first = loop.first, let last = loop.last else { throw .shape("Ring has no vertices") }
+        guard loop.count > 1, first == last else {
+            throw .shape(
+                "Ring is not closed, first vertex '[\(first.longitude), \(first.latitude)]' does not equal last vertex "
+                    + "'[\(last.longitude), \(last.latitude)]'")
+        }
+        var vertices = Array(loop.dropLast())
+        guard Set(vertices).count >= 3 else { throw .shape("Ring with \(vertices.count) vertices must have at least 3 distinct ones") }
+        // The same point twice in a row is one.
+        vertices = vertices.indices.filter { vertices[$0] != vertices[($0 + 1) % vertices.count] }.map { vertices[$0] }
+        guard Set(vertices).count == vertices.count else { throw .shape("Ring has a vertex twice") }
+        return area(vertices) < 0 ? vertices.reversed() : vertices
+    }
+
+    // MARK: Containing
+
+    package func contains(_ place: Place) -> Bool {
+        switch self {
+        case .box(let low, let high):
+            guard place.latitude >= low.latitude, place.latitude <= high.latitude else { return false }
+            if low.longitude <= high.longitude { return place.longitude >= low.longitude && place.longitude <= high.longitude }
+            return place.longitude >= low.longitude || place.longitude <= high.longitude
+        case .circle(let center, let radians): return Vector(center).angle(to: Vector(place)) <= radians
+        case .polygon(let loops):
+            guard let outer = loops.first, Geometry.contains(outer, place) else { return false }
+            return !loops.dropFirst().contains { Geometry.contains($0, place) }
+        }
+    }
+
+    /// Whether a counterclockwise loop of great circle arcs, smaller than a hemisphere, contains a place.
+    ///
+    /// Seen from a place inside, the vertices go round once to the left; from the antipode of one inside, once to the right.
+    private static func contains(_ loop: [Place], _ place: Place) -> Bool {
+        if loop.contains(place) { return true }
+        let center = Vector(place)
+        let vectors = loop.map { Vector($0) }
+        var turned = 0.0
+        for index in vectors.indices {
+            let (a, b) = (vectors[index], vectors[(index + 1) % vectors.count])
+            turned += center.turn(from: a, to: b)
+        }
+        return turned > .pi
+    }
+
+    /// The signed area in steradians, positive when counterclockwise.
+    private static func area(_ loop: [Place]) -> Double {
+        let vectors = loop.map { Vector($0) }
+        guard vectors.count > 2 else { return 0 }
+        var area = 0.0
+        for index in 1..<vectors.count - 1 {
+            let (a, b, c) = (vectors[0], vectors[index], vectors[index + 1])
+            area += 2 * atan2(a.dot(b.cross(c)), 1 + a.dot(b) + b.dot(c) + c.dot(a))
+        }
+        return area
+    }
+}
+
+/// A point of the unit sphere.
+private struct Vector {
+    var x, y, z: Double
+
+    init(_ place: Geometry.Place) {
+        let (longitude, latitude) = (place.longitude * .pi / 180, place.latitude * .pi / 180)
+        self.init(x: cos(latitude) * cos(longitude), y: cos(latitude) * sin(longitude), z: sin(latitude))
+    }
+
+    init(x: Double, y: Double, z: Double) { (self.x, self.y, self.z) = (x, y, z) }
+
+    func dot(_ other: Vector) -> Double { x * other.x + y * other.y + z * other.z }
+
+    func cross(_ other: Vector) -> Vector {
+        Vector(x: y * other.z - z * other.y, y: z * other.x - x * other.z, z: x * other.y - y * other.x)
+    }
+
+    func angle(to other: Vector) -> Double {
+        let normal = cross(other)
+        return atan2(normal.dot(normal).squareRoot(), dot(other))
+    }
+
+    /// How far the direction turns to the left, seen from here, when one looks from one point to another.
+    func turn(from a: Vector, to b: Vector) -> Double {
+        let (toA, toB) = (cross(a), cross(b))
+        return atan2(dot(toA.cross(toB)), toA.dot(toB))
+    }
+}

@@ -1,0 +1,281 @@
+import SluiceCore
+
+extension QueryBinder {
+    func bind(_ comparison: SyntaxComparison) throws(SluiceError) -> BoundCondition {
+        switch comparison.comparison {
+        case .fullText: return try fullText(comparison)
+        case .geoWithin: return try within(comparison)
+        case .between: return try between(comparison)
+        default: break
+        }
+        guard let test = comparison.comparison.test else { throw unsupported(comparison.comparison.rawValue, at: comparison.position) }
+        let meeting = Meeting(binder: self, comparison: comparison, test: test)
+        let bound = try meeting.bind(try side(comparison.left), try side(comparison.right))
+        return .compare(bound, scalar: scalar(comparison))
+    }
+
+    /// The comparison as one on a row's own values, if it is one.
+    private func scalar(_ comparison: SyntaxComparison) -> BoundPredicate? {
+        guard let left = plain(comparison.left), let right = plain(comparison.right) else { return nil }
+        var plain = comparison
+        (plain.left, plain.right) = (left, right)
+        let values: [Value] = arguments.map { if case .value(let value) = $0 { value } else { .null } }
+        return try? Binder(type: innermost.type, arguments: values, diagnostic: diagnostic).bind(plain)
+    }
+
+    /// The operand without the variable of the innermost object; nil for what surely needs more than a row.
+    private func plain(_ operand: SyntaxOperand) -> SyntaxOperand? {
+        switch operand.kind {
+        case .literal, .argument, .list, .object: return operand
+        case .aggregate, .arithmetic, .subqueryCount, .shape, .rowKey: return nil
+        case .path(var path):
+            if path.steps.count == 2, let variable = innermost.variable, path.steps[0].kind == .name(variable) { path.steps.removeFirst() }
+            guard path.steps.count == 1, path.suffix != .type, case .name(let name) = path.steps[0].kind else { return nil }
+            if scopes.contains(where: { $0.variable == name }) { return nil }
+            return SyntaxOperand(kind: .path(path), position: operand.position)
+        }
+    }
+
+    // MARK: BETWEEN
+
+    private func between(_ comparison: SyntaxComparison) throws(SluiceError) -> BoundCondition {
+        guard case .constants(let list, nil) = try side(comparison.right), list.count == 2 else {
+            throw mismatch("BETWEEN takes a list of exactly two values", at: comparison.right.position)
+        }
+        guard case .bound(let left) = try side(comparison.left) else {
+            throw mismatch("Cannot compare two constants", at: comparison.position)
+        }
+        if left.isMany, left.quantifier != .all {
+            throw mismatch("Only 'ALL' supported for operator 'BETWEEN' when applied to lists.", at: comparison.position)
+        }
+        let low = Meeting(binder: self, comparison: comparison, test: .greaterOrEqual)
+        let high = Meeting(binder: self, comparison: comparison, test: .lessOrEqual)
+        let parts = [
+            try low.bind(.bound(left), .constant(list[0].constant, argument: list[0].argument)),
+            try high.bind(.bound(left), .constant(list[1].constant, argument: list[1].argument)),
+        ]
+        guard case .list(let members, _) = comparison.right.kind else {
+            return .and(parts.map { .compare($0, scalar: nil) })
+        }
+        return .and(
+            zip(zip(parts, members), [ComparisonOperator.greaterOrEqual, .lessOrEqual]).map { pair, comparisonOperator in
+                var single = comparison
+                single.comparison = comparisonOperator
+                single.right = pair.1
+                return .compare(pair.0, scalar: scalar(single))
+            })
+    }
+}
+
+/// Two sides of a comparison brought together: what may be compared, and what constants become.
+struct Meeting {
+    let binder: QueryBinder
+    let comparison: SyntaxComparison
+    let test: TestOperator
+
+    private typealias Side = QueryBinder.Side
+
+    func bind(_ left: QueryBinder.Side, _ right: QueryBinder.Side) throws(SluiceError) -> BoundComparison {
+        switch (left, right) {
+        case (.bound(let l), .bound(let r)): return try twoPaths(l, r)
+        case (.bound(let l), .constant(let constant, let argument)):
+            if test == .isIn { throw noList }
+            return finish(l, try self.constant(constant, argument, for: l, isLeft: false), l, r: nil)
+        case (.bound(let l), .constants(let list, let quantifier)): return try withList(l, list, quantifier, isLeft: false)
+        case (.constant(let constant, let argument), .bound(let r)):
+            if test == .isIn, !r.isMany { throw noList }
+            return finish(try self.constant(constant, argument, for: r, isLeft: true), r, r, r: nil)
+        case (.constants(let list, let quantifier), .bound(let r)):
+            if test == .isIn, !r.isMany { throw noList }
+            return try withList(r, list, quantifier, isLeft: true)
+        default: throw binder.mismatch("Cannot compare two constants", at: comparison.position)
+        }
+    }
+
+    private var noList: SluiceError {
+        binder.mismatch(
+            "The keypath following 'IN' must contain a list. Found '\(CanonicalPrinter.print(comparison.right))'",
+            at: comparison.right.position)
+    }
+
+    /// `typed` is the side whose type decides; `other` the second one that does, if there are two.
+    private func finish(_ left: BoundSide, _ right: BoundSide, _ typed: BoundSide, r other: BoundSide?) -> BoundComparison {
+        let meaning: BoundComparison.Meaning =
+            typed.type == .typeName ? .types : .values(nanIsLowest: Meeting.isGeneric(typed) || other.map(Meeting.isGeneric) ?? false)
+        return BoundComparison(
+            left: left, test: test == .isIn ? .equal : test, foldsCase: comparison.foldsCase, right: right, meaning: meaning)
+    }
+
+    /// Whether NaN counts as a value: in mixed properties and calculations, not in properties of a number type.
+    private static func isGeneric(_ side: BoundSide) -> Bool {
+        if case .arithmetic = side.operand { return true }
+        return side.type == .value(.mixed)
+    }
+
+    // MARK: Two paths
+
+    private func twoPaths(_ l: BoundSide, _ r: BoundSide) throws(SluiceError) -> BoundComparison {
+        if test == .isIn, !r.isMany { throw noList }
+        if !l.isQuantified, !r.isQuantified, Meeting.isPrimitiveList(l), Meeting.isPrimitiveList(r) {
+            throw binder.mismatch("Ordered comparison between two primitive lists is not implemented yet", at: comparison.position)
+        }
+        guard areComparable(l.type, r.type) else {
+            if test.isText { throw unsupportedText(r.type) }
+            throw binder.mismatch(
+                "Unsupported comparison between type '\(l.type.queryName)' of '\(written(comparison.left))' and type "
+                    + "'\(r.type.queryName)' of '\(written(comparison.right))'", at: comparison.position)
+        }
+        return finish(l, r, l, r: r)
+    }
+
+    private func written(_ operand: SyntaxOperand) -> String { String(CanonicalPrinter.print(operand).prefix(80)) }
+
+    private static func isPrimitiveList(_ side: BoundSide) -> Bool {
+        guard case .path(let path) = side.operand, path.result == .values else { return false }
+        return path.sequence == .list || path.sequence == .set
+    }
+
+    private func areComparable(_ left: BoundType, _ right: BoundType) -> Bool {
+        let isEquality = test == .equal || test == .notEqual || test == .isIn
+        switch (left, right) {
+        case (.typeName, .typeName): return isEquality && !comparison.foldsCase
+        case (.typeName, _), (_, .typeName): return false
+        case (.null, _), (_, .null): return true
+        case (.value(let l), .value(let r)):
+            if test.isText { return [.string, .binary, .mixed].contains(r) && (l == r || l == .mixed || r == .mixed) }
+            if case .embedded = l { return false }
+            if case .embedded = r { return false }
+            if l == .mixed || r == .mixed { return true }
+            if l.isNumeric, r.isNumeric { return true }
+            return l == r && (l.isOrdered || isEquality)
+        }
+    }
+
+    private func unsupportedText(_ type: BoundType) -> SluiceError {
+        binder.mismatch(
+            "Unsupported comparison operator '\(test.syntax.rawValue.lowercased())' against type '\(type.queryName)', "
+                + "right side must be a string or binary type", at: comparison.position)
+    }
+
+    // MARK: Constants
+
+    private func withList(
+        _ side: BoundSide, _ list: [(constant: QueryConstant, argument: Int?)], _ quantifier: Quantifier?, isLeft: Bool
+    ) throws(SluiceError) -> BoundComparison {
+        var values: [Value] = []
+        for (constant, argument) in list { values.append(try value(constant, argument, for: side, isLeft: isLeft)) }
+        var constants = BoundSide(
+            operand: .constants(values), quantifier: quantifier ?? .any, isQuantified: quantifier != nil, type: side.type, isMany: true)
+        var bound = isLeft ? finish(constants, side, side, r: nil) : finish(side, constants, side, r: nil)
+        guard quantifier == nil, !side.isQuantified, case .path(let path) = side.operand, path.sequence != .none,
+            case .values(let nanIsLowest) = bound.meaning
+        else { return bound }
+        if path.sequence == .set {
+            guard case .list(let sorted) = Value.set(values) else { return bound }
+            constants.operand = .constants(sorted)
+            if isLeft { bound.left = constants } else { bound.right = constants }
+        }
+        bound.meaning = .pairs(nanIsLowest: nanIsLowest)
+        return bound
+    }
+
+    private func constant(
+        _ constant: QueryConstant, _ argument: Int?, for side: BoundSide, isLeft: Bool
+    ) throws(SluiceError) -> BoundSide {
+        let value = try value(constant, argument, for: side, isLeft: isLeft)
+        let type = value.isNull ? BoundType.null : side.type
+        return BoundSide(operand: .constant(value), quantifier: .any, isQuantified: false, type: type, isMany: false)
+    }
+
+    private func value(
+        _ constant: QueryConstant, _ argument: Int?, for side: BoundSide, isLeft: Bool
+    ) throws(SluiceError) -> Value {
+        if case .typeName = side.type { return try typeName(constant, argument) }
+        if test.isText, case .value(let type) = side.type, ![.string, .binary, .mixed].contains(type) { throw unsupportedText(side.type) }
+        if case .null = constant {
+            try checkNull(side)
+            return .null
+        }
+        guard case .value(let type) = side.type else { return constant.value }
+        let adaptation = ConstantAdaptation(type: type, readsNumbers: argument == nil)
+        switch adaptation.adapt(constant) {
+        case .value(let value):
+            if isOrderRefused(type, constant) { throw mismatch(constant, argument, type) }
+            if test.isText, !isLeft, !constant.isText { throw unsupportedText(constant.type) }
+            return value
+        case .refused(let reason):
+            throw binder.mismatch("\(reason) ('\(written(isLeft ? comparison.right : comparison.left))')", at: comparison.position)
+        case .otherClass(let target, let found):
+            let name = written(isLeft ? comparison.right : comparison.left)
+            throw binder.mismatch(
+                "The relationship '\(name)' which links to type '\(target)' cannot be compared to an argument of type '\(found)'",
+                at: comparison.position)
+        case .mismatch: throw mismatch(constant, argument, type)
+        }
+    }
+
+    private func isOrderRefused(_ type: PropertyType, _ constant: QueryConstant) -> Bool {
+        guard test.isOrdering else { return false }
+        switch constant {
+        case .link, .container: return true
+        default: return !type.isOrdered
+        }
+    }
+
+    private func checkNull(_ side: BoundSide) throws(SluiceError) {
+        guard case .value(.link) = side.type, side.isMany else { return }
+        guard case .path(let path) = side.operand, path.result == .values else { return }
+        let name = written(comparison.left.isPath ? comparison.left : comparison.right)
+        throw binder.mismatch("Cannot compare linklist ('\(name)') with NULL", at: comparison.position)
+    }
+
+    private func mismatch(_ constant: QueryConstant, _ argument: Int?, _ type: PropertyType) -> SluiceError {
+        if let argument {
+            let shown = String("\(constant.value)".prefix(80))
+            return binder.mismatch(
+                "Cannot compare argument $\(argument) with value '\(shown)' to a \(type.queryName)", at: comparison.position)
+        }
+        let name = written(comparison.left.isPath ? comparison.left : comparison.right)
+        return binder.mismatch(
+            "Unsupported comparison between type '\(type.queryName)' of '\(name)' and type '\(constant.value.typeName)'",
+            at: comparison.position)
+    }
+
+    // MARK: Names of types
+
+    private func typeName(_ constant: QueryConstant, _ argument: Int?) throws(SluiceError) -> Value {
+        guard test == .equal || test == .notEqual || test == .isIn, !comparison.foldsCase else {
+            throw binder.mismatch(
+                "Unsupported comparison operator '\(test.syntax.rawValue)' on @type, only ==, != and IN are", at: comparison.position)
+        }
+        switch constant {
+        case .null: return .int(TypeMask.null.rawValue)
+        case .string(let name):
+            if let mask = TypeMask(name: name) { return .int(mask.rawValue) }
+            throw binder.mismatch(
+                "Unable to parse the type attribute string '\(name)', supported case insensitive values are: "
+                    + TypeMask.names.joined(separator: ", "), at: comparison.position)
+        default:
+            throw binder.mismatch(
+                "Unsupported comparison between @type and raw value: '@type' and '\(constant.value.typeName)'", at: comparison.position)
+        }
+    }
+}
+
+extension SyntaxOperand {
+    fileprivate var isPath: Bool {
+        switch kind {
+        case .path, .aggregate, .arithmetic, .subqueryCount: true
+        default: false
+        }
+    }
+}
+
+extension QueryConstant {
+    fileprivate var isText: Bool {
+        switch self {
+        case .string, .binary, .bytes, .null: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,327 @@
+import SluiceCore
+
+extension QueryBinder {
+    /// Binds a path with its suffix; a collection at its end gives its elements.
+    func path(_ path: SyntaxPath) throws(SluiceError) -> BoundPath {
+        var walk = PathWalk(binder: self, path: path)
+        try walk.walk()
+        let bound = try walk.finish()
+        if let quantifier = path.quantifier, !walk.reachesMany {
+            throw mismatch(
+                "The keypath following '\(quantifier.rawValue)' must contain a list. Found '\(written(path))'", at: path.position)
+        }
+        return bound
+    }
+
+    /// The path of many objects, standing on the objects; nil when it leads to something else.
+    func objects(_ path: SyntaxPath) throws(SluiceError) -> (BoundPath, ObjectType)? {
+        var walk = PathWalk(binder: self, path: path)
+        try walk.walk()
+        guard try walk.enterObject(), walk.reachesMany, let type = walk.objectType else { return nil }
+        let bound = BoundPath(
+            steps: walk.steps, result: .values, type: .value(.link(to: type.name)), isMany: true, sequence: .objects)
+        return (bound, type)
+    }
+
+    /// The path of a collection of values, standing on the collection as it is stored; nil when it leads to something else.
+    func collection(_ path: SyntaxPath) throws(SluiceError) -> (BoundPath, PropertyType)? {
+        var walk = PathWalk(binder: self, path: path)
+        try walk.walk()
+        guard case .stored(let type, let collection) = walk.place, collection != .none else { return nil }
+        let bound = BoundPath(
+            steps: walk.steps, result: .values, type: .value(type), isMany: walk.steps.contains(where: \.isMany), sequence: .none)
+        return (bound, type)
+    }
+
+    /// The path of one property of an object given as the only thing to stand on.
+    func element(_ name: String, of type: ObjectType, at position: SourcePosition) throws(SluiceError) -> BoundPath {
+        guard let index = type.index(of: name) else { throw unknown(name, in: type, at: position) }
+        return BoundPath(
+            steps: [.property(index)], result: .values, type: .value(type.properties[index].type),
+            isMany: type.properties[index].collection != .none, sequence: .none)
+    }
+
+    func argument(_ number: Int, at position: SourcePosition) throws(SluiceError) -> QueryArgument {
+        guard number < arguments.count else {
+            let given =
+                switch arguments.count {
+                case 0: "no arguments are provided"
+                case 1: "only 1 argument is provided"
+                default: "only \(arguments.count) arguments are provided"
+                }
+            throw diagnostic.error(.queryArgument, "Request for argument at index \(number) but \(given)", at: position)
+        }
+        return arguments[number]
+    }
+}
+
+/// Follows a path through the schema and writes down the steps.
+struct PathWalk {
+    let binder: QueryBinder
+    let path: SyntaxPath
+    var steps: [BoundStep] = []
+    var place: Place
+    private var sequence = BoundPath.Sequence.none
+    /// Whether a step has led to many objects.
+    private var passesObjects = false
+    /// Where the step stands that is being taken.
+    private var here: SourcePosition
+
+    enum Place {
+        case object(ObjectType)
+        /// A property's value, or a part of it, as it is stored.
+        case stored(PropertyType, CollectionKind)
+    }
+
+    init(binder: QueryBinder, path: SyntaxPath) {
+        self.binder = binder
+        self.path = path
+        here = path.position
+        place = .object(binder.innermost.type)
+    }
+
+    var reachesMany: Bool {
+        if case .stored(_, let collection) = place, collection != .none { return true }
+        return steps.contains(where: \.isMany)
+    }
+
+    var objectType: ObjectType? { if case .object(let type) = place { type } else { nil } }
+
+    // MARK: Steps
+
+    mutating func walk() throws(SluiceError) {
+        var rest = try expanded()[...]
+        begin(&rest)
+        while let step = rest.popFirst() {
+            here = step.position
+            switch step.kind {
+            case .name(let name): try name_(name)
+            case .backlinks: try backlinks(&rest)
+            case .index, .first, .last, .every, .key, .keyArgument, .keys, .values: try subscripted(step.kind)
+            case .argument: throw mixesArgument
+            }
+        }
+    }
+
+    private var mixesArgument: SluiceError {
+        binder.mismatch("A path given as an argument cannot be mixed with other elements", at: path.position)
+    }
+
+    /// The steps with `$K0` replaced by what it holds.
+    private func expanded() throws(SluiceError) -> [PathStep] {
+        guard case .argument(let number)? = path.steps.first?.kind else { return path.steps }
+        guard path.steps.count == 1 else { throw mixesArgument }
+        guard case .value(.string(let text)) = try binder.argument(number, at: path.position) else {
+            throw binder.diagnostic.error(.queryArgument, "$K\(number) takes the path of a property as a string", at: path.position)
+        }
+        return SyntaxPath.steps(of: text, at: path.position).steps
+    }
+
+    private func suffix() throws(SluiceError) -> PathSuffix? {
+        guard path.suffix == nil, case .argument(let number)? = path.steps.first?.kind,
+            case .value(.string(let text)) = try binder.argument(number, at: path.position)
+        else { return path.suffix }
+        return SyntaxPath.steps(of: text, at: path.position).suffix
+    }
+
+    private mutating func begin(_ rest: inout ArraySlice<PathStep>) {
+        steps = [.variable(binder.scopes.count - 1)]
+        guard case .name(let name)? = rest.first?.kind, name.hasPrefix("$"),
+            let depth = binder.scopes.lastIndex(where: { $0.variable == name })
+        else { return }
+        steps = [.variable(depth)]
+        place = .object(binder.scopes[depth].type)
+        rest.removeFirst()
+    }
+
+    private mutating func name_(_ name: String) throws(SluiceError) {
+        if case .stored(let type, let collection) = place, try enterElement(name, type, collection) { return }
+        guard try enterObject(), let type = objectType else { return try key(name) }
+        guard let index = type.index(of: name) else { throw binder.unknown(name, in: type, at: here) }
+        let property = type.properties[index]
+        steps.append(.property(index))
+        place = .stored(property.type, property.collection)
+    }
+
+    /// `dict.key` on values and `list.length`; false when the name is a property's.
+    private mutating func enterElement(_ name: String, _ type: PropertyType, _ collection: CollectionKind) throws(SluiceError) -> Bool {
+        switch (type, collection) {
+        case (.link, _), (.embedded, _): return false
+        case (_, .dictionary), (.mixed, .none):
+            try key(name)
+            return true
+        case (.string, .list), (.string, .set), (.binary, .list), (.binary, .set):
+            guard name.lowercased() == "length" else { throw noObject }
+            steps += [.every, .length]
+            place = .stored(.int, .none)
+            return true
+        default: throw noObject
+        }
+    }
+
+    private var noObject: SluiceError {
+        guard case .stored(let type, _) = place else { return binder.mismatch("not an object", at: path.position) }
+        return binder.mismatch(
+            "'\(binder.written(path))' goes on behind a property of type '\(type.queryName)', which is not an object; "
+                + "Only Property of type 'any' can have nested collections", at: path.position)
+    }
+
+    /// Goes from a stored link or embedded object to the object; false when it is none.
+    mutating func enterObject() throws(SluiceError) -> Bool {
+        guard case .stored(let type, let collection) = place else { return true }
+        let target: String
+        switch type {
+        case .link(let name), .embedded(let name): target = name
+        default: return false
+        }
+        if collection != .none {
+            steps.append(.every)
+            passesObjects = true
+        }
+        let index = try binder.typeIndex(target, at: path.position)
+        if case .link = type { steps.append(.follow(index)) } else { steps.append(.embedded(index)) }
+        place = .object(binder.schema.types[index])
+        return true
+    }
+
+    // MARK: Brackets
+
+    private mutating func key(_ key: String) throws(SluiceError) {
+        switch place {
+        case .stored(let type, .dictionary): place = .stored(type, .none)
+        case .stored(.mixed, .none): break
+        default: throw noObject
+        }
+        steps.append(.key(key))
+    }
+
+    private mutating func subscripted(_ step: PathStep.Kind) throws(SluiceError) {
+        guard case .stored(let type, let collection) = place else { throw noCollection }
+        switch step {
+        case .key(let key): return try self.key(key)
+        case .keyArgument(let number):
+            switch try binder.argument(number, at: path.position) {
+            case .value(.string(let key)): return try self.key(key)
+            case .value(.int(let index)) where index >= 0: return try at(.index(Int(clamping: index)), type, collection)
+            default:
+                throw binder.diagnostic.error(
+                    .queryArgument, "Invalid index parameter: $\(number) is no key and no index", at: path.position)
+            }
+        case .index(let index): return try at(.index(Int(clamping: index)), type, collection)
+        case .first: return try at(.first, type, collection)
+        case .last: return try at(.last, type, collection)
+        case .every, .values:
+            guard collection != .none || type == .mixed, step == .every || collection == .dictionary || collection == .none else {
+                throw noCollection
+            }
+            noteSequence()
+            steps.append(.every)
+            place = .stored(type, .none)
+        case .keys:
+            guard collection == .dictionary || (type == .mixed && collection == .none) else { throw noCollection }
+            steps.append(.keys)
+            place = .stored(.string, .none)
+        default: throw noCollection
+        }
+    }
+
+    private mutating func at(_ step: BoundStep, _ type: PropertyType, _ collection: CollectionKind) throws(SluiceError) {
+        guard collection == .list || (type == .mixed && collection == .none) else { throw noCollection }
+        steps.append(step)
+        place = .stored(type, .none)
+    }
+
+    private var noCollection: SluiceError {
+        binder.mismatch(
+            "'\(binder.written(path))' has an index or key behind what has none; Only Property of type 'any' can have nested collections",
+            at: path.position)
+    }
+
+    // MARK: Backlinks
+
+    private mutating func backlinks(_ rest: inout ArraySlice<PathStep>) throws(SluiceError) {
+        guard try enterObject(), let target = objectType else { throw noObject }
+        if rest.isEmpty, try suffix() == .count {
+            place = .object(target)
+            isIncomingCount = true
+            return
+        }
+        guard case .name(let className)? = rest.popFirst()?.kind, case .name(let name)? = rest.popFirst()?.kind else {
+            throw binder.mismatch("@links is followed by a class and a property: @links.Class.property", at: path.position)
+        }
+        let index = try binder.typeIndex(className, at: path.position)
+        let source = binder.schema.types[index]
+        guard let property = source.index(of: name) else { throw binder.unknown(name, in: source, at: path.position) }
+        switch source.properties[property].type {
+        case .link(target.name), .embedded(target.name), .mixed: break
+        default:
+            throw binder.mismatch(
+                "No property '\(name)' found in type '\(source.name)' which links to type '\(target.name)'", at: path.position)
+        }
+        if source.kind == .embedded { throw binder.unsupported("@links of the embedded type '\(source.name)'", at: path.position) }
+        steps.append(.incoming(type: index, property: property))
+        passesObjects = true
+        place = .object(source)
+    }
+
+    private var isIncomingCount = false
+
+    // MARK: The end
+
+    private mutating func noteSequence() {
+        guard case .stored(_, let collection) = place else { return }
+        if passesObjects {
+            sequence = .objects
+        } else if collection == .list {
+            sequence = .list
+        } else if collection == .set {
+            sequence = .set
+        }
+    }
+
+    mutating func finish() throws(SluiceError) -> BoundPath {
+        let suffix = try suffix()
+        if suffix == .count { return try counted() }
+        var type = PropertyType.mixed
+        switch place {
+        case .object(let object):
+            type = .link(to: object.name)
+            if passesObjects { sequence = .objects }
+        case .stored(let stored, let collection):
+            type = stored
+            if collection != .none {
+                noteSequence()
+                steps.append(.every)
+            } else if passesObjects {
+                sequence = .objects
+            }
+            if case .link(let target) = stored { steps.append(.link(to: target)) }
+        }
+        let isMany = steps.contains(where: \.isMany)
+        if suffix == .type {
+            return BoundPath(steps: steps, result: .types, type: .typeName, isMany: isMany, sequence: isMany ? sequence : .none)
+        }
+        return BoundPath(steps: steps, result: .values, type: .value(type), isMany: isMany, sequence: isMany ? sequence : .none)
+    }
+
+    private mutating func counted() throws(SluiceError) -> BoundPath {
+        var result = BoundPath.Result.size
+        switch place {
+        case .object: result = isIncomingCount ? .incomingCount : .objectCount
+        case .stored(let type, let collection):
+            switch type {
+            case .link, .embedded:
+                result = .objectCount
+                if collection != .none { steps.append(.every) }
+            case .string, .binary, .mixed: break
+            default:
+                if collection == .none {
+                    throw binder.mismatch(
+                        "Operation '@count' is not supported on '\(binder.written(path))' of type '\(type.queryName)'", at: path.position)
+                }
+            }
+        }
+        let isMany = result == .size && steps.contains(where: \.isMany)
+        return BoundPath(steps: steps, result: result, type: .value(.int), isMany: isMany, sequence: isMany ? .objects : .none)
+    }
+}

@@ -1,0 +1,75 @@
+package import SluiceCore
+
+extension BoundQuery {
+    /// Whether the condition holds for the row with a key; false when the graph has none.
+    package func matches(_ key: Value, in graph: some ObjectGraph) -> Bool {
+        guard let row = graph.row(key, of: type) else { return false }
+        return matches(row, key: key, in: graph)
+    }
+
+    /// Whether the condition holds for a row of the type. Evaluates the tree; the hot path compiles.
+    package func matches(_ row: Row, key: Value, in graph: some ObjectGraph) -> Bool {
+        let object = GraphObject(type: type, content: .row(key: key, row))
+        return GraphEvaluator(schema: schema, graph: graph).holds(condition, [object])
+    }
+
+    /// The keys of the rows that the query selects, in order: the graph's, or that of its SORTs; DISTINCT and LIMIT applied.
+    ///
+    /// Null, and what a null link leads to, sorts first. Consecutive SORTs merge, the later one deciding first. Sorting is stable.
+    package func run(over graph: some ObjectGraph) -> [Value] {
+        let selected = graph.keys(of: type).filter { matches($0, in: graph) }
+        return arranged(selected, in: graph)
+    }
+
+    /// Applies the suffixes to keys of rows.
+    func arranged(_ keys: [Value], in graph: some ObjectGraph) -> [Value] {
+        let evaluator = GraphEvaluator(schema: schema, graph: graph)
+        return suffixes.reduce(keys) { keys, suffix in
+            switch suffix {
+            case .limit(let count): return Array(keys.prefix(count))
+            case .sort(let sortKeys):
+                let rows = tuples(of: keys, sortKeys.map(\.path), evaluator)
+                let directions = sortKeys.map(\.ascending)
+                return keys.indices.sorted { Arrangement.precedes($0, $1, rows, directions) }.map { keys[$0] }
+            case .distinct(let paths):
+                let rows = tuples(of: keys, paths, evaluator)
+                return Arrangement.firsts(rows).map { keys[$0] }
+            }
+        }
+    }
+
+    private func tuples(of keys: [Value], _ paths: [BoundPath], _ evaluator: GraphEvaluator) -> [[Value]] {
+        keys.map { key in
+            guard let row = evaluator.graph.row(key, of: type) else { return paths.map { _ in .null } }
+            let object = GraphObject(type: type, content: .row(key: key, row))
+            return paths.map { evaluator.values($0, [object]).first ?? .null }
+        }
+    }
+}
+
+/// Orders of rows by tuples of values.
+private enum Arrangement {
+    /// - Returns: whether a row comes before another; of equal ones the earlier.
+    static func precedes(_ left: Int, _ right: Int, _ rows: [[Value]], _ ascending: [Bool]) -> Bool {
+        for (index, isAscending) in ascending.enumerated() {
+            switch SortOrder.compare(rows[left][index], rows[right][index]) {
+            case .less: return isAscending
+            case .greater: return !isAscending
+            case .equal: continue
+            }
+        }
+        return left < right
+    }
+
+    /// The first of every group of equal tuples, in the rows' order.
+    static func firsts(_ rows: [[Value]]) -> [Int] {
+        let ascending = rows.first.map { $0.map { _ in true } } ?? []
+        let sorted = rows.indices.sorted { precedes($0, $1, rows, ascending) }
+        var firsts: [Int] = []
+        for (place, index) in sorted.enumerated() {
+            let isRepeated = place > 0 && zip(rows[sorted[place - 1]], rows[index]).allSatisfy { SortOrder.compare($0, $1) == .equal }
+            if !isRepeated { firsts.append(index) }
+        }
+        return firsts.sorted()
+    }
+}
