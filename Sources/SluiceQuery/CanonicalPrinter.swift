@@ -114,17 +114,18 @@ struct CanonicalPrinter {
 
     /// A name with its blanks escaped.
     static func name(_ name: String) -> String {
-        var escaped = String.UnicodeScalarView()
-        for scalar in name.unicodeScalars {
-            switch scalar {
-            case " ": escaped.append(contentsOf: "\\ ".unicodeScalars)
-            case "\n": escaped.append(contentsOf: "\\n".unicodeScalars)
-            case "\r": escaped.append(contentsOf: "\\r".unicodeScalars)
-            case "\t": escaped.append(contentsOf: "\\t".unicodeScalars)
-            default: escaped.append(scalar)
+        guard name.utf8.contains(where: { $0 == 32 || $0 == 10 || $0 == 13 || $0 == 9 }) else { return name }
+        var escaped: [UInt8] = []
+        for byte in name.utf8 {
+            switch byte {
+            case 32: escaped += [UInt8(ascii: "\\"), 32]
+            case 10: escaped += [UInt8(ascii: "\\"), UInt8(ascii: "n")]
+            case 13: escaped += [UInt8(ascii: "\\"), UInt8(ascii: "r")]
+            case 9: escaped += [UInt8(ascii: "\\"), UInt8(ascii: "t")]
+            default: escaped.append(byte)
             }
         }
-        return String(escaped)
+        return String(decoding: escaped, as: UTF8.self)
     }
 
     // MARK: Shapes and suffixes

@@ -1,33 +1,26 @@
 import SluiceCore
 
 extension Lexer {
-    /// The literal that begins here, if one does; constants that are words are found with the words.
-    mutating func literal(_ byte: UInt8) throws(SluiceError) -> TokenKind? {
-        switch byte {
-        case UInt8(ascii: "\""), UInt8(ascii: "'"): return try string(quote: byte)
-        case UInt8(ascii: "T"): return try shortTimestamp()
-        case UInt8(ascii: "B"): return try base64()
-        case UInt8(ascii: "u"): return uuid()
-        case UInt8(ascii: "o"): return objectId()
-        case UInt8(ascii: "L"): return rowKey()
-        case UInt8(ascii: "0")...UInt8(ascii: "9"):
-            if let date = try calendarTimestamp() { return date }
-            return try number()
-        case UInt8(ascii: "+"), UInt8(ascii: "-"):
-            if let word = signedWord(byte) { return word }
-            return try number()
-        case UInt8(ascii: "."): return try number()
-        default: return nil
+    /// The literal that begins with this letter, if one does; constants that are words are found with the words.
+    mutating func prefixed(_ byte: UInt8) throws(SluiceError) -> TokenKind? {
+        switch Unicode.Scalar(byte) {
+        case "T": try shortTimestamp()
+        case "B": try base64()
+        case "u": uuid()
+        case "o": objectId()
+        case "L": rowKey()
+        default: nil
         }
     }
 
     // MARK: Strings
 
     /// A string's value is the raw text between its quotes: escapes are checked, not decoded, as in the original.
-    private mutating func string(quote: UInt8) throws(SluiceError) -> TokenKind {
+    mutating func string(quote: UInt8) throws(SluiceError) -> TokenKind {
         let start = position
         position += 1
-        while let byte = peek() {
+        while position < bytes.count {
+            let byte = bytes[position]
             if byte == quote {
                 position += 1
                 return .literal(.string(text(start + 1..<position - 1)))
@@ -117,7 +110,7 @@ extension Lexer {
     }
 
     /// `2026-11-21@10:30:00` or with `T`, and nanoseconds after another colon.
-    private mutating func calendarTimestamp() throws(SluiceError) -> TokenKind? {
+    mutating func calendarTimestamp() throws(SluiceError) -> TokenKind? {
         var scan = position
         guard digits(&scan) != nil, byte(scan) == UInt8(ascii: "-") else { return nil }
         scan = position
@@ -172,7 +165,7 @@ extension Lexer {
 
     private func digits(_ scan: inout Int) -> Range<Int>? {
         let start = scan
-        while let byte = byte(scan), Lexer.isDigit(byte) { scan += 1 }
+        while scan < bytes.count, Lexer.isDigit(bytes[scan]) { scan += 1 }
         return scan > start ? start..<scan : nil
     }
 
@@ -183,7 +176,7 @@ extension Lexer {
     }
 
     /// `-inf`, `+infinity`, `-nan`.
-    private mutating func signedWord(_ byte: UInt8) -> TokenKind? {
+    mutating func signedWord(_ byte: UInt8) -> TokenKind? {
         guard byte == UInt8(ascii: "-") || byte == UInt8(ascii: "+") else { return nil }
         var end = position + 1
         while let byte = self.byte(end), Lexer.isLetter(byte) { end += 1 }
@@ -198,8 +191,9 @@ extension Lexer {
         return .literal(literal)
     }
 
-    private mutating func number() throws(SluiceError) -> TokenKind? {
+    mutating func number() throws(SluiceError) -> TokenKind? {
         if let hexadecimal = try hexadecimal() { return hexadecimal }
+        if let small = smallNatural() { return small }
         var scan = position
         let isSigned = byte(scan) == UInt8(ascii: "-") || byte(scan) == UInt8(ascii: "+")
         let isPositive = byte(scan) == UInt8(ascii: "+")
@@ -219,6 +213,21 @@ extension Lexer {
             return .literal(.float(digits))
         }
         return .literal(.real(digits))
+    }
+
+    /// The most frequent numbers: up to 18 digits and nothing else.
+    private mutating func smallNatural() -> TokenKind? {
+        var scan = position
+        var value: Int64 = 0
+        while scan < bytes.count, Lexer.isDigit(bytes[scan]) {
+            guard scan - position < 18 else { return nil }
+            value = value * 10 + Int64(bytes[scan] - 48)
+            scan += 1
+        }
+        guard scan > position else { return nil }
+        if let byte = byte(scan), byte == UInt8(ascii: ".") || byte | 32 == UInt8(ascii: "e") { return nil }
+        position = scan
+        return .natural(value)
     }
 
     private func fraction(_ scan: inout Int, after whole: Range<Int>?) -> Bool {

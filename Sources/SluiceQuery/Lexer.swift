@@ -33,9 +33,25 @@ struct Lexer {
     }
 
     private mutating func kind(_ byte: UInt8) throws(SluiceError) -> TokenKind? {
-        if let literal = try literal(byte) { return literal }
-        if let meta = try meta(byte) { return meta }
-        return try word(byte) ?? symbol(byte)
+        switch Unicode.Scalar(byte) {
+        case "\"", "'": return try string(quote: byte)
+        case "0"..."9":
+            if let date = try calendarTimestamp() { return date }
+            return try number()
+        case "+", "-", ".": return try signed(byte) ?? symbol(byte)
+        case "@": return try meta()
+        case "T", "B", "u", "o", "L":
+            if let literal = try prefixed(byte) { return literal }
+            return try word(byte)
+        default: return Lexer.startsName(byte) ? try word(byte) : symbol(byte)
+        }
+    }
+
+    /// What begins with a sign or a point and is no symbol.
+    private mutating func signed(_ byte: UInt8) throws(SluiceError) -> TokenKind? {
+        guard let next = peek(1) else { return nil }
+        if Lexer.isDigit(next) || next == UInt8(ascii: ".") { return try number() }
+        return byte != UInt8(ascii: ".") && Lexer.isLetter(next) ? signedWord(byte) : nil
     }
 
     func peek(_ ahead: Int = 0) -> UInt8? {
@@ -110,8 +126,7 @@ struct Lexer {
 
     // MARK: Words
 
-    private mutating func meta(_ byte: UInt8) throws(SluiceError) -> TokenKind? {
-        guard byte == UInt8(ascii: "@") else { return nil }
+    private mutating func meta() throws(SluiceError) -> TokenKind {
         var end = position + 1
         while end < bytes.count, Lexer.isLetter(bytes[end]) { end += 1 }
         let word = text(position..<end)
@@ -124,13 +139,13 @@ struct Lexer {
         return .meta(meta)
     }
 
-    private mutating func word(_ byte: UInt8) throws(SluiceError) -> TokenKind? {
-        guard Lexer.startsName(byte) else { return nil }
+    private mutating func word(_ byte: UInt8) throws(SluiceError) -> TokenKind {
         let start = position
-        while let byte = peek(), Lexer.continuesName(byte) { position += 1 }
+        while position < bytes.count, Lexer.continuesName(bytes[position]) { position += 1 }
         if peek() == UInt8(ascii: "\\"), peek(1).flatMap(Lexer.escapedBlank) != nil { return .name(escapedName(from: start)) }
         if byte == UInt8(ascii: "$"), let argument = try argument(start..<position) { return argument }
         let word = text(start..<position)
+        guard Keyword.mayBegin(with: byte, length: position - start) else { return .name(word) }
         return Lexer.constant(word) ?? Keyword(spelling: word).map { .keyword($0) } ?? .name(word)
     }
 
@@ -163,7 +178,6 @@ struct Lexer {
     }
 
     private static func constant(_ word: String) -> TokenKind? {
-        guard (3...8).contains(word.utf8.count) else { return nil }
         switch word {
         case "true", "TRUE": return .literal(.bool(true))
         case "false", "FALSE": return .literal(.bool(false))

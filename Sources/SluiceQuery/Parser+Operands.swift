@@ -22,6 +22,7 @@ extension Parser {
     }
 
     mutating func quantifier() -> Quantifier? {
+        guard tokens[index].code >= Keyword.and.rawValue else { return nil }
         if take(.any) { return .any }
         if take(.all) { return .all }
         return take(.none) ? Quantifier.none : nil
@@ -61,7 +62,9 @@ extension Parser {
             advance()
             return SyntaxOperand(kind: .argument(number, quantifier), position: start)
         }
-        if case .name(let name) = current.kind, name.utf8.first == UInt8(ascii: "O"), let row = Int64(name.dropFirst()) {
+        if source.indices.contains(Int(current.start)), source[Int(current.start)] == UInt8(ascii: "O"),
+            case .name(let name) = current.kind, let row = Int64(name.dropFirst())
+        {
             advance()
             return SyntaxOperand(kind: .rowKey(table: nil, row: row), position: start)
         }
@@ -97,7 +100,7 @@ extension Parser {
         }
     }
 
-    private var isCall: Bool { if case .symbol(.openParenthesis) = tokens[index + 1].kind { true } else { false } }
+    private var isCall: Bool { tokens[index + 1].code == Symbol.openParenthesis.rawValue }
 
     private mutating func object(at start: SourcePosition) throws(SluiceError) -> SyntaxOperand {
         try expect(.openParenthesis)

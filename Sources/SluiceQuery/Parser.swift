@@ -31,13 +31,13 @@ struct Parser {
 
     var current: Token { tokens[index] }
 
-    var position: SourcePosition { SourcePosition(tokens[index].start) }
+    var position: SourcePosition { SourcePosition(Int(tokens[index].start)) }
 
     mutating func advance() { if index < tokens.count - 1 { index += 1 } }
 
-    func sees(_ symbol: Symbol) -> Bool { if case .symbol(symbol) = tokens[index].kind { true } else { false } }
+    func sees(_ symbol: Symbol) -> Bool { tokens[index].code == symbol.rawValue }
 
-    func sees(_ keyword: Keyword) -> Bool { if case .keyword(keyword) = tokens[index].kind { true } else { false } }
+    func sees(_ keyword: Keyword) -> Bool { tokens[index].code == keyword.rawValue }
 
     mutating func take(_ symbol: Symbol) -> Bool {
         guard sees(symbol) else { return false }
@@ -52,11 +52,11 @@ struct Parser {
     }
 
     mutating func expect(_ symbol: Symbol) throws(SluiceError) {
-        guard take(symbol) else { throw expected("'\(symbol.rawValue)'") }
+        guard take(symbol) else { throw expected("'\(symbol.text)'") }
     }
 
     func written(_ token: Token, atMost bytes: Int = .max) -> String {
-        String(decoding: source[token.start..<token.start + min(token.end - token.start, bytes)], as: UTF8.self)
+        String(decoding: source[Int(token.start)..<Int(token.end)].prefix(bytes), as: UTF8.self)
     }
 
     func expected(_ what: String) -> SluiceError {
@@ -178,23 +178,8 @@ struct Parser {
     }
 
     private func comparisonOperator() -> ComparisonOperator? {
-        switch current.kind {
-        case .symbol(.equal): .equal
-        case .symbol(.notEqual): .notEqual
-        case .symbol(.less): .less
-        case .symbol(.lessOrEqual): .lessOrEqual
-        case .symbol(.greater): .greater
-        case .symbol(.greaterOrEqual): .greaterOrEqual
-        case .keyword(.in): .isIn
-        case .keyword(.beginsWith): .beginsWith
-        case .keyword(.endsWith): .endsWith
-        case .keyword(.contains): .contains
-        case .keyword(.like): .like
-        case .keyword(.text): .fullText
-        case .keyword(.between): .between
-        case .keyword(.geoWithin): .geoWithin
-        default: nil
-        }
+        let code = tokens[index].code
+        return Symbol(rawValue: code)?.comparison ?? Keyword(rawValue: code)?.comparison
     }
 
     // MARK: Arithmetic
@@ -220,7 +205,7 @@ struct Parser {
         let start = position
         var node = try part(&self)
         var length = 0
-        while case .symbol(let symbol) = current.kind, let arithmetic = arithmetic(symbol) {
+        while let symbol = Symbol(rawValue: tokens[index].code), let arithmetic = arithmetic(symbol) {
             let left = try asOperand(node, at: start)
             length += 1
             guard depth + length < Limits.nestingDepth else {
@@ -232,6 +217,36 @@ struct Parser {
             node = .operand(SyntaxOperand(kind: .arithmetic(left, arithmetic, right), position: start))
         }
         return node
+    }
+}
+
+extension Symbol {
+    fileprivate var comparison: ComparisonOperator? {
+        switch self {
+        case .equal: .equal
+        case .notEqual: .notEqual
+        case .less: .less
+        case .lessOrEqual: .lessOrEqual
+        case .greater: .greater
+        case .greaterOrEqual: .greaterOrEqual
+        default: nil
+        }
+    }
+}
+
+extension Keyword {
+    fileprivate var comparison: ComparisonOperator? {
+        switch self {
+        case .in: .isIn
+        case .beginsWith: .beginsWith
+        case .endsWith: .endsWith
+        case .contains: .contains
+        case .like: .like
+        case .text: .fullText
+        case .between: .between
+        case .geoWithin: .geoWithin
+        default: nil
+        }
     }
 }
 

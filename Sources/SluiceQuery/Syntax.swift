@@ -53,19 +53,19 @@ package struct SyntaxOperand: Hashable, Sendable {
     /// Where it begins.
     package var position: SourcePosition
 
-    package indirect enum Kind: Hashable, Sendable {
+    package enum Kind: Hashable, Sendable {
         case literal(Literal)
         case argument(Int, Quantifier?)
         case path(SyntaxPath)
         /// Members are literals, arguments, objects and row keys.
         case list([SyntaxOperand], Quantifier?)
         /// The place of the aggregate's word is the path's `suffixPosition`.
-        case aggregate(SyntaxPath, Aggregate, property: SyntaxName?)
-        case arithmetic(SyntaxOperand, Arithmetic, SyntaxOperand)
-        case subqueryCount(SyntaxPath, variable: SyntaxName, SyntaxQuery)
+        indirect case aggregate(SyntaxPath, Aggregate, property: SyntaxName?)
+        indirect case arithmetic(SyntaxOperand, Arithmetic, SyntaxOperand)
+        indirect case subqueryCount(SyntaxPath, variable: SyntaxName, SyntaxQuery)
         /// `obj("Class", key)`; the key is a literal or an argument.
-        case object(type: SyntaxName, key: SyntaxOperand)
-        case shape(GeoShape)
+        indirect case object(type: SyntaxName, key: SyntaxOperand)
+        indirect case shape(GeoShape)
         /// `L1:2` and, in a list, `O2`: places inside one file of the original, which mean nothing elsewhere.
         case rowKey(table: Int64?, row: Int64)
     }

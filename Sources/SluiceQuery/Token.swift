@@ -1,8 +1,22 @@
 /// What the lexer cuts the text into. Offsets are bytes of the text.
 struct Token: Sendable {
-    var kind: TokenKind
-    var start: Int
-    var end: Int
+    let kind: TokenKind
+    /// The kind's keyword or symbol, or 0: what the parser asks most is answered without looking into `kind`.
+    let code: UInt8
+    let start: Int32
+    let end: Int32
+
+    init(kind: TokenKind, start: Int, end: Int) {
+        self.kind = kind
+        self.start = Int32(start)
+        self.end = Int32(end)
+        code =
+            switch kind {
+            case .keyword(let keyword): keyword.rawValue
+            case .symbol(let symbol): symbol.rawValue
+            default: 0
+            }
+    }
 }
 
 enum TokenKind: Sendable {
@@ -25,8 +39,9 @@ enum TokenKind: Sendable {
 }
 
 /// Words with a meaning. Their spelling rules differ, see `Keyword.init(spelling:)`.
-enum Keyword: String, Hashable, Sendable, CaseIterable {
-    case and, or, not, `in`, any, all, none, beginsWith, endsWith, contains, like, text, between, geoWithin, sort
+enum Keyword: UInt8, Hashable, Sendable, CaseIterable {
+    case and = 64
+    case or, not, `in`, any, all, none, beginsWith, endsWith, contains, like, text, between, geoWithin, sort
     case distinct, limit, obj, subquery, geoBox, geoPolygon, geoCircle, truePredicate, falsePredicate
     case ascending, descending, binary, first, last, size
 
@@ -44,7 +59,6 @@ enum Keyword: String, Hashable, Sendable, CaseIterable {
 extension Keyword {
     /// The keyword that a word is, by the three spelling rules of the language; nil for a name.
     init?(spelling word: String) {
-        guard word.utf8.count <= Keyword.longest else { return nil }
         if let exact = Keyword.exact[word] {
             self = exact
         } else if let folded = Keyword.anyCase[word.lowercasedASCII] {
@@ -54,7 +68,21 @@ extension Keyword {
         }
     }
 
-    private static let longest = "falsepredicate".utf8.count
+    /// Whether some keyword or constant begins with the letter and has the length: most names are told from keywords by that alone.
+    static func mayBegin(with letter: UInt8, length: Int) -> Bool {
+        guard Lexer.isLetter(letter), length < 32 else { return false }
+        return lengths[Int(letter | 32) - 97] & 1 << UInt32(length) != 0
+    }
+
+    private static let lengths: [UInt32] = {
+        var lengths = [UInt32](repeating: 0, count: 26)
+        let constants = ["true", "false", "null", "nil", "inf", "infinity", "nan"]
+        for word in constants + exact.keys + anyCase.keys {
+            guard let first = word.utf8.first else { continue }
+            lengths[Int(first | 32) - 97] |= 1 << UInt32(word.utf8.count)
+        }
+        return lengths
+    }()
 
     private static let exact: [String: Keyword] = [
         "not": .not, "NOT": .not, "in": .in, "IN": .in, "any": .any, "ANY": .any, "some": .any, "SOME": .any,
@@ -72,25 +100,34 @@ extension Keyword {
     ]
 }
 
-enum Symbol: String, Hashable, Sendable {
-    case equal = "=="
-    case notEqual = "!="
-    case less = "<"
-    case lessOrEqual = "<="
-    case greater = ">"
-    case greaterOrEqual = ">="
-    case openParenthesis = "("
-    case closeParenthesis = ")"
-    case openBrace = "{"
-    case closeBrace = "}"
-    case openBracket = "["
-    case closeBracket = "]"
-    case comma = ","
-    case dot = "."
-    case plus = "+"
-    case minus = "-"
-    case times = "*"
-    case divide = "/"
+enum Symbol: UInt8, Hashable, Sendable {
+    case equal = 1
+    case notEqual, less, lessOrEqual, greater, greaterOrEqual, openParenthesis, closeParenthesis, openBrace, closeBrace, openBracket
+    case closeBracket, comma, dot, plus, minus, times, divide
+
+    /// How it is written.
+    var text: String {
+        switch self {
+        case .equal: "=="
+        case .notEqual: "!="
+        case .less: "<"
+        case .lessOrEqual: "<="
+        case .greater: ">"
+        case .greaterOrEqual: ">="
+        case .openParenthesis: "("
+        case .closeParenthesis: ")"
+        case .openBrace: "{"
+        case .closeBrace: "}"
+        case .openBracket: "["
+        case .closeBracket: "]"
+        case .comma: ","
+        case .dot: "."
+        case .plus: "+"
+        case .minus: "-"
+        case .times: "*"
+        case .divide: "/"
+        }
+    }
 }
 
 /// Words that begin with `@`.
