@@ -66,6 +66,9 @@ private struct Context {
     private func test(
         _ subject: Subject, _ property: Property, _ test: TestOperator, _ constant: QueryConstant, _ argument: Int?
     ) throws(SluiceError) -> BoundPredicate {
+        if case .null = constant, case .link = property.type, isElements(subject) {
+            throw binder.mismatch("Cannot compare linklist ('\(property.name)') with NULL", at: comparison.position)
+        }
         switch try fit(property, test, constant, argument) {
         case .test(let test): return .test(subject, test)
         case .always: return holds(true, for: subject)
@@ -96,6 +99,11 @@ private struct Context {
             throw binder.mismatch(
                 "Unsupported comparison operator '\(test.syntax.rawValue.lowercased())' against type '\(type.queryName)', "
                     + "right side must be a string or binary type ('\(property.name)')", at: comparison.position)
+        }
+        if case .link(let target) = type, case .link(let found, _) = constant, found != target {
+            throw binder.mismatch(
+                "The relationship '\(property.name)' which links to type '\(target)' cannot be compared to an argument of type '\(found)'",
+                at: comparison.position)
         }
         let fit = ConstantFit(type: type, comparison: test, foldsCase: comparison.foldsCase, readsNumbers: argument == nil)
         let fitted = fit.fit(constant)

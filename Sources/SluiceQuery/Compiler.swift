@@ -46,7 +46,20 @@ struct Compiler {
             for part in parts.reversed() { next = emit(part, onTrue, next) }
             return next
         case .test(let subject, let test): return emit(subject, test, onTrue, onFalse)
-        case .properties: return emitTree(predicate, onTrue, onFalse)
+        case .properties(let left, let comparison, let right, let foldsCase):
+            guard !foldsCase, !comparison.isText, isComparable(left), isComparable(right) else {
+                return emitTree(predicate, onTrue, onFalse)
+            }
+            let pair = Instruction(.pair, Test(comparison, .null), isMixed: false, property: left, payload: UInt64(right))
+            return append(pair, onTrue, onFalse)
+        }
+    }
+
+    /// Whether two cells of the property's type can be compared in place: they cannot be containers.
+    private func isComparable(_ property: Int) -> Bool {
+        switch type.properties[property].type {
+        case .mixed, .embedded: false
+        default: true
         }
     }
 

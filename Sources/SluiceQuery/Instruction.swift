@@ -53,6 +53,8 @@ enum Opcode: UInt8 {
     case any, all, none
     /// The length of a list against the int in the payload.
     case count
+    /// A property against the property whose index is in the payload.
+    case pair
     /// A leaf that has no flat form, evaluated as a tree: its index in the payload.
     case tree
 }

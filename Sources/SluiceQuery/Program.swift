@@ -7,7 +7,7 @@ package import SluiceCore
 /// they are in memory only and change between releases. About 16 bytes per comparison, plus 16 and the text per constant that is no int.
 package struct Program: Hashable, Sendable {
     package let words: [UInt64]
-    /// Leaves without a flat form (other containers, two properties): evaluated as trees, which allocates.
+    /// Leaves without a flat form (other containers, two mixed or text properties): evaluated as trees, which allocates.
     let trees: [Predicate]
 
     /// Whether `words` is all of it, so that `Program.run` may be used on a copy of them.
@@ -63,6 +63,7 @@ struct Machine {
         case Opcode.null.rawValue:
             return (cell.tag == .null || cell.tag == .absent) == (instruction.comparison == TestOperator.equal.rawValue)
         case Opcode.count.rawValue: return Machine.compare(Int64(ElementReader(cell, row.arena).count), instruction)
+        case Opcode.pair.rawValue: return holds(instruction, cell, row[Int(instruction.payload)], row.arena)
         case Opcode.tree.rawValue: return trees[Int(instruction.payload)].matches(row)
         default: return elements(instruction, cell, row.arena)
         }
@@ -94,6 +95,12 @@ struct Machine {
     // MARK: One value
 
     private func constant(_ index: Int) -> Cell { constants.load(fromByteOffset: 16 * index, as: Cell.self) }
+
+    /// Two cells of one row.
+    @inline(never)
+    private func holds(_ instruction: Instruction, _ cell: Cell, _ other: Cell, _ arena: UnsafePointer<UInt8>) -> Bool {
+        CellComparison(instruction, cell, arena).holds(other.tag == .absent ? .null : other, arena)
+    }
 
     /// A cell that is no int against an int constant.
     @inline(never)

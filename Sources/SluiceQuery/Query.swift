@@ -20,3 +20,8 @@ package struct Query: Hashable, Sendable {
     package static func == (lhs: Query, rhs: Query) -> Bool { lhs.tree == rhs.tree }
     package func hash(into hasher: inout Hasher) { hasher.combine(tree) }
 }
+
+extension SyntaxQuery {
+    /// The canonical text of a condition, or of a part of one.
+    package var canonicalText: String { CanonicalPrinter.print(self) }
+}

@@ -131,6 +131,8 @@ struct ConstantFit {
         case .equal, .lessOrEqual, .greaterOrEqual, .like: .test(Test(.equal, .null))
         case .notEqual: .test(Test(.notEqual, .null))
         case .less, .greater: .never
+        // What the original does: on binary, CONTAINS[c] leaves null out.
+        case .contains where type == .binary && foldsCase: .test(Test(.notEqual, .null))
         case .beginsWith, .endsWith, .contains: .always
         case .isIn: .mismatch
         }
@@ -160,9 +162,7 @@ struct ConstantFit {
 
     private func fitLink(_ constant: QueryConstant, _ target: String) -> FittedTest {
         guard case .link(let type, let key) = constant else { return .mismatch }
-        guard type == target else {
-            return .refused("a link to type '\(target)' cannot be compared to an object of type '\(type)'")
-        }
+        guard type == target else { return .mismatch }
         // A link without a key stands for an object that does not exist; it equals nothing.
         if key.isNull { return comparison == .notEqual ? .always : .never }
         return comparison.isOrdering ? .mismatch : test(key)
@@ -210,13 +210,24 @@ struct ConstantFit {
             return inexact(above: floating(isFloat ? Double(Float(nearest).nextDown) : nearest.nextDown))
         case .double(let value, _): return fitFloating(value)
         case .float(let value, _): return fitFloating(Double(value))
-        case .decimal(let value): return fitFloating(value.double)
+        case .decimal(let value): return fitFloating(value)
         case .string(let text): return readsNumbers ? Double(text).map { fitFloating($0) } ?? .mismatch : .mismatch
         default: return .mismatch
         }
     }
 
     private func fitFloating(_ value: Double) -> FittedTest { value.isNaN ? unordered : test(floating(value)) }
+
+    /// A floating value meets a decimal by its digits, of which a decimal may have more.
+    private func fitFloating(_ value: Decimal128) -> FittedTest {
+        if value.isNaN { return unordered }
+        let nearest = type == .float ? Double(Float(value.double)) : value.double
+        switch Decimal128.compare(Decimal128(double: nearest), value) {
+        case 0: return fitFloating(nearest)
+        case ..<0: return inexact(above: floating(nearest))
+        default: return inexact(above: floating(type == .float ? Double(Float(nearest).nextDown) : nearest.nextDown))
+        }
+    }
 
     private func floating(_ value: Double) -> Value {
         let positive = value == 0 ? 0 : value

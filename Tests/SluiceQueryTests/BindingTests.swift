@@ -36,7 +36,7 @@ struct BindingTests {
         ("number IN other", "must contain a list. Found 'other'"), ("ANY number == 1", "following 'ANY' must contain a list"),
         ("number BETWEEN {1}", "exactly two"), ("number BETWEEN {1, 2, 3}", "exactly two"),
         ("ANY scores BETWEEN {1, 2}", "Only 'ALL' supported"),
-        ("friend == 'x'", "type 'link'"), ("friend == obj('Other', 1)", "a link to type 'Sample'"),
+        ("friend == 'x'", "type 'link'"), ("friend == obj('Other', 1)", "which links to type 'Sample'"),
         ("friend < obj('Sample', 1)", "type 'link'"),
         ("name == number", "type 'string' of 'name' and type 'int' of 'number'"), ("name == B64\"/w==\"", "type 'string'"),
     ])

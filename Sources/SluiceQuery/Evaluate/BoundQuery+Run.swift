@@ -17,7 +17,8 @@ extension BoundQuery {
     ///
     /// Null, and what a null link leads to, sorts first. Consecutive SORTs merge, the later one deciding first. Sorting is stable.
     package func run(over graph: some ObjectGraph) -> [Value] {
-        let selected = graph.keys(of: type).filter { matches($0, in: graph) }
+        let compiled = compile()
+        let selected = graph.keys(of: type).filter { compiled.matches($0, in: graph) }
         return arranged(selected, in: graph)
     }
 

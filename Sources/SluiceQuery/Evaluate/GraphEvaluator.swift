@@ -84,8 +84,10 @@ struct GraphEvaluator {
 
     private func incomingCount(_ node: GraphNode) -> Int64 {
         guard case .object(let object) = node else { return 0 }
-        guard case .row(let key, _) = object.content else { return 1 }
-        return Int64(graph.incomingCount(to: key, of: object.type))
+        switch object.content {
+        case .row(let key, _), .view(let key, _): return Int64(graph.incomingCount(to: key, of: object.type))
+        case .embedded: return 1
+        }
     }
 
     private func values(_ aggregate: BoundAggregate, _ objects: [GraphObject]) -> [Value] {
@@ -145,7 +147,7 @@ struct GraphEvaluator {
         switch object.content {
         case .embedded(_, let owner, let own):
             return owner.type.name == source.name && own == property ? [.object(owner)] : []
-        case .row(let key, _):
+        case .row(let key, _), .view(let key, _):
             return graph.incoming(to: key, of: object.type, from: source, property: property).compactMap { owner in
                 graph.row(owner, of: source).map { .object(GraphObject(type: source, content: .row(key: owner, $0))) }
             }

@@ -38,6 +38,8 @@ struct GraphObject {
 
     indirect enum Content {
         case row(key: Value, Row)
+        /// A row that is lent for the time of an evaluation.
+        case view(key: Value, RowView)
         /// The owner, and the property of it that holds the object.
         case embedded([String: Value], owner: GraphObject, property: Int)
     }
@@ -46,6 +48,7 @@ struct GraphObject {
     func value(_ property: Int) -> Value {
         switch content {
         case .row(_, let row): row[property] ?? .null
+        case .view(_, let row): row.value(property) ?? .null
         case .embedded(let values, _, _): values[type.properties[property].name] ?? .null
         }
     }
@@ -53,7 +56,7 @@ struct GraphObject {
     /// As a value: a link to it. An embedded object has no key.
     var asValue: Value {
         switch content {
-        case .row(let key, _): .link(type: type.name, key: key)
+        case .row(let key, _), .view(let key, _): .link(type: type.name, key: key)
         case .embedded(let values, _, _): .dictionary(values)
         }
     }

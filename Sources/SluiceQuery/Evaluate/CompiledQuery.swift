@@ -1,0 +1,155 @@
+package import SluiceCore
+
+/// A bound query made ready to run over many rows. It decides as `BoundQuery.matches` does.
+///
+/// Every part that reads only the row itself is a `Program` and runs first, in place; when that is the whole condition, nothing is
+/// allocated. The other parts walk the graph value by value and stop at the first that decides.
+package struct CompiledQuery: Sendable {
+    let type: ObjectType
+    let code: GraphCode
+
+    /// The whole condition, when it is one on a row's own values.
+    package var program: Program? {
+        guard code.instructions.count == 1, case .program(let program, _) = code.instructions[0].test, code.entry == 0 else { return nil }
+        return program
+    }
+
+    /// Whether the condition holds for the row with a key; false when the graph has none.
+    package func matches(_ key: Value, in graph: some ObjectGraph) -> Bool {
+        graph.withView(key, of: type) { matches($0, key: key, in: graph) } ?? false
+    }
+
+    /// Whether the condition holds for a row that is read in place.
+    package func matches(_ row: RowView, key: Value, in graph: some ObjectGraph) -> Bool {
+        if let program { return program.matches(row) }
+        return GraphMachine(graph: graph, schema: code.schema).run(code, [GraphObject(type: type, content: .view(key: key, row))])
+    }
+}
+
+extension BoundQuery {
+    package func compile() -> CompiledQuery {
+        CompiledQuery(type: type, code: GraphCompiler.compile(condition, type, schema))
+    }
+}
+
+/// Instructions with two successors each, so that AND, OR and NOT cost nothing at run time.
+struct GraphCode: Sendable {
+    var schema: Schema
+    var instructions: [GraphInstruction]
+    /// `accept` and `reject` where the condition is a constant.
+    var entry: Int
+
+    static let accept = -1
+    static let reject = -2
+}
+
+struct GraphInstruction: Sendable {
+    var test: Test
+    var onTrue: Int
+    var onFalse: Int
+
+    indirect enum Test: Sendable {
+        /// On the row of the innermost object; the predicate is for an object without one.
+        case program(Program, Predicate)
+        case compare(CompiledOperand, Quantifier, PairTest, Quantifier, CompiledOperand)
+        /// Pair by pair.
+        case pairs(CompiledOperand, PairTest, CompiledOperand)
+        case fullText(CompiledOperand, Quantifier, TextSearch)
+        case within(BoundPath, Quantifier, Geometry)
+    }
+}
+
+indirect enum CompiledOperand: Sendable {
+    case constants([Value])
+    case path(BoundPath)
+    case aggregate(BoundAggregate)
+    case arithmetic(CompiledOperand, Arithmetic, CompiledOperand)
+    case subqueryCount(BoundPath, depth: Int, GraphCode)
+}
+
+struct GraphCompiler {
+    private let schema: Schema
+    /// The type of the innermost object.
+    private let type: ObjectType
+    /// From the last to the first, because then every successor is known already.
+    private var instructions: [GraphInstruction] = []
+
+    private init(_ type: ObjectType, _ schema: Schema) {
+        self.type = type
+        self.schema = schema
+    }
+
+    static func compile(_ condition: BoundCondition, _ type: ObjectType, _ schema: Schema) -> GraphCode {
+        var compiler = GraphCompiler(type, schema)
+        let entry = compiler.emit(condition, GraphCode.accept, GraphCode.reject)
+        let last = compiler.instructions.count - 1
+        func turned(_ target: Int) -> Int { target < 0 ? target : last - target }
+        let ordered = compiler.instructions.reversed().map { instruction in
+            GraphInstruction(test: instruction.test, onTrue: turned(instruction.onTrue), onFalse: turned(instruction.onFalse))
+        }
+        return GraphCode(schema: schema, instructions: ordered, entry: turned(entry))
+    }
+
+    private mutating func emit(_ condition: BoundCondition, _ onTrue: Int, _ onFalse: Int) -> Int {
+        if let predicate = condition.predicate { return emit(predicate, onTrue, onFalse) }
+        switch condition {
+        case .constant(let value): return value ? onTrue : onFalse
+        case .not(let inner): return emit(inner, onFalse, onTrue)
+        case .and(let parts):
+            let (own, others) = split(parts)
+            var next = onTrue
+            for part in others.reversed() { next = emit(part, next, onFalse) }
+            return own.isEmpty ? next : emit(.conjunction(own), next, onFalse)
+        case .or(let parts):
+            let (own, others) = split(parts)
+            var next = onFalse
+            for part in others.reversed() { next = emit(part, onTrue, next) }
+            return own.isEmpty ? next : emit(.disjunction(own), onTrue, next)
+        case .compare(let comparison, _): return append(test(comparison), onTrue, onFalse)
+        case .fullText(let side, let search): return append(.fullText(operand(side.operand), side.quantifier, search), onTrue, onFalse)
+        case .within(let side, let geometry):
+            guard case .path(let path) = side.operand else { return onFalse }
+            return append(.within(path, side.quantifier, geometry), onTrue, onFalse)
+        }
+    }
+
+    /// The parts on the row itself, and the others.
+    private func split(_ parts: [BoundCondition]) -> ([BoundPredicate], [BoundCondition]) {
+        (parts.compactMap(\.predicate), parts.filter { $0.predicate == nil })
+    }
+
+    private mutating func emit(_ predicate: BoundPredicate, _ onTrue: Int, _ onFalse: Int) -> Int {
+        if case .constant(let value) = predicate { return value ? onTrue : onFalse }
+        return append(.program(predicate.compile(for: type), Predicate(type: type, bound: predicate)), onTrue, onFalse)
+    }
+
+    private mutating func append(_ test: GraphInstruction.Test, _ onTrue: Int, _ onFalse: Int) -> Int {
+        instructions.append(GraphInstruction(test: test, onTrue: onTrue, onFalse: onFalse))
+        return instructions.count - 1
+    }
+
+    private func test(_ comparison: BoundComparison) -> GraphInstruction.Test {
+        let test = PairTest(comparison)
+        let (left, right) = (operand(comparison.left.operand), operand(comparison.right.operand))
+        if case .pairs = comparison.meaning { return .pairs(left, test, right) }
+        return .compare(left, comparison.left.quantifier, test, comparison.right.quantifier, right)
+    }
+
+    private func operand(_ operand: BoundOperand) -> CompiledOperand {
+        switch operand {
+        case .constant(let value): return .constants([value])
+        case .constants(let values): return .constants(values)
+        case .path(let path): return .path(path)
+        case .aggregate(let aggregate): return .aggregate(aggregate)
+        case .arithmetic(let left, let arithmetic, let right):
+            let (l, r) = (self.operand(left), self.operand(right))
+            if case .constants(let a) = l, case .constants(let b) = r, a.count == 1, b.count == 1 {
+                return .constants([Calculation.apply(arithmetic, a[0], b[0])])
+            }
+            return .arithmetic(l, arithmetic, r)
+        case .subqueryCount(let path, let depth, let condition):
+            guard case .value(.link(let name)) = path.type, let inner = schema[name] else { return .constants([.int(0)]) }
+            return .subqueryCount(path, depth: depth, GraphCompiler.compile(condition, inner, schema))
+        }
+    }
+}

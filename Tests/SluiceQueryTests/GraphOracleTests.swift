@@ -1,0 +1,125 @@
+import SluiceCore
+import SluiceQuery
+import Testing
+
+/// The compiled evaluation of the whole language against the plain one, over random schemas, rows and queries.
+struct GraphOracleTests {
+    @Test(arguments: seeds(6))
+    func `the compiled query decides like the tree, on random schemas, rows and queries`(_ seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        var pairs = 0
+        var (written, bound, positive) = (0, 0, 0)
+        while pairs < 15_000 {
+            let sample = RandomGraph(&random, rowsOfEach: 9)
+            let graph = MemoryGraph(schema: sample.schema, rows: sample.rows)
+            var writer = GraphQueryWriter(random: random, schema: sample.schema, type: sample.schema.types[0])
+            for _ in 0..<120 {
+                writer.forgetArguments()
+                let text = writer.query()
+                written += 1
+                guard let query = try bind(text, writer.arguments, sample.schema, seed) else { continue }
+                bound += 1
+                let results = try compare(query, text, sample, graph, seed)
+                pairs += results.count
+                positive += results.count { $0 }
+            }
+            random = writer.random
+        }
+        #expect(bound * 2 > written, "seed \(seed): the writer's queries should mostly be valid, but only \(bound) of \(written) are")
+        #expect(positive * 20 > pairs && positive * 20 < pairs * 19, "seed \(seed): \(positive) of \(pairs) hold, which tells little")
+    }
+
+    /// - Returns: the query; nil when it has no meaning, which must be an error of the language.
+    private func bind(_ text: String, _ arguments: [QueryArgument], _ schema: Schema, _ seed: UInt64) throws -> BoundQuery? {
+        do throws(SluiceError) {
+            return try Query.parse(text).bind(to: schema.types[0], in: schema, arguments: arguments)
+        } catch {
+            #expect((300...304).contains(error.code.rawValue) || error.code == .queryUnsupported, "seed \(seed): \(text): \(error)")
+            #expect(error.code != .querySyntax, "seed \(seed): \(text): \(error)")
+            return nil
+        }
+    }
+
+    private func compare(
+        _ query: BoundQuery, _ text: String, _ sample: RandomGraph, _ graph: MemoryGraph, _ seed: UInt64
+    ) throws -> [Bool] {
+        let compiled = query.compile()
+        return graph.keys(of: query.type).map { key in
+            let expected = query.matches(key, in: graph)
+            if Disagreement.exists(query, compiled, key, graph, expected) {
+                let small = Disagreement(query: query, sample: sample, key: key).shrunk()
+                Issue.record("seed \(seed): the evaluations disagree on \(text)\n\(small)")
+            }
+            return expected
+        }
+    }
+}
+
+/// A query and rows on which two evaluations disagree, to be made small.
+struct Disagreement: CustomStringConvertible {
+    var query: BoundQuery
+    var sample: RandomGraph
+    var key: Value
+
+    static func exists(_ query: BoundQuery, _ compiled: CompiledQuery, _ key: Value, _ graph: MemoryGraph, _ expected: Bool) -> Bool {
+        if compiled.matches(key, in: graph) != expected { return true }
+        guard let predicate = query.predicate, let row = graph.row(key, of: query.type) else { return false }
+        let program = predicate.compile()
+        return predicate.matches(row) != expected || graph.withView(key, of: query.type) { program.matches($0) } != expected
+    }
+
+    private var exists: Bool {
+        let graph = MemoryGraph(schema: sample.schema, rows: sample.rows)
+        return Disagreement.exists(query, query.compile(), key, graph, query.matches(key, in: graph))
+    }
+
+    func shrunk() -> Disagreement {
+        var small = self
+        while let smaller = small.smaller.first(where: { $0.exists }) { small = smaller }
+        return small
+    }
+
+    private var smaller: [Disagreement] {
+        var candidates: [Disagreement] = []
+        if let tree = try? Query.parse(query.canonicalText).tree.root {
+            for part in Disagreement.parts(tree) {
+                guard let bound = try? Query.parse(part.canonicalText).bind(to: query.type, in: query.schema) else { continue }
+                candidates.append(Disagreement(query: bound, sample: sample, key: key))
+            }
+        }
+        for index in sample.rows.indices {
+            var fewer = self
+            fewer.sample.rows.remove(at: index)
+            candidates.append(fewer)
+            for (property, value) in sample.rows[index].row.values.enumerated() {
+                guard let value, !value.isNull, sample.schema[sample.rows[index].type]?.primaryKey != property else { continue }
+                var emptier = self
+                emptier.sample.rows[index].row[property] = .null
+                candidates.append(emptier)
+            }
+        }
+        return candidates
+    }
+
+    private static func parts(_ query: SyntaxQuery) -> [SyntaxQuery] {
+        switch query.kind {
+        case .and(let parts), .or(let parts): parts
+        case .not(let inner): [inner]
+        case .constant, .compare: []
+        }
+    }
+
+    var description: String {
+        let graph = MemoryGraph(schema: sample.schema, rows: sample.rows)
+        let rows = sample.rows.map { row in
+            let type = sample.schema[row.type]
+            let values = row.row.values.enumerated().compactMap { index, value in
+                value.flatMap { $0.isNull ? nil : "\(type?.properties[index].name ?? "?") = \($0)" }
+            }
+            return "  \(row.type): \(values.joined(separator: ", "))"
+        }
+        return "  \(query.canonicalText)\n  on \(key): the tree says \(query.matches(key, in: graph)), compiled "
+            + "\(query.compile().matches(key, in: graph)), as a predicate \(query.predicate.map { "\($0.bound)" } ?? "none")\n"
+            + "  \(query.type.properties.map { "\($0.name): \($0.type) \($0.collection)" })\n" + rows.joined(separator: "\n")
+    }
+}
