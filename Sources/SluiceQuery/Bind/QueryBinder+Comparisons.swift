@@ -196,12 +196,12 @@ struct Meeting {
             try checkNull(side)
             return .null
         }
+        if test.isText, !isLeft, !constant.isText { throw unsupportedText(constant.type) }
         guard case .value(let type) = side.type else { return constant.value }
         let adaptation = ConstantAdaptation(type: type, readsNumbers: argument == nil)
         switch adaptation.adapt(constant) {
         case .value(let value):
             if isOrderRefused(type, constant) { throw mismatch(constant, argument, type) }
-            if test.isText, !isLeft, !constant.isText { throw unsupportedText(constant.type) }
             return value
         case .refused(let reason):
             throw binder.mismatch("\(reason) ('\(written(isLeft ? comparison.right : comparison.left))')", at: comparison.position)

@@ -316,6 +316,8 @@ struct PathWalk {
             case .string, .binary, .mixed: break
             default:
                 if collection == .none {
+                    var path = path
+                    path.suffix = nil
                     throw binder.mismatch(
                         "Operation '@count' is not supported on '\(binder.written(path))' of type '\(type.queryName)'", at: path.position)
                 }
