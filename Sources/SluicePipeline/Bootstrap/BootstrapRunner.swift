@@ -8,47 +8,71 @@ import SluiceWire
 /// taken again. The end waits for the watermark to pass everything that the snapshot saw, so that what the client then
 /// shows is a prefix of the commit order.
 struct BootstrapRunner {
-    let services: SessionServices
+    let authority: any SchemaAuthority
+    let snapshots: any SnapshotStore
+    let fanout: Fanout
+    let frames: any FrameMaker
+    let environment: any Environment
     let channel: any SessionChannel
 
-    /// How often a bootstrap is started again because too much passed it, or its snapshot came at a bad instant.
+    /// How often a bootstrap is started again because more than `Limits.stagedBytes` passed it.
     static let attempts = 5
-    /// Milliseconds to wait for the watermark to pass the snapshot.
+    /// Milliseconds to wait for the watermark to pass the snapshot, and for a snapshot that sees all that was delivered.
     static let patience = 30_000
+    /// Milliseconds between two snapshots: they double from the first to the second. A commit becomes visible when its
+    /// backend gets to run again, or when a synchronous standby has answered.
+    static let pauses = 1...100
 
     /// - Returns: the new live subscriber, in the place of `old`.
     func run(_ view: View, replacing old: UInt32?) async throws -> UInt32 {
         for _ in 0..<Self.attempts {
-            let id = await services.fanout.add(channel, view: view, staged: true)
+            let id = await fanout.add(channel, view: view, staged: true)
             do {
-                if try await attempt(view, id: id, replacing: old) { return id }
-                await services.fanout.remove(id)
+                let (start, rows) = try await read(view)
+                try await fanout.passed(start.lsn, milliseconds: Self.patience)
+                try Task.checkCancellation()
+                if await fanout.activate(id, replacing: old, snapshot: start.snapshot, rows: rows) { return id }
+                await fanout.remove(id)
             } catch {
-                await services.fanout.remove(id)
+                await fanout.remove(id)
                 throw error
             }
         }
-        throw SluiceError(.resync, "The bootstrap of version \(view.version) was overtaken \(Self.attempts) times.")
+        throw SluiceError(
+            .resync,
+            "More than \(Limits.stagedBytes) bytes of changes passed the bootstrap of version \(view.version), \(Self.attempts) times.")
     }
 
-    private func attempt(_ view: View, id: UInt32, replacing old: UInt32?) async throws -> Bool {
-        let schema = services.authority.current().schema
+    /// Sends the rows of the first snapshot that sees everything delivered so far.
+    private func read(_ view: View) async throws -> (start: SnapshotStart, rows: UInt64) {
+        let deadline = environment.monotonicNanoseconds() + UInt64(Self.patience) * 1_000_000
+        var pause = Self.pauses.lowerBound
+        while environment.monotonicNanoseconds() < deadline {
+            if let read = try await attempt(view) { return read }
+            try await environment.sleep(nanoseconds: UInt64(pause) * 1_000_000)
+            pause = min(pause * 2, Self.pauses.upperBound)
+        }
+        throw SluiceError(
+            .resync, "For \(Self.patience) ms no snapshot for version \(view.version) saw all transactions that the log had brought.",
+            fix: "Check that synchronous standbys answer: a commit that waits for one is in the log and not yet visible.")
+    }
+
+    /// - Returns: nil when the snapshot misses a transaction already delivered.
+    private func attempt(_ view: View) async throws -> (start: SnapshotStart, rows: UInt64)? {
+        let schema = authority.current().schema
         let queries = view.types.map { SnapshotQuery(type: schema.types[$0.type], predicate: $0.predicate) }
         let codecs = queries.map { RowCodec($0.type) }
         let masks = view.types.map(\.mask)
         let sent = Counter()
-        let start = try await services.snapshots.read(queries) { start in
-            guard await !services.fanout.contradicts(start.snapshot) else { return false }
+        let start = try await snapshots.read(queries) { start in
+            guard await !fanout.contradicts(start.snapshot) else { return false }
             send(BootstrapMessages.begin(version: view.version, rows: 0))
             return true
         } rows: { query, buffer, rows in
             try await send(rows, of: buffer, codecs[query], masks[query])
             sent.add(UInt64(rows.count))
         }
-        guard let start else { return false }
-        try await services.fanout.passed(start.lsn, milliseconds: Self.patience)
-        try Task.checkCancellation()
-        return await services.fanout.activate(id, replacing: old, snapshot: start.snapshot, rows: sent.value)
+        return start.map { ($0, sent.value) }
     }
 
     private func send(_ rows: [RowRef], of buffer: RowBuffer, _ codec: RowCodec, _ mask: [Bool]?) async throws {
@@ -65,5 +89,5 @@ struct BootstrapRunner {
         try Task.checkCancellation()
     }
 
-    private func send(_ message: [UInt8]) { channel.send([services.frames.frame(message)]) }
+    private func send(_ message: [UInt8]) { channel.send([frames.frame(message)]) }
 }

@@ -174,7 +174,9 @@ package actor Session {
             return
         }
         do {
-            let runner = BootstrapRunner(services: services, channel: channel)
+            let runner = BootstrapRunner(
+                authority: services.authority, snapshots: services.snapshots, fanout: services.fanout, frames: services.frames,
+                environment: services.environment, channel: channel)
             let id = try await runner.run(view, replacing: subscriber)
             guard state.complete(view.version) else {
                 await services.feed.release(view.partitions)

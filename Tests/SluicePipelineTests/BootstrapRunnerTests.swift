@@ -1,0 +1,92 @@
+import Logging
+import SluiceCore
+import SluiceQuery
+import Synchronization
+import Testing
+
+@testable import SluicePipeline
+
+@Suite struct `A bootstrap` {
+    private static let type = ObjectType(
+        name: "Order", properties: [Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "size", type: .int)])
+
+    private struct Authority: SchemaAuthority {
+        func current() -> AppSchema { AppSchema(version: 1, schema: Schema([type]), fields: QueryableFields(), isDevelopment: false) }
+        func extend(by client: [ObjectType]) async throws -> AppSchema { current() }
+        func makeQueryable(_ fields: [String: Set<String>]) async throws -> AppSchema { current() }
+    }
+
+    private final class Storage: Sendable {}
+
+    private struct Frames: FrameMaker {
+        func frame(_ message: [UInt8]) -> Frame { Frame(storage: Storage(), byteCount: message.count) }
+    }
+
+    private final class Channel: SessionChannel {
+        let sent = Mutex(0)
+        var bufferedBytes: Int { 0 }
+        func send(_ frames: [Frame]) { sent.withLock { $0 += frames.count } }
+        func drained(below bytes: Int) async {}
+        func close(_ error: SluiceError?) {}
+    }
+
+    /// Time passes by sleeping only.
+    private final class Time: Environment {
+        let nanoseconds = Atomic<UInt64>(0)
+        func wallMilliseconds() -> Int64 { Int64(monotonicNanoseconds() / 1_000_000) }
+        func monotonicNanoseconds() -> UInt64 { nanoseconds.load(ordering: .relaxed) }
+        func random() -> UInt64 { 4 }
+        func sleep(nanoseconds duration: UInt64) async throws { nanoseconds.add(duration, ordering: .relaxed) }
+    }
+
+    /// An empty table whose first snapshots do not see transaction 110 yet.
+    private final class Snapshots: SnapshotStore {
+        let taken = Atomic<Int>(0)
+        let blind: Int
+
+        init(blind: Int) { self.blind = blind }
+
+        func read(
+            _ queries: [SnapshotQuery], begin: @Sendable (SnapshotStart) async throws -> Bool,
+            rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
+        ) async throws -> SnapshotStart? {
+            let number = taken.add(1, ordering: .relaxed).newValue
+            let start = SnapshotStart(
+                snapshot: TransactionSnapshot(xmin: 100, xmax: 111, running: number <= blind ? [110] : []), lsn: .zero)
+            return try await begin(start) ? start : nil
+        }
+
+        func currentLSN() async throws -> LSN { .zero }
+    }
+
+    private func run(blind: Int) async throws -> (id: UInt32, taken: Int, milliseconds: Int64) {
+        let (time, frames, channel) = (Time(), Frames(), Channel())
+        let fanout = Fanout(
+            authority: Authority(), frames: frames, environment: time, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let record = PendingRecord(position: .zero, xid: 110, bytes: [])
+        await fanout.deliver(ReleasedBatch(records: [record], watermark: .zero, resync: []))
+        let snapshots = Snapshots(blind: blind)
+        let runner = BootstrapRunner(
+            authority: Authority(), snapshots: snapshots, fanout: fanout, frames: frames, environment: time, channel: channel)
+        let view = View(version: 1, types: [TypeView(type: 0, predicate: .true(Self.type), mask: nil)], partitions: [])
+        let id = try await runner.run(view, replacing: nil)
+        #expect(channel.sent.withLock { $0 } == 2)
+        return (id, snapshots.taken.load(ordering: .relaxed), time.wallMilliseconds())
+    }
+
+    @Test func `takes one snapshot when it sees all that was delivered`() async throws {
+        let (_, taken, milliseconds) = try await run(blind: 0)
+        #expect(taken == 1 && milliseconds == 0)
+    }
+
+    @Test func `waits longer and longer for a commit to become visible`() async throws {
+        let (_, taken, milliseconds) = try await run(blind: 20)
+        #expect(taken == 21)
+        #expect(milliseconds == 1 + 2 + 4 + 8 + 16 + 32 + 64 + 13 * 100)
+    }
+
+    @Test func `gives up by name after thirty seconds of snapshots that miss a transaction`() async throws {
+        let error = await #expect(throws: SluiceError.self) { try await run(blind: .max) }
+        #expect(error?.code == .resync && error?.message.contains("30000 ms") == true, "\(String(describing: error))")
+    }
+}
