@@ -46,7 +46,7 @@ func plugin(_ name: String, dependencies: [Target.Dependency]) -> Target {
 }
 
 func tests(_ name: String, dependencies: [Target.Dependency]) -> Target {
-    .testTarget(name: "\(name)Tests", dependencies: dependencies, swiftSettings: common)
+    .testTarget(name: "\(name)Tests", dependencies: dependencies + ["TestSupport"], swiftSettings: common)
 }
 
 let package = Package(
@@ -228,6 +228,7 @@ let package = Package(
         ),
 
         // Tests, one target per room
+        .target(name: "TestSupport", path: "Tests/Support", swiftSettings: common),
         tests("SluiceCore", dependencies: ["SluiceCore"]),
         tests("SluiceQuery", dependencies: ["SluiceCore", "SluiceQuery"]),
         tests("SluiceMatch", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMatch"]),
@@ -267,7 +268,7 @@ let package = Package(
         tests(
             "SluiceGateway",
             dependencies: [
-                "SluiceCore", "SluiceGateway", "SluiceNet", "SluicePipeline", "SluicePostgres", "SluiceSync", "SluiceWire",
+                "SluiceCore", "SluiceGateway", "SluiceKafka", "SluiceNet", "SluicePipeline", "SluicePostgres", "SluiceSync", "SluiceWire",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "Hummingbird", package: "hummingbird"), .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "JWTKit", package: "jwt-kit"), .product(name: "Logging", package: "swift-log"), nio("NIOCore"),

@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluiceKafka
+import TestSupport
 import Testing
 
 /// What only a real broker can show.

@@ -1,6 +1,7 @@
 import SluiceCore
 import SluiceMatch
 import SluiceQuery
+import TestSupport
 import Testing
 
 /// The index against the plain way: ask every subscription about every change.

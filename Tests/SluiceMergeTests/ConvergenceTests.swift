@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceMerge
+import TestSupport
 import Testing
 
 @Suite struct ConvergenceTests {

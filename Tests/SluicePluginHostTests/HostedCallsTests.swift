@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePluginHost
+import TestSupport
 import Testing
 
 /// Drives the state machine with a pretended host and clock.

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePluginHost
+import TestSupport
 import Testing
 
 @Suite struct `The host's protocol` {

@@ -1,17 +1,6 @@
 import SluicePluginKit
+import TestSupport
 import Testing
-
-private struct SplitMix64: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-}
 
 @Suite struct `JSON values of plugins` {
     private func random(_ generator: inout SplitMix64, depth: Int = 0) -> PluginValue {
@@ -36,7 +25,7 @@ private struct SplitMix64: RandomNumberGenerator {
 
     @Test(arguments: [UInt64.random(in: 0 ... .max), 1, 2])
     func `print and parse back the same`(seed: UInt64) throws {
-        var generator = SplitMix64(state: seed)
+        var generator = SplitMix64(seed: seed)
         for _ in 0..<300 {
             let value = random(&generator)
             #expect(try PluginValue(parsing: value.json) == value, "seed \(seed)")

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePostgres
+import TestSupport
 import Testing
 
 private typealias M = PgOutputMessages

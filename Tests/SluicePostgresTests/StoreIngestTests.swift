@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePostgres
+import TestSupport
 import Testing
 
 @Suite struct `The ingest store` {

@@ -1,6 +1,7 @@
 import SluiceCore
 import SluicePostgres
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite struct `Client writes` {

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePostgres
+import TestSupport
 import Testing
 
 /// Random values written to PostgreSQL and read back: the server is the judge of the text forms.

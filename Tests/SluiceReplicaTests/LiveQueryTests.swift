@@ -2,12 +2,13 @@ import SluiceCore
 import SluiceQuery
 import SluiceReplica
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite struct LiveQueryTests {
     @Test(arguments: [UInt64(1), 2, 3, 4, 5, 6, 7, 8])
     func `applying a difference to the old list gives the new one`(seed: UInt64) {
-        var random = SplitMix64(state: seed)
+        var random = SplitMix64(seed: seed)
         for _ in 0..<200 {
             let old = Array((0..<Int64(12)).shuffled(using: &random).prefix(Int.random(in: 0...12, using: &random)))
             let new = Array((0..<Int64(12)).shuffled(using: &random).prefix(Int.random(in: 0...12, using: &random)))
@@ -27,7 +28,7 @@ import Testing
     /// The naive oracle: a dictionary, filtered and sorted anew each time.
     @Test(arguments: [UInt64(11), 12, 13, 14])
     func `notifications turn one result into the next under random writes`(seed: UInt64) async throws {
-        var random = SplitMix64(state: seed)
+        var random = SplitMix64(seed: seed)
         let folder = try TemporaryFolder()
         let replica = try await Replica.make(folder)
         let changes = Mutex<ReplicaChange?>(nil)

@@ -2,6 +2,7 @@ import Dispatch
 import SluiceReplica
 import SluiceSDK
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite struct ObservationTests {
@@ -95,7 +96,7 @@ import Testing
     /// The oracle: replaying the indices on a plain list gives what the results hold.
     @Test(arguments: [UInt64(1), 2, 3])
     func `indices replay to the results under random writes`(seed: UInt64) async throws {
-        var random = SplitMix64(state: seed)
+        var random = SplitMix64(seed: seed)
         let realm = try await Realm(configuration: folder.local)
         let results = realm.objects(Every.self).where { $0.int > 3 }.sorted(byKeyPath: "int")
         let list = Mutex<[Int]>([])

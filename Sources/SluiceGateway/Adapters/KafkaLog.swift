@@ -1,29 +1,29 @@
-import Logging
+package import Logging
 import SluiceCore
-import SluiceKafka
-import SluicePipeline
+package import SluiceKafka
+package import SluicePipeline
 import Synchronization
 
 /// Kafka as the pipeline's log.
-final class KafkaLog: MessageLog {
+package final class KafkaLog: MessageLog {
     private let configuration: KafkaConfiguration
     private let admin: KafkaAdmin
     private let producer: KafkaProducer
     private let logger: Logger
 
-    init(_ configuration: KafkaConfiguration, logger: Logger) throws {
+    package init(_ configuration: KafkaConfiguration, logger: Logger) throws {
         self.configuration = configuration
         self.logger = logger
         admin = try KafkaAdmin(configuration)
         producer = try KafkaProducer(configuration, logger: logger)
     }
 
-    func close() async {
+    package func close() async {
         await producer.close()
         await admin.close()
     }
 
-    func prepare(_ topics: [TopicSpec]) async throws -> [Int32] {
+    package func prepare(_ topics: [TopicSpec]) async throws -> [Int32] {
         var counts: [Int32] = []
         for topic in topics {
             do {
@@ -38,7 +38,7 @@ final class KafkaLog: MessageLog {
         return counts
     }
 
-    func append(_ batch: LogBatch) async throws -> [LogPartition: Int64] {
+    package func append(_ batch: LogBatch) async throws -> [LogPartition: Int64] {
         let entries = batch.entries.map {
             KafkaRecordBatch.Entry(topic: $0.topic, partition: $0.partition, key: $0.key, value: $0.value)
         }
@@ -46,13 +46,13 @@ final class KafkaLog: MessageLog {
         return Dictionary(uniqueKeysWithValues: try await producer.produce(records).map { (LogPartition($0.key), $0.value) })
     }
 
-    func ends(of partitions: [LogPartition]) async throws -> [LogPartition: Int64] {
+    package func ends(of partitions: [LogPartition]) async throws -> [LogPartition: Int64] {
         var ends: [LogPartition: Int64] = [:]
         for partition in partitions { ends[partition] = try await admin.watermarks(of: partition.kafka).high }
         return ends
     }
 
-    func makeReader() async throws -> any LogReader { KafkaLogReader(try KafkaReader(configuration, logger: logger)) }
+    package func makeReader() async throws -> any LogReader { KafkaLogReader(try KafkaReader(configuration, logger: logger)) }
 }
 
 private final class KafkaLogReader: LogReader {
@@ -85,7 +85,10 @@ private final class KafkaLogReader: LogReader {
             fetch.entries.append(
                 .init(partition: LogPartition(batch.partition(of: entry)), offset: entry.offset, value: entry.value))
         }
-        for problem in batch.problems where problem.error.code == .logGap { fetch.gaps.append(LogPartition(problem.partition)) }
+        // Read again before anybody hears of it: a failure here ends the reader, and whoever makes the next one meets the gap again.
+        let gaps = batch.problems.filter { $0.error.code == .logGap }.map(\.partition)
+        if !gaps.isEmpty { try await reader.assign(Dictionary(uniqueKeysWithValues: gaps.map { ($0, KafkaStart.beginning) })) }
+        fetch.gaps = gaps.map { LogPartition($0) }
         let used = batch
         self.batch.withLock { $0 = used }
         return fetch

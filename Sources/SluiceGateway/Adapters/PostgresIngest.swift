@@ -27,6 +27,10 @@ struct PostgresIngest: IngestStore {
                 accepted: outcome.accepted.map { ($0.type.name, $0.row) }, refused: outcome.refused.map(RefusedRecord.init)))
     }
 
+    func rewind(_ partition: LogPartition, from offset: Int64) async throws {
+        try await store.rewind(topic: partition.topic, partition: partition.partition, from: offset)
+    }
+
     func commit(accepted: [AcceptedObject], refused: [RefusedObject]) async throws {
         let byType = Dictionary(grouping: accepted, by: \.type.name)
         for (type, objects) in byType { _ = try await store.insert(type: type, rows: objects.map(\.row)) }

@@ -99,8 +99,9 @@ package final class EmbeddedLog: MessageLog {
         state.withLock { state in
             for (partition, offset) in positions {
                 guard let source = state.partitions[partition] else { continue }
-                if offset < source.first { fetch.gaps.append(partition) }
-                var next = max(offset, source.first)
+                let isThere = (source.first...source.end).contains(offset)
+                if !isThere { fetch.gaps.append(partition) }
+                var next = isThere ? offset : source.first
                 while next < source.end, fetch.arena.count < Limits.captureBatchBytes {
                     let start = fetch.arena.count
                     fetch.arena.append(contentsOf: source.records[source.head + Int(next - source.first)])

@@ -64,10 +64,7 @@ package final class IngestSink: Sendable {
             var fetch = LogFetch()
             while !Task.isCancelled {
                 fetch = try await reader.next(fetch, milliseconds: 1_000)
-                // A gap is what retention took before anybody read it; going on with what is there is all that can be done.
-                for gap in fetch.gaps {
-                    logger.error("Ingest records were lost: the log no longer has them.", metadata: ["partition": "\(gap)", "code": "702"])
-                }
+                for gap in fetch.gaps { try await pass(gap, &offsets) }
                 for run in runs(of: fetch) {
                     try await write(run, of: fetch, offsets: &offsets)
                 }
@@ -77,6 +74,20 @@ package final class IngestSink: Sendable {
             throw error
         }
         await reader.close()
+    }
+
+    /// What retention took before anybody read it is lost. Of a topic that was made anew nothing is: its records count from 0
+    /// again, and objects that are in their table already are passed over by their keys.
+    private func pass(_ gap: LogPartition, _ offsets: inout [LogPartition: Int64]) async throws {
+        let stored = offsets[gap] ?? 0
+        let end = try await log.ends(of: [gap])[gap] ?? 0
+        logger.error(
+            end < stored
+                ? "An ingest topic was made anew; it is read from its beginning." : "Ingest records were lost: the log no longer has them.",
+            metadata: ["topic": "\(gap.topic)", "partition": "\(gap.partition)", "offset": "\(stored)", "end": "\(end)", "code": "702"])
+        guard end < stored else { return }
+        try await store.rewind(gap, from: stored)
+        offsets[gap] = 0
     }
 
     /// The fetch cut into runs of one partition, bounded in count and bytes.

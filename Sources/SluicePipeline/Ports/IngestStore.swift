@@ -52,6 +52,9 @@ package protocol IngestStore: Sendable {
     func offsets(of partitions: [LogPartition]) async throws -> [LogPartition: Int64]
     /// Throws `badMessageOrder` when another sink has been here (the stored offset is not `from`): nothing is written.
     func commit(_ outcome: IngestOutcome) async throws
+    /// Sets the stored offset to 0: the log has been made anew and counts from there.
+    /// Throws `badMessageOrder` when the stored offset is not `offset`.
+    func rewind(_ partition: LogPartition, from offset: Int64) async throws
     /// Writes objects that came by no log, and so have no offset.
     func commit(accepted: [AcceptedObject], refused: [RefusedObject]) async throws
     /// Tries to become the one sink of a topic; held until `release` or the loss of the connection.

@@ -74,7 +74,8 @@ package struct LogFetch: Sendable {
 
     package var arena: [UInt8] = []
     package var entries: [Entry] = []
-    /// Partitions whose next record is no longer there: what lay between is lost for this reader.
+    /// Partitions that had no record at the offset that came next, because it is gone or the log was made anew: what lay
+    /// between is lost for this reader. It goes on with the oldest record that is there.
     package var gaps: [LogPartition] = []
 
     package init() {}

@@ -76,13 +76,19 @@ package struct PostgresIngestStore: Sendable {
         for (type, row) in batch.accepted { byType[type, default: []].append(row) }
         let inserts = try byType.sorted { $0.key < $1.key }.map { BulkInsert(try tables($0.key), $0.value) }
         return try await pool.transact { session in
-            try Self.claim(batch, session)
+            try Self.move(batch.topic, batch.partition, from: batch.offsets.lowerBound, to: batch.offsets.upperBound, session)
             var refused = batch.refused
             var written = 0
             for insert in inserts { written += try insert.run(session, refused: &refused) }
             try Self.keep(refused, source: "\(batch.topic)/\(batch.partition)", session)
             return (written, refused.count - batch.refused.count)
         }
+    }
+
+    /// Sets the stored offset back to 0, for a topic that was made anew.
+    /// - Throws: `badMessageOrder` when the stored offset is not `offset`.
+    package func rewind(topic: String, partition: Int32, from offset: Int64) async throws {
+        try await pool.transact { session in try Self.move(topic, partition, from: offset, to: 0, session) }
     }
 
     /// Writes objects that do not come from the log (the embedded log's way), acknowledged on commit.
@@ -105,8 +111,8 @@ package struct PostgresIngestStore: Sendable {
     package func release(topic: String) async { await locks.release(topic) }
 
     /// Locks the partition's offset, compares it with what the sink believes, and moves it on.
-    private static func claim(_ batch: IngestBatch, _ session: PostgresSession) throws {
-        let place: [PostgresParameter] = [.text(batch.topic), .int(batch.partition)]
+    private static func move(_ topic: String, _ partition: Int32, from offset: Int64, to next: Int64, _ session: PostgresSession) throws {
+        let place: [PostgresParameter] = [.text(topic), .int(partition)]
         try session.execute(
             "INSERT INTO sluice.ingest_offset (topic, partition, next_offset) VALUES ($1, $2, 0) ON CONFLICT DO NOTHING", place,
             cached: true)
@@ -114,15 +120,15 @@ package struct PostgresIngestStore: Sendable {
             try session.query(
                 "SELECT next_offset FROM sluice.ingest_offset WHERE topic = $1 AND partition = $2 FOR UPDATE", place, cached: true
             ).int(0, 0) ?? 0
-        guard stored == batch.offsets.lowerBound else {
+        guard stored == offset else {
             throw SluiceError(
                 .badMessageOrder,
-                "Partition \(batch.partition) of \(batch.topic) is at offset \(stored), this sink wanted to write from \(batch.offsets.lowerBound).",
+                "Partition \(partition) of \(topic) is at offset \(stored), this sink wanted to write from \(offset).",
                 fix: "Nothing: another sink is at work; this one starts again from the stored offset.")
         }
         try session.execute(
             "UPDATE sluice.ingest_offset SET next_offset = $3 WHERE topic = $1 AND partition = $2",
-            place + [.int(batch.offsets.upperBound)], cached: true)
+            place + [.int(next)], cached: true)
     }
 
     private static func keep(_ refused: [RefusedRecord], source: String, _ session: PostgresSession) throws {

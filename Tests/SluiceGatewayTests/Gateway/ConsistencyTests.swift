@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluicePostgres
+import TestSupport
 import Testing
 
 /// Many writers at once, through sessions and by SQL; when they rest, every session must show exactly what PostgreSQL
@@ -60,13 +61,13 @@ import Testing
         var asked: [Int] = []
         do {
             for step in 0..<40 {
-                if step == 0 || random.next(below: 8) == 0 {
+                if step == 0 || random.below(8) == 0 {
                     version += 1
-                    asked = (0...random.next(below: 2)).map { _ in random.next(below: queries.count) }
+                    asked = (0...random.below(2)).map { _ in random.below(queries.count) }
                     try await session.subscribe(version, asked.map { ("Order", queries[$0].text) })
                 }
                 uploads += 1
-                try await session.upload(uploads, (0...random.next(below: 3)).map { _ in change(&random) })
+                try await session.upload(uploads, (0...random.below(3)).map { _ in change(&random) })
                 // Some uploads are on their way at a time, as with the SDK.
                 let settled = uploads > 3 ? uploads - 3 : 0
                 try await session.receive { $0.acknowledged >= settled }
@@ -91,23 +92,23 @@ import Testing
     }
 
     private static func change(_ random: inout SplitMix64) -> ObjectChange {
-        let key = "k\(random.next(below: 30))"
-        switch random.next(below: 10) {
+        let key = "k\(random.below( 30))"
+        switch random.below(10) {
         case 0: return TestSession.order(key, [:], .delete)
         case 1...4:
             return TestSession.order(
                 key,
-                ["store": .string(stores[random.next(below: 4)]), "size": .int(Int64(random.next(below: 10))), "title": title(&random)])
+                ["store": .string(stores[random.below(4)]), "size": .int(Int64(random.below(10))), "title": title(&random)])
         case 5...6: return TestSession.order(key, ["title": title(&random)], .set)
-        case 7: return TestSession.order(key, ["store": .string(stores[random.next(below: 4)])], .set)
+        case 7: return TestSession.order(key, ["store": .string(stores[random.below(4)])], .set)
         default:
             return ObjectChange(
-                object: ObjectKey(type: "Order", key: .string(key)), kind: .set, counters: ["size": Int64(random.next(below: 5)) - 2])
+                object: ObjectKey(type: "Order", key: .string(key)), kind: .set, counters: ["size": Int64(random.below(5)) - 2])
         }
     }
 
     private static func title(_ random: inout SplitMix64) -> Value {
-        [.null, .string("apple"), .string("avocado"), .string("pear")][random.next(below: 4)]
+        [.null, .string("apple"), .string("avocado"), .string("pear")][random.below(4)]
     }
 
     // MARK: SQL
@@ -116,26 +117,26 @@ import Testing
         let connection = try await PostgresConnection.connect(gateway.conninfo)
         for _ in 0..<60 {
             // Keys in one order, so that writers do not lock each other out.
-            let keys = Set((0...random.next(below: 4)).map { _ in "k\(random.next(below: 30))" }).sorted()
+            let keys = Set((0...random.below(4)).map { _ in "k\(random.below( 30))" }).sorted()
             let statements = keys.map { statement($0, &random) }
             // A transaction that PostgreSQL undoes, since it met a session's, wrote nothing: that is part of the game.
             _ = try? await connection.script(
-                "BEGIN;\(statements.joined(separator: ";"));\(random.next(below: 10) == 0 ? "ROLLBACK" : "COMMIT")")
+                "BEGIN;\(statements.joined(separator: ";"));\(random.below( 10) == 0 ? "ROLLBACK" : "COMMIT")")
             _ = try? await connection.script("ROLLBACK")
         }
         await connection.close()
     }
 
     private static func statement(_ key: String, _ random: inout SplitMix64) -> String {
-        let store = stores[random.next(below: 4)]
-        let title = ["NULL", "'apple'", "'avocado'", "'pear'"][random.next(below: 4)]
-        switch random.next(below: 6) {
+        let store = stores[random.below(4)]
+        let title = ["NULL", "'apple'", "'avocado'", "'pear'"][random.below(4)]
+        switch random.below(6) {
         case 0: return "DELETE FROM orders WHERE _id = '\(key)'"
         case 1: return "UPDATE orders SET store = '\(store)' WHERE _id = '\(key)'"
-        case 2: return "UPDATE orders SET size = \(random.next(below: 10)), secret = 'x' WHERE _id = '\(key)'"
+        case 2: return "UPDATE orders SET size = \(random.below( 10)), secret = 'x' WHERE _id = '\(key)'"
         default:
             return """
-                INSERT INTO orders (_id, store, title, size) VALUES ('\(key)', '\(store)', \(title), \(random.next(below: 10)))
+                INSERT INTO orders (_id, store, title, size) VALUES ('\(key)', '\(store)', \(title), \(random.below( 10)))
                 ON CONFLICT (_id) DO UPDATE SET store = EXCLUDED.store, title = EXCLUDED.title, size = EXCLUDED.size
                 """
         }
@@ -155,21 +156,6 @@ private actor Rest {
     }
 
     func wait() async { if missing > 0 { await withCheckedContinuation { waiting.append($0) } } }
-}
-
-/// A small repeatable generator.
-private struct SplitMix64 {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next(below bound: Int) -> Int {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return Int((mixed ^ (mixed >> 31)) % UInt64(bound))
-    }
 }
 
 extension RunningGateway {

@@ -143,6 +143,16 @@ struct RunningGateway: Sendable {
         return result.int(0, 0)
     }
 
+    /// Waits until a query gives a number; another process's work has no event to wait for.
+    func eventually(_ query: String, is number: Int64, within seconds: Double = 30) async throws -> Bool {
+        let deadline = ContinuousClock.now + .seconds(seconds)
+        while try await count(query) != number {
+            guard ContinuousClock.now < deadline else { return false }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        return true
+    }
+
     func sql(_ text: String) async throws {
         let connection = try await PostgresConnection.connect(conninfo)
         _ = try await connection.script(text)

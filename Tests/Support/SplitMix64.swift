@@ -1,0 +1,26 @@
+/// A small generator whose whole run follows from its seed (Steele, Lea and Flood, OOPSLA 2014), so that a failing property
+/// test can be run again from the number it printed.
+package struct SplitMix64: RandomNumberGenerator, Sendable {
+    package let seed: UInt64
+    private var state: UInt64
+
+    package init(seed: UInt64 = .random(in: .min ... .max)) {
+        self.seed = seed
+        state = seed
+    }
+
+    package mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+
+    package mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
+    package mutating func chance(_ percent: Int) -> Bool { below(100) < percent }
+    package mutating func pick<T>(_ values: [T]) -> T { values[below(values.count)] }
+}
+
+/// The seeds of a property test: three that every run has, and new ones.
+package func seeds(_ count: Int) -> [UInt64] { [1, 2, 3] + (0..<count).map { _ in UInt64.random(in: .min ... .max) } }
