@@ -60,8 +60,7 @@ import Testing
 
     @Test func `refuses a broken app directory with status 78 and every mistake by file and line`() async throws {
         let folder = try DataFolder()
-        let copy = folder.path + "/app"
-        try FileManager.default.copyItem(atPath: Self.app, toPath: copy)
+        let copy = try folder.app().path
         try #"{ "app_id": "airport-ops", "#.write(toFile: copy + "/realm_config.json", atomically: true, encoding: .utf8)
         let schema = copy + "/data_sources/postgres/public/planes/schema.json"
         let text = try String(contentsOfFile: schema, encoding: .utf8)

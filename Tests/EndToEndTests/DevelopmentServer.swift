@@ -76,6 +76,17 @@ final class DataFolder: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
+    /// A copy of the airport's app directory, so that it may be changed. A broker that others use too wants a name of its own.
+    func app(named name: String = "airport-ops") throws -> (path: String, name: String) {
+        let original = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../Examples/AirportOps/app")
+        let copy = path + "/app"
+        try FileManager.default.copyItem(atPath: original.standardized.path, toPath: copy)
+        let main = copy + "/realm_config.json"
+        try String(contentsOfFile: main, encoding: .utf8).replacingOccurrences(of: #""airport-ops""#, with: "\"\(name)\"")
+            .write(toFile: main, atomically: true, encoding: .utf8)
+        return (copy, name)
+    }
+
     /// The private server's process; nil while there is none.
     var serverIdentifier: Int32? {
         (try? String(contentsOfFile: "\(path)/postgres/data/postmaster.pid", encoding: .utf8))?

@@ -50,6 +50,27 @@ final class Pulse: AsymmetricObject {
         #expect(await second.stop() == .exit(0))
     }
 
+    @Test func `serves an app directory with a rule plugin through a Kafka that is there`() async throws {
+        let kafka = try #require(ProcessInfo.processInfo.environment["SLUICE_TEST_KAFKA"], "Run `make test`, which starts a broker.")
+        let folder = try DataFolder()
+        let app = try folder.app(named: "airport-\(UUID().uuidString.prefix(8).lowercased())")
+        let rules = Program.folder.appendingPathComponent("libAppServicesRules.so").path
+        let server = try await DevelopmentServer.start(folder, ["--kafka", kafka, "--app", app.path, "--plugin", rules])
+        #expect(server.ready["kafka"]?.string == kafka)
+        #expect(server.appID == app.name)
+        let token = try await server.token()
+        #expect(!token.isEmpty)
+        _ = try await server.sql(#"INSERT INTO airports (_id, name, lat, lon) VALUES ('ZZZ', 'Nowhere', 1, 2)"#)
+        let watch = try Program(
+            "sluice",
+            ["watch", "--url", server.url, "--app", server.appID, "--type", "Airport", "_id == 'ZZZ'"]
+                + ["--email", server.users[0].email, "--password", server.users[0].password])
+        let line = try #require(await watch.line(within: 30), "\(watch.said) \(server.program.said)")
+        #expect(line.contains("ZZZ"))
+        watch.signal(SIGTERM)
+        #expect(await server.stop() == .exit(0), "\(server.program.said)")
+    }
+
     @Test func `says which port is taken`() async throws {
         let first = try await DevelopmentServer.start(try DataFolder())
         let port = try #require(first.url.split(separator: ":").last.map(String.init))

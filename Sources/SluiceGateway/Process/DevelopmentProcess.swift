@@ -128,6 +128,13 @@ enum DevelopmentUsers {
 
     static func prepare(_ conninfo: String, app: AppConfiguration) async throws -> [User] {
         let pool = PostgresPool(conninfo, name: "development", size: 1)
+        let users: Result<[User], any Error>
+        do { users = .success(try await prepare(pool, app)) } catch { users = .failure(error) }
+        await pool.close()
+        return try users.get()
+    }
+
+    private static func prepare(_ pool: PostgresPool, _ app: AppConfiguration) async throws -> [User] {
         let access = try await GatewayAccess.open(pool: pool, app: app, environment: SystemEnvironment())
         var users: [User] = []
         for email in DevelopmentProcess.emails {
@@ -140,7 +147,6 @@ enum DevelopmentUsers {
             let login = try await access.users.login(email: email, password: password, from: "development")
             users.append(User(email: email, password: password, token: login.accessToken))
         }
-        await pool.close()
         return users
     }
 }
