@@ -46,6 +46,7 @@ package struct ObjectType: Hashable, Sendable {
     package let primaryKey: Int?
     private let indexByName: [String: Int]
     private let indexByID: [Int32]
+    private let longestName: Int
 
     package init(name: String, kind: ObjectKind = .topLevel, properties: [Property], primaryKey: String? = "_id") {
         self.name = name
@@ -56,9 +57,14 @@ package struct ObjectType: Hashable, Sendable {
         var byID = [Int32](repeating: -1, count: Int(properties.map(\.id).max() ?? 0) + 1)
         for (index, property) in properties.enumerated() { byID[Int(property.id)] = Int32(index) }
         indexByID = byID
+        longestName = properties.lazy.map(\.name.utf8.count).max() ?? 0
     }
 
-    package func index(of name: String) -> Int? { indexByName[name] }
+    /// The index of the property of exactly this name: names are equal when their bytes are, not when they look alike.
+    package func index(of name: String) -> Int? {
+        guard let index = indexByName[name, atMost: longestName], properties[index].name.hasSameBytes(as: name) else { return nil }
+        return index
+    }
 
     /// The index of the property with this number; nil when there is none (a property the reader does not know).
     package func index(ofID id: UInt32) -> Int? {
@@ -73,14 +79,32 @@ package struct ObjectType: Hashable, Sendable {
 package struct Schema: Hashable, Sendable {
     package let types: [ObjectType]
     private let indexByName: [String: Int]
+    private let longestName: Int
 
     package init(_ types: [ObjectType]) {
         self.types = types
         indexByName = Dictionary(types.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
+        longestName = types.lazy.map(\.name.utf8.count).max() ?? 0
     }
 
-    package subscript(_ name: String) -> ObjectType? { indexByName[name].map { types[$0] } }
-    package func index(of name: String) -> Int? { indexByName[name] }
+    package subscript(_ name: String) -> ObjectType? { index(of: name).map { types[$0] } }
+
+    /// The index of the type of exactly this name, byte for byte.
+    package func index(of name: String) -> Int? {
+        guard let index = indexByName[name, atMost: longestName], types[index].name.hasSameBytes(as: name) else { return nil }
+        return index
+    }
+}
+
+extension Dictionary<String, Int> {
+    /// Looks a name up that may come from a peer. Swift hashes strings normalised, which takes the square of the length for a long run of
+    /// combining marks; no longer name than the longest is worth that.
+    fileprivate subscript(name: String, atMost longest: Int) -> Int? { name.utf8.count <= longest ? self[name] : nil }
+}
+
+extension String {
+    /// Whether two texts have the same bytes; `==` is also true of an "é" of one code point and one of two.
+    package func hasSameBytes(as other: String) -> Bool { utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8) }
 }
 
 /// Which fields may appear in subscriptions and rules (`QF-*`, `IQF-*` of the server specification).

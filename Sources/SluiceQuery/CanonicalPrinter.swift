@@ -81,7 +81,9 @@ struct CanonicalPrinter {
             query(inner)
             text += ").@count"
         case .object(let type, let key):
-            text += "obj(\(Literal.string(type.text).canonicalText), "
+            // The parser takes one "class_" away.
+            let hasPrefix = type.text.utf8.starts(with: "class_".utf8)
+            text += "obj(\(Literal.string(hasPrefix ? "class_" + type.text : type.text).canonicalText), "
             self.operand(key, isPart: false)
             text += ")"
         case .shape(let shape): self.shape(shape)

@@ -81,7 +81,10 @@ struct Parser {
 
     // MARK: Queries
 
-    mutating func query() throws(SluiceError) -> SyntaxQuery { try asQuery(either()) }
+    mutating func query() throws(SluiceError) -> SyntaxQuery {
+        let node = try either()
+        return try asQuery(node)
+    }
 
     /// The node as a query; an expression alone is none.
     private func asQuery(_ node: Node) throws(SluiceError) -> SyntaxQuery {
@@ -104,7 +107,8 @@ struct Parser {
         let start = try asQuery(first)
         if case .or(let inner) = start.kind { parts = inner } else { parts = [start] }
         while take(.or) {
-            let part = try asQuery(conjunction())
+            let node = try conjunction()
+            let part = try asQuery(node)
             if case .or(let inner) = part.kind { parts += inner } else { parts.append(part) }
         }
         return .query(SyntaxQuery(.or(parts), at: parts[0].position))
@@ -117,7 +121,8 @@ struct Parser {
         let start = try asQuery(first)
         if case .and(let inner) = start.kind { parts = inner } else { parts = [start] }
         while take(.and) {
-            let part = try asQuery(negation())
+            let node = try negation()
+            let part = try asQuery(node)
             if case .and(let inner) = part.kind { parts += inner } else { parts.append(part) }
         }
         return .query(SyntaxQuery(.and(parts), at: parts[0].position))
@@ -126,8 +131,8 @@ struct Parser {
     private mutating func negation() throws(SluiceError) -> Node {
         let start = position
         if take(.not) {
-            let inner = try nested { parser throws(SluiceError) in try parser.asQuery(parser.negation()) }
-            return .query(SyntaxQuery(.not(inner), at: start))
+            let inner = try nested { parser throws(SluiceError) in try parser.negation() }
+            return .query(SyntaxQuery(.not(try asQuery(inner)), at: start))
         }
         if take(.truePredicate) { return .query(SyntaxQuery(.constant(true), at: start)) }
         if take(.falsePredicate) { return .query(SyntaxQuery(.constant(false), at: start)) }
@@ -141,7 +146,7 @@ struct Parser {
         let place = position
         guard let comparison = comparisonOperator() else { return left }
         let operand = try asOperand(left, at: start)
-        try check(operand, isGrouped: isGrouped, leftOf: comparison)
+        try check(operand, isGrouped: isGrouped, at: start, leftOf: comparison)
         advance()
         var foldsCase = false
         if case .caseFlag = current.kind {
@@ -155,12 +160,14 @@ struct Parser {
     }
 
     /// Only equality, IN and order compare expressions; the other operators stand between values.
-    private func check(_ left: SyntaxOperand, isGrouped: Bool, leftOf comparison: ComparisonOperator) throws(SluiceError) {
+    private func check(
+        _ left: SyntaxOperand, isGrouped: Bool, at start: SourcePosition, leftOf comparison: ComparisonOperator
+    ) throws(SluiceError) {
         guard !comparison.takesExpressions else { return }
-        if case .arithmetic = left.kind { throw failure("'\(comparison.rawValue)' does not take a calculation", at: left.position) }
-        if isGrouped { throw failure("'\(comparison.rawValue)' takes a value without parentheses", at: left.position) }
+        if case .arithmetic = left.kind { throw failure("'\(comparison.rawValue)' does not take a calculation", at: start) }
+        if isGrouped { throw failure("'\(comparison.rawValue)' takes a value without parentheses", at: start) }
         guard comparison == .geoWithin else { return }
-        guard case .path = left.kind else { throw failure("GEOWITHIN takes a property on its left", at: left.position) }
+        guard case .path = left.kind else { throw failure("GEOWITHIN takes a property on its left", at: start) }
     }
 
     private mutating func rightSide(of comparison: ComparisonOperator) throws(SluiceError) -> SyntaxOperand {

@@ -124,7 +124,7 @@ struct SubscriptionCheck {
         guard case .name(let name)? = path.steps.first?.kind else {
             throw refused(.queryElement, "a path that begins with @keys or @values", at: path.position)
         }
-        let property = type.property(bytes: name)
+        let property = type[name]
         guard path.steps.count > 1 else { return property }
         let place = path.steps[1].position
         switch (property?.type, property?.collection) {
@@ -196,14 +196,6 @@ extension SubscriptionCheck {
         case .list(_, let quantifier), .argument(_, let quantifier): quantifier
         default: nil
         }
-    }
-}
-
-extension ObjectType {
-    /// The property of exactly this name: names are equal when their bytes are.
-    fileprivate func property(bytes name: String) -> Property? {
-        guard let property = self[name], property.name.hasSameBytes(as: name) else { return nil }
-        return property
     }
 }
 

@@ -1,3 +1,5 @@
+import SluiceCore
+
 /// Equality of the syntax tree's parts that hold text. Swift's strings are equal when they are canonically equivalent; the language
 /// tells an "é" of one code point from one of two, so here bytes decide.
 extension Literal: Hashable {
@@ -60,8 +62,6 @@ extension PathStep.Kind: Hashable {
 }
 
 extension String {
-    func hasSameBytes(as other: String) -> Bool { utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8) }
-
     func hashBytes(into hasher: inout Hasher) {
         var text = self
         text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }

@@ -4,79 +4,42 @@ import Testing
 
 /// What is a query and what is none, without a type.
 struct SyntaxTests {
-    @Test(arguments: [
-        "TRUEPREDICATE", "falsepredicate", "a == 1", "a=1", "a <> 1", "a => 1", "a =< 1", "a != b", "1 == a", "a == -1", "a == +1",
-        "a == 0xFF",
-        "a == 1.", "a == -.5", "a == .5e3", "a == 1e5", "a == 1.5f", "a == 1e2f", "a == inf", "a == -Infinity", "a == +nan", "a == NaN",
-        "a == true", "a == FALSE", "a == null", "a == NIL", "a == 'x'", "a == \"x\"", "a == 'say \"hi\"'", "a == 'it\\'s'",
-        "a == '\\u00e9'",
-        "a == 'two\nlines'", "a == B64\"YQ==\"", "a == binary('x')", "a == BIN(B64\"/w==\")", "a == T12:34", "a == T-12:-34",
-        "a == 2026-11-21@10:00:00", "a == 2026-11-21T10:00:00:5", "a == oid(0123456789abcdef01234567)",
-        "a == uuid(01234567-89AB-cdef-0123-456789abcdef)", "a == $0", "a == $002", "a IN $1", "a IN {1, 2}", "a in {}", "1 IN a",
-        "ANY a == 1",
-        "some a > 1", "ALL a IN {1}", "NONE a == $0", "a == ANY {1, 2}", "a == ALL $0", "a BETWEEN {1, 2}", "a beginsWith 'x'",
-        "a ENDSWITH[c] 'x'", "a contains [c] 'x'", "a LIKE 'x*'", "a TEXT 'x'", "a ==[c] 'x'", "a !=[c] 'x'", "a IN[c] {'x'}",
-        "a == 1 && b == 2", "a == 1 AND b == 2 or c == 3", "a=1AND b=2", "NOT a == 1", "!a == 1", "!(a == 1)", "not not a == 1",
-        "not -1 = a",
-        "((a == 1))", "(a) == (1)", "(a + 1) * 2 == 4", "a + b - c == d", "a / 2 > 1 and b == 1", "NOT0=0", "a-1 == 2", "a - 1 == 2",
-        "_a == 1", "$a == 1", "é == 1", "日本 == '語'", "first\\ name == 'x'", "a.b.c == 1", "a[0] == 1", "a[FIRST] == 1", "a[last].b == 1",
-        "a['k'] == 1", "a[*] == 1", "a[$0] == 1", "a[SIZE] == 1", "a.@count == 1", "a.@size > 1", "a.@type == 'int'", "a.@keys == 'x'",
-        "a.@links.B.c == 1", "@links.B.c.@count == 0", "a.@min == 1", "a.@max.b == 1", "a.@avg > 0.5", "a.@sum.b == 1", "$K0 == 1",
-        "a.$K1 == 1",
-        "SUBQUERY(a, $x, $x.b == 1).@count > 0", "a == obj('B', 1)", "a == obj(\"class_B\", oid(0123456789abcdef01234567))",
-        "obj('B', $0) IN a",
-        "a GEOWITHIN geoBox([1.0, 2], [3, 4])", "a geowithin geoCircle([1, 2], 0.1)",
-        "a GEOWITHIN geoPolygon({[0, 0], [1, 0], [1, 1], [0, 0]})",
-        "a GEOWITHIN $0", "a == 1 SORT(b ASC)", "a == 1 SORT(b.c descending, d asc) DISTINCT(e) LIMIT(5)", "TRUEPREDICATE LIMIT(0)",
-        "sort == 1", "limit == 1", "in == 1", "contains == 1", "size == 1", "first == 1", "text == 'x'", "binary == 1", "like LIKE 'x'",
-        "beginswith BEGINSWITH 'a'", "Not == 1", "Any == 1", "True == 1", "T2017-12-04 == 1", "asc == desc", "a == '[c]'", "a == ''",
-    ])
-    func `a valid text parses, and its canonical text parses to the same query`(_ text: String) throws {
-        let query = try fixed(text).map { try Query.parse($0) } ?? Query.parse(text)
-        let again = try Query.parse(query.canonicalText)
-        #expect(again == query, "\(query.canonicalText)")
+    @Test(arguments: ValidTexts.groups)
+    func `valid texts parse, and their canonical texts parse to the same query`(_ group: (name: String, texts: [String])) throws {
+        for text in group.texts {
+            let query = try #require(try? Query.parse(text), "\(group.name): \(text)")
+            let again = try #require(try? Query.parse(query.canonicalText), "\(group.name): \(text)")
+            #expect(again == query, "\(text): \(query.canonicalText)")
+            #expect(again.hashValue == query.hashValue)
+            #expect(again.canonicalText == query.canonicalText)
+        }
     }
 
-    /// A path cannot begin with a name and go on with a path argument.
-    private func fixed(_ text: String) -> String? { text == "a.$K1 == 1" ? "$K1 == 1" : nil }
-
-    @Test(arguments: [
-        "", "  ", "a", "a && b", "a ==", "== 1", "a == 1 b == 2", "a === 1", "a == == 1", "a ! = 1", "a < = 1", "a & b == 1", "a | b == 1",
-        "a == 1 & b == 2", "a == 1 &&& b == 2", "a == 1 AND", "OR a == 1", "(a == 1", "a == 1)", "()", "(a == 1))", "((a == 1)", "NOT",
-        "not", "a == 'x", "a == \"x", "a == '\\x'", "a == '\\u12'", "a == '\\", "a == B64\"?\"", "a == B64\"YQ", "a == uuid(1)",
-        "a == oid(12)",
-        "a == oid (0123456789abcdef01234567)", "a == UUID(01234567-89ab-cdef-0123-456789abcdef)", "a == 1.2.3", "a == 1e", "a == --1",
-        "1a == 1", "a b == 1", "a -1 == 2", "1-0 == 1", "a == 1OR b == 2OR", "a == aORa == a", "a == #1", "a == ~1", "a % 2 == 0",
-        "a == 1; b == 2", "a < [c] 1", "a <[c] 'x'", "a BETWEEN[c] {1, 2}", "a == [C] 'x'", "a ==[d] 'x'", "a ==[cd] 'x'", "a BETWEEN 1",
-        "a BETWEEN {1, 2", "a BETWEEN (1, 2)", "a IN (1, 2)", "a IN [1, 2]", "a IN {1 2}", "a IN {1,}", "a IN {,}", "a IN {b}",
-        "a IN {1, b}",
-        "a IN", "IN {1}", "a IN {{1}}", "a CONTAINS", "CONTAINS 'x'", "a NOT CONTAINS 'x'", "a NOT IN {1}", "a == T1:", "a == T1:-1",
-        "a == T-1:1", "a == 1899-12-31@00:00:00", "a == 2026-13-01@00:00:00", "a == 2026-01-32@00:00:00", "a == 2026-01-01@24:00:00",
-        "a == 2026-01-01@00:60:00", "a.b. == 1", "a..b == 1", ".a == 1", "a[ == 1", "a[] == 1", "a[-1] == 1", "a[b] == 1", "a[1.5] == 1",
-        "a.@foo == 1", "@count == 1", "a.@Count == 1", "@ == 1", "a@count == 1", "ANY a.@min == 1", "a == 1 SORT", "a == 1 SORT()",
-        "a == 1 SORT(b)", "a == 1 SORT(b ASC,)", "a == 1 SORT(b ASC", "a == 1 SORT(b UP)", "SORT(a ASC)", "a == 1 SORT b ASC",
-        "a == 1 DISTINCT()", "a == 1 DISTINCT(b,)", "a == 1 DISTINCT b", "a == 1 LIMIT()", "a == 1 LIMIT(-1)", "a == 1 LIMIT(b)",
-        "a == 1 LIMIT(1.5)", "a == 1 LIMIT 5", "a == 1 LIMIT(5) AND b == 2", "a == 1 INCLUDE(b)", "SUBQUERY(a, $x, $x.b == 1)",
-        "SUBQUERY(a, x, x.b == 1).@count > 0", "SUBQUERY(a, $, b == 1).@count > 0", "SUBQUERY(a, $x).@count > 0",
-        "SUBQUERY(a $x, b == 1).@count > 0",
-        "SUBQUERY().@count > 0", "SUBQUERY(a, $x, $x.b == 1).@max > 0", "a == obj(B, 1)", "a == obj('B')", "a == obj('B', 1, 2)",
-        "a == obj('B', true)",
-        "a == binary(1)", "a == binary('x'", "a GEOWITHIN [1, 2]", "a GEOWITHIN geoBox([1, 2])", "a GEOWITHIN geoCircle([-1, 2], 3)",
-        "a GEOWITHIN geoPolygon([1, 2])", "TRUEPREDICATE == 1", "and == 1", "not == 1", "true", "null", "null == 1 ==", "all == 1",
-        "obj == 1",
-        "a == 1 TRUEPREDICATE", "a == {1, 2", "ANY == 1", "ANY ANY a == 1", "NOT (a + 1)", "(a == 1) + 2 == 3", "(a == 1) == true",
-        "a == (b == 1)",
-        "a == \u{1}", "$0", "$K == 1 2",
-    ])
-    func `an invalid text is refused with its place`(_ text: String) {
-        do throws(SluiceError) {
-            let query = try Query.parse(text)
-            Issue.record("'\(text)' parsed to \(query.canonicalText)")
-        } catch {
-            #expect(error.code == .querySyntax)
-            #expect(error.message.hasPrefix("line 1, column "), "\(error)")
-            #expect(error.message.contains("^"))
+    @Test(arguments: InvalidTexts.groups)
+    func `invalid texts are refused with line, column, caret and what was expected`(
+        _ group: (name: String, cases: [InvalidTexts.Case])
+    ) {
+        for invalid in group.cases {
+            do throws(SluiceError) {
+                let query = try Query.parse(invalid.text)
+                Issue.record("\(group.name): '\(invalid.text)' parsed to \(query.canonicalText)")
+            } catch {
+                let start = "line \(invalid.line), column \(invalid.column): \(invalid.sentence)"
+                #expect(error.code == .querySyntax)
+                #expect(error.message.hasPrefix(start), "\(group.name): '\(invalid.text)': \(error)")
+                let lines = error.message.split(separator: "\n", omittingEmptySubsequences: false)
+                #expect(lines.contains { $0.drop { $0 == " " } == "^" && $0.count == invalid.column + 4 }, "\(error)")
+            }
         }
+    }
+
+    @Test
+    func `the tables are as large as the original's`() {
+        let valid = ValidTexts.groups.flatMap(\.texts)
+        let invalid = InvalidTexts.groups.flatMap(\.cases).map(\.text)
+        #expect(Set(valid).count == valid.count && valid.count >= 300)
+        #expect(Set(invalid).count == invalid.count && invalid.count >= 300)
+        #expect(Set(valid).isDisjoint(with: invalid))
     }
 
     @Test
@@ -161,5 +124,74 @@ struct SyntaxTests {
         #expect(try time("1969-12-31@23:59:59:1") == "T-1:-1")
         #expect(try time("1900-01-01@00:00:00") == "T-2208988800:0")
         #expect(try time("T5:2000000001") == "T7:1")
+    }
+
+    @Test
+    func `texts are equal when their bytes are, not when they look alike`() throws {
+        for form in [
+            "a == '#'", "a# == 1", "a['#'] == 1", "a == obj('#', 1)", "a.@max.b# == 1", "SUBQUERY(a, $x#, $x#.b == 1).@count == 0",
+        ] {
+            let one = try Query.parse(form.replacing("#", with: "\u{e9}"))
+            let two = try Query.parse(form.replacing("#", with: "e\u{301}"))
+            #expect(one != two, "\(form)")
+            #expect(!one.canonicalText.utf8.elementsEqual(two.canonicalText.utf8), "\(form)")
+        }
+    }
+
+    @Test
+    func `letters that only look like those of keywords make names`() throws {
+        for text in ["a LI\u{212a}E 'x'", "a == 1 L\u{130}M\u{130}T(1)", "n\u{131}l == null OR 1 \u{131}n a"] {
+            #expect(throws: SluiceError.self) { try Query.parse(text) }
+        }
+        #expect(try Query.parse("\u{131}nf == 1").canonicalText == "\u{131}nf == 1")
+    }
+
+    @Test
+    func `every node knows where it stands`() throws {
+        let text =
+            "NOT a.b[3].@count > 1 AND (SUBQUERY(c, $x, $x.d == {2, $0}).@count == 1 OR e GEOWITHIN geoBox([1, 2], [3, 4])) SORT(f ASC)"
+        let tree = try Query.parse(text).tree
+        var places: [String] = []
+        func note(_ position: SourcePosition) { places.append(String(text.utf8.dropFirst(position.offset).prefix(4)) ?? "") }
+        func visit(_ operand: SyntaxOperand) {
+            note(operand.position)
+            switch operand.kind {
+            case .path(let path):
+                for step in path.steps { note(step.position) }
+                if path.suffix != nil { note(path.suffixPosition) }
+            case .list(let members, _): members.forEach(visit)
+            case .subqueryCount(let path, let variable, let inner):
+                note(path.position)
+                note(variable.position)
+                visit(inner)
+            case .shape(.box(let low, let high)):
+                for point in [low, high] {
+                    note(point.position)
+                    note(point.longitude.position)
+                    note(point.latitude.position)
+                }
+            default: break
+            }
+        }
+        func visit(_ query: SyntaxQuery) {
+            note(query.position)
+            switch query.kind {
+            case .and(let parts), .or(let parts): parts.forEach(visit)
+            case .not(let inner): visit(inner)
+            case .compare(let comparison):
+                visit(comparison.left)
+                note(comparison.position)
+                visit(comparison.right)
+            case .constant: break
+            }
+        }
+        visit(tree.root)
+        for suffix in tree.suffixes { note(suffix.position) }
+        #expect(
+            places == [
+                "NOT ", "NOT ", "a.b[", "a.b[", "a.b[", "b[3]", "[3].", "@cou", "> 1 ", "1 AN", "SUBQ", "SUBQ", "SUBQ", "c, $", "$x, ",
+                "$x.d", "$x.d", "$x.d", "d ==", "== {", "{2, ", "2, $", "$0})", "== 1", "1 OR", "e GE", "e GE", "e GE", "GEOW", "geoB",
+                "[1, ", "1, 2", "2], ", "[3, ", "3, 4", "4]))", "SORT",
+            ])
     }
 }
