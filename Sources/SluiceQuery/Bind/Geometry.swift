@@ -1,8 +1,3 @@
-#if canImport(Darwin)
-    import Darwin
-#else
-    import Glibc
-#endif
 import SluiceCore
 
 /// A shape on the sphere that has been found to be one.
@@ -110,7 +105,7 @@ package enum Geometry: Hashable, Sendable {
         var area = 0.0
         for index in 1..<vectors.count - 1 {
             let (a, b, c) = (vectors[0], vectors[index], vectors[index + 1])
-            area += 2 * atan2(a.dot(b.cross(c)), 1 + a.dot(b) + b.dot(c) + c.dot(a))
+            area += 2 * Trigonometry.arcTangent(a.dot(b.cross(c)), 1 + a.dot(b) + b.dot(c) + c.dot(a))
         }
         return area
     }
@@ -122,7 +117,9 @@ private struct Vector {
 
     init(_ place: Geometry.Place) {
         let (longitude, latitude) = (place.longitude * .pi / 180, place.latitude * .pi / 180)
-        self.init(x: cos(latitude) * cos(longitude), y: cos(latitude) * sin(longitude), z: sin(latitude))
+        self.init(
+            x: Trigonometry.cosine(latitude) * Trigonometry.cosine(longitude),
+            y: Trigonometry.cosine(latitude) * Trigonometry.sine(longitude), z: Trigonometry.sine(latitude))
     }
 
     init(x: Double, y: Double, z: Double) { (self.x, self.y, self.z) = (x, y, z) }
@@ -135,12 +132,12 @@ private struct Vector {
 
     func angle(to other: Vector) -> Double {
         let normal = cross(other)
-        return atan2(normal.dot(normal).squareRoot(), dot(other))
+        return Trigonometry.arcTangent(normal.dot(normal).squareRoot(), dot(other))
     }
 
     /// How far the direction turns to the left, seen from here, when one looks from one point to another.
     func turn(from a: Vector, to b: Vector) -> Double {
         let (toA, toB) = (cross(a), cross(b))
-        return atan2(dot(toA.cross(toB)), toA.dot(toB))
+        return Trigonometry.arcTangent(dot(toA.cross(toB)), toA.dot(toB))
     }
 }
