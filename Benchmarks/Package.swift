@@ -122,7 +122,8 @@ let package = Package(
         limit("sqlite", linking: ["sqlite3"]),
         .executableTarget(
             name: "SluiceBench",
-            dependencies: ["SluicePostgres", "SluiceWire", "RealmSwift"] + of("swift-argument-parser", "ArgumentParser")
+            dependencies: ["SluiceCore", "SluiceQuery", "SluicePostgres", "SluiceWire", "RealmSwift"]
+                + of("swift-argument-parser", "ArgumentParser")
                 + of("swift-protobuf", "SwiftProtobuf"),
             swiftSettings: common
         ),

@@ -8,8 +8,8 @@ struct Bench: AsyncParsableCommand {
         commandName: "sluice-bench",
         abstract: "Measures Sluice beside references that run in turn with it, and prints a table of ratios.",
         discussion: """
-            Needs a PostgreSQL superuser in SLUICE_TEST_POSTGRES and a broker in SLUICE_TEST_KAFKA: run it with `make bench`, or under \
-            dev/with-servers. Figures without the ratio beside them say more about the machine than about Sluice.
+            Needs a PostgreSQL superuser in SLUICE_TEST_POSTGRES and a broker in SLUICE_TEST_KAFKA, except for `query`: run it with `make \
+            bench`, or under dev/with-servers. Figures without the ratio beside them say more about the machine than about Sluice.
             """)
 
     @Argument(help: "What to measure: \(Kind.allCases.map(\.rawValue).joined(separator: ", ")). Default: everything.")
@@ -22,7 +22,9 @@ struct Bench: AsyncParsableCommand {
     var scale = 1.0
 
     enum Kind: String, CaseIterable, ExpressibleByArgument {
-        case latency, publish, bootstrap, fanout, memory
+        case latency, publish, bootstrap, fanout, memory, query
+
+        var needsServers: Bool { self != .query }
     }
 
     func run() async throws {
@@ -33,11 +35,17 @@ struct Bench: AsyncParsableCommand {
     @MainActor
     private func measure() async throws {
         MainActor.preconditionIsolated()
+        var report = Report()
+        let kinds = kinds.isEmpty ? Kind.allCases : kinds
+        guard kinds.contains(where: \.needsServers) else {
+            say(Machine.description)
+            try QueryBenchmark(rounds: rounds, scale: scale).run(&report)
+            return say(report.table)
+        }
         let setup = try Setup(rounds: rounds, scale: scale)
         say(Machine.description)
-        var report = Report()
         do {
-            for kind in kinds.isEmpty ? Kind.allCases : kinds { try await measure(kind, setup, &report) }
+            for kind in kinds { try await measure(kind, setup, &report) }
         } catch {
             say(report.table)
             say("sluice-bench: \(error)\nThe logs are in \(setup.workspace).")
@@ -55,6 +63,7 @@ struct Bench: AsyncParsableCommand {
         case .bootstrap: try await BootstrapBenchmark(setup: setup).run(&report)
         case .fanout: try await FanoutBenchmark(setup: setup).run(&report)
         case .memory: try await MemoryBenchmark(setup: setup).run(&report)
+        case .query: try QueryBenchmark(rounds: rounds, scale: scale).run(&report)
         }
     }
 }
