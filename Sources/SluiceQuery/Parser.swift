@@ -24,7 +24,9 @@ struct Parser {
         let root = try parser.query()
         let suffixes = try parser.suffixes()
         guard case .end = parser.current.kind else { throw parser.expected("AND, OR, SORT, DISTINCT, LIMIT or the end of the query") }
-        return SyntaxTree(root: root, suffixes: suffixes)
+        let tree = SyntaxTree(root: root, suffixes: suffixes)
+        if let place = DepthCheck.excess(in: tree) { throw parser.tooDeep(at: place) }
+        return tree
     }
 
     // MARK: Tokens
@@ -69,10 +71,14 @@ struct Parser {
         diagnostic.error(.querySyntax, sentence, at: position)
     }
 
+    private func tooDeep(at position: SourcePosition) -> SluiceError {
+        failure("the query is nested deeper than \(Limits.nestingDepth) levels", at: position)
+    }
+
     /// Counts a level of nesting for the time of `body`, so that hostile text cannot exhaust the stack.
     mutating func nested<R>(_ body: (inout Parser) throws(SluiceError) -> R) throws(SluiceError) -> R {
         guard depth < Limits.nestingDepth else {
-            throw failure("the query is nested deeper than \(Limits.nestingDepth) levels", at: position)
+            throw tooDeep(at: position)
         }
         depth += 1
         defer { depth -= 1 }
@@ -131,7 +137,8 @@ struct Parser {
     private mutating func negation() throws(SluiceError) -> Node {
         let start = position
         if take(.not) {
-            let inner = try nested { parser throws(SluiceError) in try parser.negation() }
+            // A parenthesis behind it counts for both: "!(" is one level.
+            let inner = sees(.openParenthesis) ? try negation() : try nested { parser throws(SluiceError) in try parser.negation() }
             return .query(SyntaxQuery(.not(try asQuery(inner)), at: start))
         }
         if take(.truePredicate) { return .query(SyntaxQuery(.constant(true), at: start)) }
@@ -215,7 +222,7 @@ struct Parser {
         while let symbol = Symbol(rawValue: tokens[index].code), let arithmetic = arithmetic(symbol) {
             let left = try asOperand(node, at: start)
             length += 1
-            guard depth + length < Limits.nestingDepth else {
+            guard depth + length <= Limits.nestingDepth else {
                 throw failure("this calculation has more than \(Limits.nestingDepth) parts", at: position)
             }
             advance()

@@ -64,6 +64,29 @@ struct RoundTripTests {
         }
     }
 
+    /// The canonical text has parentheses where precedence did without; a query at the limit must not print to one beyond it.
+    @Test(arguments: [
+        ("NOT ", "a == 1", ""), ("!", "a == 1 or b == 2", ""), ("(", "a == 1 or b == 2 and c == 3", ")"),
+        ("!(", "a == 1 and b == 2 or c == 3", ")"),
+        ("(a == 1 or b == 2 and ", "c == 3", ")"), ("(a + b * ", "c", ") == 1"), ("(", "a * b * c + d * e", ")"), ("((", "a + b", "))"),
+        ("SUBQUERY(a, $x, b == 1 or c == 1 and ", "d == 1", ").@count == 0"),
+    ])
+    func `what is nested as deeply as can be prints to a query`(_ parts: (String, String, String)) throws {
+        var deepest = 0
+        for depth in 1...120 {
+            func repeated(_ text: String) -> String { String(repeating: text, count: depth) }
+            let isCalculation = parts.1.contains("*") || parts.2.contains("==") || parts.1 == "a + b"
+            var text = repeated(parts.0) + parts.1 + repeated(parts.2.replacing(" == 1", with: ""))
+            if isCalculation, !parts.0.hasPrefix("SUBQUERY") { text += " == 1" }
+            do throws(SluiceError) {
+                let query = try Query.parse(text)
+                deepest = depth
+                #expect(try Query.parse(query.canonicalText) == query, "\(text)")
+            } catch { #expect(error.message.contains("nested deeper") || error.message.contains("calculation"), "\(text): \(error)") }
+        }
+        #expect((30...100).contains(deepest), "\(deepest)")
+    }
+
     @Test
     func `canonical text does not change between releases`() throws {
         let texts = [
