@@ -4,7 +4,7 @@ import Testing
 
 /// What a client may subscribe to.
 struct SubscriptionTests {
-    private static let fields = QueryableFields(
+    static let fields = QueryableFields(
         global: ["name", "number", "flag"], byType: ["Sample": ["tags", "scores", "price", "at", "friend", "blend", "place", "extra"]])
 
     private func check(_ text: String, fields: QueryableFields = fields, type: ObjectType = Samples.type) throws -> Predicate {
@@ -30,7 +30,7 @@ struct SubscriptionTests {
     }
 
     /// Every construct of rql.md section 6 that subscriptions do not have: its code, what the text names, and the column.
-    private static let refusals: [(text: String, code: ErrorCode, names: String, column: Int)] = [
+    static let refusals: [(text: String, code: ErrorCode, names: String, column: Int)] = [
         ("scores.@max > 1", .queryAggregate, "@max", 8),
         ("scores.@min > 1", .queryAggregate, "@min", 8),
         ("flag == true AND scores.@sum > 1", .queryAggregate, "@sum", 25),
