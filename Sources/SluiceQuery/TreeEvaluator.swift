@@ -14,7 +14,10 @@ enum TreeEvaluator {
             let l = read(left) ?? .null
             let r = read(right) ?? .null
             let test = Test(comparison, foldsCase ? folded(r) : r, foldsCase: foldsCase)
-            if r.isNull, comparison.isText { return comparison != .like || l.isNull }
+            if r.isNull, comparison.isText {
+                let excludesNull = foldsCase && comparison == .contains && type.properties[left].type == .binary
+                return comparison == .like ? l.isNull : !(excludesNull && l.isNull)
+            }
             return holds(test, l, nan: isMixed ? .lowest : .unordered)
         }
     }

@@ -145,7 +145,7 @@ struct QuantifierTests {
         ("data LIKE NULL", 1), ("data == binary('')", 1), ("data CONTAINS binary('')", 3), ("data == binary('aB')", 1),
         ("data ==[c] binary('Ab')", 1),
         ("data CONTAINS binary(B64\"/w==\")", 1), ("data < binary('b')", 2), ("data > binary('a')", 2), ("data LIKE binary('a*')", 1),
-        ("data.@size == 2", 1), ("data.@size == 0", 2), ("data != NULL", 3),
+        ("data CONTAINS data", 4), ("data CONTAINS[c] data", 3), ("data.@size == 2", 1), ("data.@size == 0", 2), ("data != NULL", 3),
     ])
     func `binary and null`(_ text: String, _ expected: Int) throws {
         let values: [Value] = [.null, .binary([]), .binary(Array("aB".utf8)), .binary([255])]

@@ -15,7 +15,9 @@ struct WholeLanguageTests {
         ("books.author.name == 'Bob'", "1 2"),
         // Through a list a null link yields nothing.
         ("books.author.name == null", ""), ("ALL books.author.name == 'Bob'", "2 3 4"),
-        ("ANY books == obj('Book', 'c')", "2"), ("obj('Book', 'b') IN books", "1 2"), ("books.@count == 3", "2"), ("books.@size == 0", "3"),
+        ("ANY books == obj('Book', 'c')", "2"), ("books == books", "1 2 4"), ("ALL books == ANY books", "1 2 3 4"),
+        ("books == {obj('Book', 'a'), obj('Book', 'b')}", "1"), ("obj('Book', 'b') IN books", "1 2"), ("books.@count == 3", "2"),
+        ("books.@size == 0", "3"),
         ("books[0].pages == 100", "1"), ("books[LAST].pages == 300", "2"), ("books[FIRST].price == null", "3 4"),
         ("books[5].pages == null", "1 2 3 4"),
         ("books.marks == 2", "1"), ("ALL books.marks > 2", "2 3 4"),

@@ -131,7 +131,9 @@ struct Meeting {
     private func written(_ operand: SyntaxOperand) -> String { String(CanonicalPrinter.print(operand).prefix(80)) }
 
     private static func isPrimitiveList(_ side: BoundSide) -> Bool {
-        guard case .path(let path) = side.operand, path.result == .values else { return false }
+        guard case .path(let path) = side.operand, path.result == .values, case .value(let type) = side.type, !type.isObject else {
+            return false
+        }
         return path.sequence == .list || path.sequence == .set
     }
 
@@ -258,6 +260,15 @@ struct Meeting {
         default:
             throw binder.mismatch(
                 "Unsupported comparison between @type and raw value: '@type' and '\(constant.value.typeName)'", at: comparison.position)
+        }
+    }
+}
+
+extension PropertyType {
+    fileprivate var isObject: Bool {
+        switch self {
+        case .link, .embedded: true
+        default: false
         }
     }
 }
