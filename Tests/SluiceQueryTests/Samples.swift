@@ -28,7 +28,7 @@ enum Samples {
         ])
 
     static let texts = ["", "a", "A", "b", "aB", "Ab", "abc", "ABC", "a*", "É", "é", "ß", "×", "÷", "xÉy", "🦄", "100%", "a_b", "[c]", "z"]
-    static let ints: [Int64] = [0, 1, -1, 2, 3, 5, .max, .min, 9_007_199_254_740_993, -9_007_199_254_740_993]
+    static let ints: [Int64] = [0, 1, -1, 2, 3, 5, .max, .min, 9_007_199_254_740_991, 9_007_199_254_740_993, -9_007_199_254_740_993]
     static let doubles: [Double] = [
         0, -0.0, 1, 1.5, -1.5, 0.1, 2, 9_007_199_254_740_992, 1e300, -.infinity, .infinity, .nan, .leastNonzeroMagnitude,
     ]

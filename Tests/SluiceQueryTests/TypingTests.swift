@@ -207,6 +207,28 @@ struct TypingTests {
     }
 
     @Test
+    func `aliases stand for names and paths, and loops of them end`() throws {
+        let aliases = QueryAliases(
+            properties: [
+                "Shop": ["title": "name", "chef": "owner", "loop": "pool", "pool": "loop", "name": "about"],
+                "Book": ["shops": "@links.Shop.books"], "Person": ["years": "age"],
+            ], classes: ["Human": "Person"])
+        func run(_ text: String, type: String = "Shop") throws -> Int {
+            let query = try Query.parse(text).bind(to: try #require(Library.schema[type]), in: Library.schema, aliases: aliases)
+            return query.run(over: Library.graph).count
+        }
+        #expect(try run("chef.years == 30") == 1)
+        #expect(try run("ANY shops.name == 'new BOOKS'", type: "Book") == 2)
+        #expect(try run("shops.@count == 3", type: "Book") == 1)
+        // An alias goes before a property of the name, and may lead to another.
+        #expect(try run("name == 'new BOOKS'") == 1)
+        #expect(try run("title == 'new BOOKS'") == 1)
+        #expect(try run("owner == obj('Human', 1)") == 1)
+        let error = #expect(throws: SluiceError.self) { try run("loop == 1") }
+        #expect(error?.message.contains("Substitution loop detected while processing 'loop' -> 'pool' found in type 'Shop'") == true)
+    }
+
+    @Test
     func `the canonical text has the arguments in it and binds back`() throws {
         let arguments: [QueryArgument] = [
             .value(.int(3)), .value(.list([.string("a"), .null])), .value(.string("owner.name")),

@@ -40,13 +40,15 @@ package enum BoundSuffix: Hashable, Sendable {
 extension Query {
     /// Resolves names and types over links, collections and embedded objects, and checks everything that the language checks.
     ///
-    /// - Parameter type: a type of the schema; the rows that the query selects are its.
+    /// - Parameters:
+    ///   - type: a type of the schema; the rows that the query selects are its.
+    ///   - aliases: other names for classes and properties; the canonical text keeps them.
     /// - Throws: `queryUnknownProperty`, `queryTypeMismatch`, `queryArgument`, `queryShape` or `queryUnsupported`, with the place.
     package func bind(
-        to type: ObjectType, in schema: Schema, arguments: [QueryArgument] = []
+        to type: ObjectType, in schema: Schema, arguments: [QueryArgument] = [], aliases: QueryAliases = QueryAliases()
     ) throws(SluiceError) -> BoundQuery {
         let binder = QueryBinder(
-            schema: schema, type: type, arguments: arguments, diagnostic: QueryDiagnostic(source: source))
+            schema: schema, type: type, arguments: arguments, aliases: aliases, diagnostic: QueryDiagnostic(source: source))
         let condition = try binder.bind(tree.root)
         return BoundQuery(
             type: type, schema: schema, condition: condition, suffixes: try binder.suffixes(tree.suffixes),

@@ -26,12 +26,13 @@ extension QueryBinder {
     /// The operand without the variable of the innermost object; nil for what surely needs more than a row.
     private func plain(_ operand: SyntaxOperand) -> SyntaxOperand? {
         switch operand.kind {
+        case .object where !aliases.classes.isEmpty: return nil
         case .literal, .argument, .list, .object: return operand
         case .aggregate, .arithmetic, .subqueryCount, .shape, .rowKey: return nil
         case .path(var path):
             if path.steps.count == 2, let variable = innermost.variable, path.steps[0].kind == .name(variable) { path.steps.removeFirst() }
             guard path.steps.count == 1, path.suffix != .type, case .name(let name) = path.steps[0].kind else { return nil }
-            if scopes.contains(where: { $0.variable == name }) { return nil }
+            if scopes.contains(where: { $0.variable == name }) || aliases.path(of: name, in: innermost.type.name) != nil { return nil }
             return SyntaxOperand(kind: .path(path), position: operand.position)
         }
     }

@@ -64,6 +64,7 @@ struct PathWalk {
     private var sequence = BoundPath.Sequence.none
     /// Whether a step has led to many objects.
     private var passesObjects = false
+    private var aliasCount = 0
     /// Where the step stands that is being taken.
     private var here: SourcePosition
 
@@ -95,7 +96,7 @@ struct PathWalk {
         while let step = rest.popFirst() {
             here = step.position
             switch step.kind {
-            case .name(let name): try name_(name)
+            case .name(let name): try name_(name, &rest)
             case .backlinks: try backlinks(&rest)
             case .index, .first, .last, .every, .key, .keyArgument, .keys, .values: try subscripted(step.kind)
             case .argument: throw mixesArgument
@@ -134,9 +135,18 @@ struct PathWalk {
         rest.removeFirst()
     }
 
-    private mutating func name_(_ name: String) throws(SluiceError) {
+    private mutating func name_(_ name: String, _ rest: inout ArraySlice<PathStep>) throws(SluiceError) {
         if case .stored(let type, let collection) = place, try enterElement(name, type, collection) { return }
         guard try enterObject(), let type = objectType else { return try key(name) }
+        if let alias = binder.aliases.path(of: name, in: type.name) {
+            aliasCount += 1
+            guard aliasCount <= QueryAliases.longest else {
+                throw binder.mismatch(
+                    "Substitution loop detected while processing '\(name)' -> '\(alias)' found in type '\(type.name)'", at: here)
+            }
+            rest = (SyntaxPath.steps(of: alias, at: here).steps + rest)[...]
+            return
+        }
         guard let index = type.index(of: name) else { throw binder.unknown(name, in: type, at: here) }
         let property = type.properties[index]
         steps.append(.property(index))

@@ -4,6 +4,7 @@ import SluiceCore
 struct QueryBinder {
     let schema: Schema
     let arguments: [QueryArgument]
+    let aliases: QueryAliases
     let diagnostic: QueryDiagnostic
     /// The row itself, then the objects of the SUBQUERYs around, from the outside.
     private(set) var scopes: [Scope]
@@ -13,9 +14,10 @@ struct QueryBinder {
         var type: ObjectType
     }
 
-    init(schema: Schema, type: ObjectType, arguments: [QueryArgument], diagnostic: QueryDiagnostic) {
+    init(schema: Schema, type: ObjectType, arguments: [QueryArgument], aliases: QueryAliases, diagnostic: QueryDiagnostic) {
         self.schema = schema
         self.arguments = arguments
+        self.aliases = aliases
         self.diagnostic = diagnostic
         scopes = [Scope(variable: nil, type: type)]
     }
@@ -101,6 +103,7 @@ struct QueryBinder {
 
     /// The index of a class; its name may begin with `class_`.
     func typeIndex(_ name: String, at position: SourcePosition) throws(SluiceError) -> Int {
+        let name = aliases.classes[name] ?? name
         if let index = schema.index(of: name) { return index }
         if name.hasPrefix("class_"), let index = schema.index(of: String(name.dropFirst(6))) { return index }
         throw unknownClass(name, at: position)
