@@ -32,7 +32,11 @@ extension QueryBinder {
         case .path(var path):
             if path.steps.count == 2, let variable = innermost.variable, path.steps[0].kind == .name(variable) { path.steps.removeFirst() }
             guard path.steps.count == 1, path.suffix != .type, case .name(let name) = path.steps[0].kind else { return nil }
-            if scopes.contains(where: { $0.variable == name }) || aliases.path(of: name, in: innermost.type.name) != nil { return nil }
+            if scopes.contains(where: { $0.variable?.hasSameBytes(as: name) == true })
+                || aliases.path(of: name, in: innermost.type.name) != nil
+            {
+                return nil
+            }
             return SyntaxOperand(kind: .path(path), position: operand.position)
         }
     }

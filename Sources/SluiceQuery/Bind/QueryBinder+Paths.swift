@@ -127,8 +127,8 @@ struct PathWalk {
 
     private mutating func begin(_ rest: inout ArraySlice<PathStep>) {
         steps = [.variable(binder.scopes.count - 1)]
-        guard case .name(let name)? = rest.first?.kind, name.hasPrefix("$"),
-            let depth = binder.scopes.lastIndex(where: { $0.variable == name })
+        guard case .name(let name)? = rest.first?.kind, name.utf8.first == UInt8(ascii: "$"),
+            let depth = binder.scopes.lastIndex(where: { $0.variable?.hasSameBytes(as: name) == true })
         else { return }
         steps = [.variable(depth)]
         place = .object(binder.scopes[depth].type)
@@ -161,7 +161,7 @@ struct PathWalk {
             try key(name)
             return true
         case (.string, .list), (.string, .set), (.binary, .list), (.binary, .set):
-            guard name.lowercased() == "length" else { throw noObject }
+            guard name.utf8.count == 6, name.lowercased() == "length" else { throw noObject }
             steps += [.every, .length]
             place = .stored(.int, .none)
             return true

@@ -105,7 +105,7 @@ struct QueryBinder {
     func typeIndex(_ name: String, at position: SourcePosition) throws(SluiceError) -> Int {
         let name = aliases.classes[name] ?? name
         if let index = schema.index(of: name) { return index }
-        if name.hasPrefix("class_"), let index = schema.index(of: String(name.dropFirst(6))) { return index }
+        if name.utf8.starts(with: "class_".utf8), let index = schema.index(of: String(name.dropFirst(6))) { return index }
         throw unknownClass(name, at: position)
     }
 

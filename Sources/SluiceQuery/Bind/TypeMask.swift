@@ -43,7 +43,7 @@ package struct TypeMask: OptionSet, Hashable, Sendable {
 
     /// The types that a name means, in any letter case; nil for a name that means none.
     init?(name: String) {
-        guard let mask = TypeMask.byName[name.lowercased()] else { return nil }
+        guard name.utf8.count <= 32, let mask = TypeMask.byName[name.lowercased()] else { return nil }
         self = mask
     }
 
