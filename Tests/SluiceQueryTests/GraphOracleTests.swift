@@ -48,14 +48,46 @@ struct GraphOracleTests {
         _ query: BoundQuery, _ text: String, _ sample: RandomGraph, _ graph: MemoryGraph, _ seed: UInt64
     ) throws -> [Bool] {
         let compiled = query.compile()
+        let program = query.predicate?.compile()
         return graph.keys(of: query.type).map { key in
             let expected = query.matches(key, in: graph)
-            if Disagreement.exists(query, compiled, key, graph, expected) {
-                let small = Disagreement(query: query, sample: sample, key: key).shrunk()
+            if GraphOracleTests.differ(query, compiled, program, key, graph, expected) {
+                let small = Disagreement(query: query, sample: sample, key: key, differ: GraphOracleTests.differ).shrunk()
                 Issue.record("seed \(seed): the evaluations disagree on \(text)\n\(small)")
             }
             return expected
         }
+    }
+
+    private static func differ(_ query: BoundQuery, _ key: Value, _ graph: MemoryGraph) -> Bool {
+        differ(query, query.compile(), query.predicate?.compile(), key, graph, query.matches(key, in: graph))
+    }
+
+    /// Whether the compiled query, or the predicate or program where there is one, decides otherwise than expected.
+    private static func differ(
+        _ query: BoundQuery, _ compiled: CompiledQuery, _ program: Program?, _ key: Value, _ graph: MemoryGraph, _ expected: Bool
+    ) -> Bool {
+        if compiled.matches(key, in: graph) != expected { return true }
+        guard let program, let row = graph.row(key, of: query.type) else { return false }
+        return query.predicate?.matches(row) != expected || graph.withView(key, of: query.type) { program.matches($0) } != expected
+    }
+
+    @Test
+    func `a disagreement shrinks to one comparison and the values that it needs`() throws {
+        var random = SplitMix64(seed: 7)
+        let sample = RandomGraph(&random, rowsOfEach: 9)
+        let type = sample.schema.types[0]
+        let query = try Query.parse("(TRUEPREDICATE OR @links.@count == 5) AND (NOT (_id == null) AND @links.@count >= 0)").bind(
+            to: type, in: sample.schema)
+        // An evaluation that does not know NOT.
+        let disagreement = Disagreement(query: query, sample: sample, key: sample.rows[3].row[0] ?? .null) { query, key, graph in
+            query.canonicalText.contains("!(") && query.matches(key, in: graph)
+        }
+        let small = disagreement.shrunk()
+        #expect(small.query.canonicalText == "!(_id == NULL)")
+        #expect(small.sample.rows.count == 1)
+        #expect(small.sample.rows[0].row.values.filter { $0?.isNull == false }.count == 1)
+        #expect(small.description.contains("!(_id == NULL)"))
     }
 }
 
@@ -64,18 +96,9 @@ struct Disagreement: CustomStringConvertible {
     var query: BoundQuery
     var sample: RandomGraph
     var key: Value
+    let differ: (BoundQuery, Value, MemoryGraph) -> Bool
 
-    static func exists(_ query: BoundQuery, _ compiled: CompiledQuery, _ key: Value, _ graph: MemoryGraph, _ expected: Bool) -> Bool {
-        if compiled.matches(key, in: graph) != expected { return true }
-        guard let predicate = query.predicate, let row = graph.row(key, of: query.type) else { return false }
-        let program = predicate.compile()
-        return predicate.matches(row) != expected || graph.withView(key, of: query.type) { program.matches($0) } != expected
-    }
-
-    private var exists: Bool {
-        let graph = MemoryGraph(schema: sample.schema, rows: sample.rows)
-        return Disagreement.exists(query, query.compile(), key, graph, query.matches(key, in: graph))
-    }
+    private var exists: Bool { differ(query, key, MemoryGraph(schema: sample.schema, rows: sample.rows)) }
 
     func shrunk() -> Disagreement {
         var small = self
@@ -88,7 +111,7 @@ struct Disagreement: CustomStringConvertible {
         if let tree = try? Query.parse(query.canonicalText).tree.root {
             for part in Disagreement.parts(tree) {
                 guard let bound = try? Query.parse(part.canonicalText).bind(to: query.type, in: query.schema) else { continue }
-                candidates.append(Disagreement(query: bound, sample: sample, key: key))
+                candidates.append(Disagreement(query: bound, sample: sample, key: key, differ: differ))
             }
         }
         for index in sample.rows.indices {
