@@ -1,14 +1,15 @@
 # make demo    starts everything and plays New York's departures of 2013 through it; KEEP=1 leaves it running
 # make test    everything that a change must pass; FILTER=… runs the tests whose Target.Suite/name matches
 # make bench   the benchmarks, in release mode; ARGS=… goes to them
+# make fuzz    the query language under libFuzzer; SECONDS=60 unless given
 # make lint    format and layers; make format writes the format
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench lint format
+.PHONY: help setup demo test bench fuzz lint format
 
-sources := $(wildcard Sources Plugins Tests Benchmarks/Sources Examples) Package.swift
+sources := $(wildcard Sources Plugins Tests Benchmarks/Sources Examples Fuzz) Package.swift
 swift_files = find $(sources) -name '*.swift' -not -name '*.pb.swift' -not -path '*/.build*/*' -print0
 
 help:
@@ -28,6 +29,9 @@ test: setup lint
 bench: setup
 	swift build -c release --package-path Benchmarks
 	dev/with-servers --postgres --kafka Benchmarks/.build/release/sluice-bench $(ARGS)
+
+fuzz:
+	dev/fuzz $(SECONDS)
 
 lint:
 	dev/check-layers
