@@ -149,7 +149,10 @@ struct GraphQueryWriter {
     private mutating func operand(_ type: PropertyType) -> String {
         if random.chance(20) { return "\(random.pick(["", "ANY ", "ALL ", "NONE "]))\(list(type))" }
         if random.chance(15) { return argument(type) }
-        if random.chance(20), let other = path(where: { $0.type == type }) { return quantifier(other) + other.text }
+        func isComparable(_ other: PropertyType) -> Bool {
+            type == other || type == .mixed || other == .mixed || (GraphQueryWriter.isNumber(type) && GraphQueryWriter.isNumber(other))
+        }
+        if random.chance(20), let other = path(where: { isComparable($0.type) }) { return quantifier(other) + other.text }
         if random.chance(10) { return "NULL" }
         return literal(type)
     }

@@ -111,6 +111,26 @@ struct QuantifierTests {
         #expect(keys == graph.keys(of: query.type).filter { query.matches($0, in: graph) })
     }
 
+    @Test(arguments: [
+        ("{2.5, 3} == parts", true), ("{3, 2.5, 3.0} == parts", true), ("parts == {3.0}", false), ("parts != {3.0}", true),
+        ("parts == $0", true),
+        ("blend == {true, 1, 'a'}", true), ("blend == {'a', 1.0, true, 1}", true), ("blend == {'a', 2, true}", false),
+    ])
+    func `a set literal has no order, and its numbers any type`(_ text: String, _ expected: Bool) throws {
+        let type = ObjectType(
+            name: "S",
+            properties: [
+                Property(id: 1, name: "_id", type: .int), Property(id: 2, name: "parts", type: .double, collection: .set),
+                Property(id: 3, name: "blend", type: .mixed, collection: .set),
+            ])
+        let values: [Value] = [.int(1), .set([.double(3), .double(2.5)]), .set([.double(1), .string("a"), .bool(true)])]
+        let graph = MemoryGraph(schema: Schema([type]), rows: [("S", Row(values))])
+        let query = try Query.parse(text)
+            .bind(to: type, in: Schema([type]), arguments: [.value(.list([.int(3), .decimal(Decimal128("2.5") ?? .nan)]))])
+        #expect(query.matches(.int(1), in: graph) == expected)
+        #expect(query.compile().matches(.int(1), in: graph) == expected)
+    }
+
     private static let names: [String?] = ["Billy", "Bob", "Joe", "Jake", "Joel", "Unicorn🦄", nil]
 
     @Test(arguments: [

@@ -223,6 +223,10 @@ private struct Context {
                 "Unsupported comparison between type '\(l.type.queryName)' of '\(l.name)' and type '\(r.type.queryName)' of '\(r.name)'",
                 at: comparison.position)
         }
+        // A link property stores a key, which says nothing of the class; a link in a mixed one has both.
+        if (l.type == .mixed) != (r.type == .mixed), !l.type.isOrdered || !r.type.isOrdered {
+            throw binder.unsupported("comparing a link with a mixed property", at: comparison.position)
+        }
         return .properties(left, test, right, foldsCase: comparison.foldsCase)
     }
 

@@ -48,8 +48,8 @@ package struct BoundComparison: Hashable, Sendable {
         case values(nanIsLowest: Bool)
         /// Values against names of types; both are masks, see `TypeMask`.
         case types
-        /// A list literal against a list without any quantifier: pair by pair.
-        case pairs(nanIsLowest: Bool)
+        /// A list literal against a list without any quantifier: pair by pair; a set in the order of `SortOrder`, as its literal is.
+        case pairs(nanIsLowest: Bool, isSet: Bool)
     }
 }
 

@@ -178,11 +178,10 @@ struct Meeting {
             case .values(let nanIsLowest) = bound.meaning
         else { return bound }
         if path.sequence == .set {
-            guard case .list(let sorted) = Value.set(values) else { return bound }
-            constants.operand = .constants(sorted)
+            constants.operand = .constants(SortOrder.set(values))
             if isLeft { bound.left = constants } else { bound.right = constants }
         }
-        bound.meaning = .pairs(nanIsLowest: nanIsLowest)
+        bound.meaning = .pairs(nanIsLowest: nanIsLowest, isSet: path.sequence == .set)
         return bound
     }
 

@@ -95,6 +95,16 @@ enum SortOrder {
         return left.precedes(right) ? .less : .greater
     }
 
+    /// Sorted, equal values once.
+    static func set(_ values: [Value]) -> [Value] {
+        var set: [Value] = []
+        for value in values.sorted(by: { compare($0, $1) == .less }) {
+            if let last = set.last, compare(last, value) == .equal { continue }
+            set.append(value)
+        }
+        return set
+    }
+
     private static func rank(_ value: Value) -> Int {
         switch value {
         case .null: 0

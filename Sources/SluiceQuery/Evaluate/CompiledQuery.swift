@@ -52,8 +52,8 @@ struct GraphInstruction: Sendable {
         /// On the row of the innermost object; the predicate is for an object without one.
         case program(Program, Predicate)
         case compare(CompiledOperand, Quantifier, PairTest, Quantifier, CompiledOperand)
-        /// Pair by pair.
-        case pairs(CompiledOperand, PairTest, CompiledOperand)
+        /// Pair by pair; sets sorted.
+        case pairs(CompiledOperand, PairTest, CompiledOperand, isSet: Bool)
         case fullText(CompiledOperand, Quantifier, TextSearch)
         case within(BoundPath, Quantifier, Geometry)
     }
@@ -131,7 +131,7 @@ struct GraphCompiler {
     private func test(_ comparison: BoundComparison) -> GraphInstruction.Test {
         let test = PairTest(comparison)
         let (left, right) = (operand(comparison.left.operand), operand(comparison.right.operand))
-        if case .pairs = comparison.meaning { return .pairs(left, test, right) }
+        if case .pairs(_, let isSet) = comparison.meaning { return .pairs(left, test, right, isSet: isSet) }
         return .compare(left, comparison.left.quantifier, test, comparison.right.quantifier, right)
     }
 

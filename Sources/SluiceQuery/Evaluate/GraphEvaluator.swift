@@ -38,7 +38,9 @@ struct GraphEvaluator {
         let left = values(comparison.left.operand, objects)
         let right = values(comparison.right.operand, objects)
         let test = PairTest(comparison)
-        if case .pairs = comparison.meaning { return holdsPairwise(test, left, right) }
+        if case .pairs(_, let isSet) = comparison.meaning {
+            return isSet ? holdsPairwise(test, SortOrder.set(left), SortOrder.set(right)) : holdsPairwise(test, left, right)
+        }
         return quantified(comparison.left.quantifier, left) { l in
             quantified(comparison.right.quantifier, right) { r in test.holds(l, r) }
         }

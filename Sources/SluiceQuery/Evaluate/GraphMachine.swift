@@ -22,8 +22,9 @@ struct GraphMachine<Graph: ObjectGraph> {
             return quantified(outer) { body in
                 each(left, objects) { l in body(quantified(inner) { each(others, test, l, $0) }) }
             }
-        case .pairs(let left, let test, let right):
-            let (l, r) = (values(left, objects), values(right, objects))
+        case .pairs(let left, let test, let right, let isSet):
+            var (l, r) = (values(left, objects), values(right, objects))
+            if isSet { (l, r) = (SortOrder.set(l), SortOrder.set(r)) }
             if l.count != r.count { return test.comparison == .notEqual }
             for index in l.indices where !test.holds(l[index], r[index]) { return false }
             return true

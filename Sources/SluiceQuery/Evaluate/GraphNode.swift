@@ -79,7 +79,7 @@ struct PairTest {
         foldsCase = bound.foldsCase
         switch bound.meaning {
         case .types: (comparesTypes, nan) = (true, .unordered)
-        case .values(let isLowest), .pairs(let isLowest): (comparesTypes, nan) = (false, isLowest ? .lowest : .unordered)
+        case .values(let isLowest), .pairs(let isLowest, _): (comparesTypes, nan) = (false, isLowest ? .lowest : .unordered)
         }
         isNullFirst = bound.left.operand == .constant(.null)
         excludesNull = bound.foldsCase && bound.test == .contains && bound.left.type == .value(.binary)
