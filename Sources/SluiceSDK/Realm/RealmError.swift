@@ -41,7 +41,7 @@ extension Realm {
                 case .replicaCorrupt: .invalidDatabase
                 case .invalidSchemaChange: .schemaMismatch
                 case .badQuery: .subscriptionFailed
-                case .querySyntax, .queryUnknownProperty, .queryTypeMismatch, .queryArgument: .invalidInput
+                case .querySyntax, .queryUnknownProperty, .queryTypeMismatch, .queryArgument, .queryShape: .invalidInput
                 default: error.code.refusesSubscription ? .subscriptionFailed : .fail
                 }
         }
