@@ -19,7 +19,6 @@ setup:
 	@dev/setup
 
 demo: setup
-	for product in sluice sluice-plugin-host AppServicesRules WeatherIngest airport-ops; do swift build --product $$product; done
 	exec env KEEP=$(KEEP) setpriv --pdeathsig=TERM dev/demo
 
 test: setup lint
