@@ -63,31 +63,6 @@ struct LoginOptions: ParsableArguments {
     }
 }
 
-/// The lines of a file, read a piece at a time.
-struct LineReader {
-    private let handle: FileHandle
-    private var buffer = Data()
-    private var isAtEnd = false
-
-    init(_ handle: FileHandle) { self.handle = handle }
-
-    /// The next line without its end; nil after the last.
-    mutating func next() throws -> String? {
-        while true {
-            if let end = buffer.firstIndex(of: UInt8(ascii: "\n")) {
-                let line = String(decoding: buffer[buffer.startIndex..<end], as: UTF8.self)
-                buffer = Data(buffer[buffer.index(after: end)...])
-                return line
-            }
-            guard !isAtEnd else {
-                defer { buffer = Data() }
-                return buffer.isEmpty ? nil : String(decoding: buffer, as: UTF8.self)
-            }
-            if let piece = try handle.read(upToCount: 64 << 10), !piece.isEmpty { buffer.append(piece) } else { isAtEnd = true }
-        }
-    }
-}
-
 /// Sends lines in batches and counts what became of them.
 struct SentLines {
     let type: String
@@ -105,14 +80,11 @@ struct SentLines {
     }
 
     mutating func send(file: String) async throws {
-        guard let handle = FileHandle(forReadingAtPath: file) else {
-            throw SluiceError(.configMissing, "\(file) cannot be read.", fix: "Check the path and its permissions.")
-        }
+        let reader = try LineReader(path: file)
         var lines: [String] = []
         var first = 1
-        var reader = LineReader(handle)
         while let line = try reader.next() {
-            lines.append(line)
+            lines.append(String(decoding: line, as: UTF8.self))
             if lines.count == batch {
                 try await send(lines, of: file, first: first)
                 first += lines.count

@@ -59,7 +59,8 @@ package enum AppDirectory {
         path.split(separator: "/").contains { $0.hasPrefix(".") || $0 == "node_modules" }
     }
 
-    private static func text(of file: String, named name: String, _ list: ProblemList) -> String? {
+    /// The text of a file; nil, with a problem, when it cannot be had, and without one for a directory.
+    static func text(of file: String, named name: String, _ list: ProblemList) -> String? {
         guard let data = FileManager.default.contents(atPath: file) else {
             // A directory may well be called x.json; a file that may not be read is the reader's business.
             var isDirectory = false

@@ -2,7 +2,7 @@ import SluiceCore
 
 /// Reads `relationships.json`: which properties are links (SCH-6).
 struct RelationshipReader {
-    let tables: [String: AppConfiguration.Table]
+    let targets: LinkTargets
 
     func read(_ node: ConfigNode, of title: String, into drafts: inout SchemaReader.Drafts) {
         for (path, relationship) in node.members {
@@ -24,20 +24,9 @@ struct RelationshipReader {
         }
     }
 
-    /// `#/relationship/<data source>/<database>/<collection>`.
     private func target(_ members: [String: ConfigNode], _ node: ConfigNode) -> String? {
         guard let ref = members.required("ref", of: node), let text = ref.string else { return nil }
-        let parts = text.split(separator: "/").map(String.init)
-        guard parts.count == 5, parts[0] == "#", parts[1] == "relationship" else {
-            ref.problem("'\(text)' is no reference.", fix: "Write #/relationship/<data source>/<database>/<collection>.")
-            return nil
-        }
-        let table = AppConfiguration.Table(schema: parts[3], name: parts[4])
-        if let found = tables.first(where: { $0.value == table }) { return found.key }
-        ref.problem(
-            "There is no collection '\(parts[3])/\(parts[4])' with a schema.",
-            fix: Suggestion.nearest(to: parts[4], in: tables.values.map(\.name)).map { "Did you mean '\($0)'?" } ?? "Add its schema.")
-        return nil
+        return targets.resolve(text, ref)
     }
 
     private func checkForeignKey(_ node: ConfigNode?) {

@@ -32,15 +32,43 @@ struct SchemaReader {
         var tables: [String: AppConfiguration.Table] = [:]
         var relationships: [(title: String, node: ConfigNode)] = []
         for collection in collections {
-            guard let title = readCollection(collection, into: &drafts) else { continue }
+            guard let title = readCollection(collection.schema, into: &drafts) else { continue }
             tables[title] = collection.table
             if let node = collection.relationships { relationships.append((title, node)) }
         }
         for (title, node) in relationships {
-            RelationshipReader(tables: tables).read(node, of: title, into: &drafts)
+            RelationshipReader(targets: .tables(tables)).read(node, of: title, into: &drafts)
         }
         var result = Result(schema: drafts.schema, tables: tables)
-        for element in asymmetric?.elements ?? [] {
+        markAsymmetric(asymmetric, result, &drafts)
+        result.schema = drafts.schema
+        return result
+    }
+
+    /// Classes that are kept in no tables. Those without a primary key are embedded ones.
+    /// - Parameter relationships: by class, embedded ones too.
+    func read(_ classes: [ConfigNode], relationships: ConfigNode?, asymmetric: ConfigNode?) -> Schema {
+        var drafts = Drafts()
+        for node in classes where node.json["properties"]?["_id"] != nil { _ = readCollection(node, into: &drafts) }
+        for node in classes where node.json["properties"]?["_id"] == nil { _ = readEmbedded(node, into: &drafts) }
+        let names = drafts.schema.types.map(\.name)
+        let targets = LinkTargets.classes(drafts.schema.types.filter { $0.kind != .embedded }.map(\.name))
+        for (title, node) in relationships?.members ?? [] {
+            if drafts[title] == nil {
+                node.problem(
+                    "There is no class '\(title)'.",
+                    fix: Suggestion.nearest(to: title, in: names).map { "Did you mean '\($0)'?" } ?? "Remove it.")
+            } else {
+                RelationshipReader(targets: targets).read(node, of: title, into: &drafts)
+            }
+        }
+        let tables = Dictionary(uniqueKeysWithValues: names.map { ($0, AppConfiguration.Table(schema: "", name: $0)) })
+        markAsymmetric(asymmetric, Result(schema: drafts.schema, tables: tables), &drafts)
+        return drafts.schema
+    }
+
+    private func markAsymmetric(_ names: ConfigNode?, _ result: Result, _ drafts: inout Drafts) {
+        for element in names?.elements ?? [] {
             guard let name = element.string else { continue }
             if let type = result.type(calledOrIn: name) {
                 drafts[type.name]?.kind = .asymmetric
@@ -50,8 +78,6 @@ struct SchemaReader {
                     fix: Suggestion.nearest(to: name, in: result.names).map { "Did you mean '\($0)'?" } ?? "Remove it.")
             }
         }
-        result.schema = drafts.schema
-        return result
     }
 
     /// The classes in their order, embedded ones behind the others.
@@ -82,8 +108,7 @@ struct SchemaReader {
     ]
 
     /// The class name; nil when there is none.
-    private func readCollection(_ collection: DataSourceReader.Collection, into drafts: inout Drafts) -> String? {
-        let node = collection.schema
+    private func readCollection(_ node: ConfigNode, into drafts: inout Drafts) -> String? {
         // An export has an empty object for a collection that never got a schema.
         if node.json.members?.isEmpty == true {
             list.notes.append("\(node.file) is empty: the collection is not synchronised.")
@@ -161,7 +186,7 @@ struct SchemaReader {
         if !isKnown { drafts[title] = Draft(name: title, kind: .embedded, properties: [], node: node) }
         let properties = readProperties(node, members, into: &drafts)
         guard let draft = drafts[title] else { return nil }
-        if !isKnown {
+        if !isKnown || (draft.kind == .embedded && draft.properties.isEmpty) {
             drafts[title]?.properties = properties
         } else if draft.kind != .embedded {
             node.problem("'\(title)' is the class of a collection as well.", fix: "Rename one.")

@@ -51,3 +51,23 @@ package struct QueryDiagnostic: Sendable {
         return String(text)
     }
 }
+
+/// The parts of an error that `QueryDiagnostic` made, for programs.
+package struct QueryErrorParts: Hashable, Sendable {
+    /// From 1; columns count characters.
+    package var line: Int
+    package var column: Int
+    /// The message without its place and the picture of it.
+    package var sentence: String
+
+    /// Nil for an error that has no place in a text.
+    package init?(_ error: SluiceError) {
+        let message = error.message
+        guard message.hasPrefix("line "), let colon = message.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+        let words = message[..<colon].split(separator: " ")
+        guard words.count == 4, words[2] == "column", let line = Int(words[1].dropLast()), let column = Int(words[3]) else { return nil }
+        // Behind the sentence are the line of text and the caret, each on a line of its own.
+        let rest = message[colon...].dropFirst(2).split(separator: "\n", omittingEmptySubsequences: false).dropLast(3)
+        (self.line, self.column, sentence) = (line, column, rest.joined(separator: "\n"))
+    }
+}

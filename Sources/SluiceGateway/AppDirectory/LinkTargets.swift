@@ -1,0 +1,44 @@
+import SluiceCore
+
+/// What the `ref` of a relationship can name.
+enum LinkTargets {
+    /// `#/relationship/<data source>/<database>/<collection>` of an app directory, by the classes' tables.
+    case tables([String: AppConfiguration.Table])
+    /// A class, where there are no tables: its name, or such a reference whose collection is called like the class, or like several of
+    /// it, in any case (`flights` is Flight).
+    case classes([String])
+
+    /// - Returns: a class; nil, with a problem, when there is none.
+    func resolve(_ text: String, _ ref: ConfigNode) -> String? {
+        let parts = text.split(separator: "/").map(String.init)
+        let isReference = parts.count == 5 && parts[0] == "#" && parts[1] == "relationship"
+        switch self {
+        case .tables(let tables):
+            guard isReference else {
+                ref.problem("'\(text)' is no reference.", fix: "Write #/relationship/<data source>/<database>/<collection>.")
+                return nil
+            }
+            let table = AppConfiguration.Table(schema: parts[3], name: parts[4])
+            if let found = tables.first(where: { $0.value == table }) { return found.key }
+            ref.problem(
+                "There is no collection '\(parts[3])/\(parts[4])' with a schema.",
+                fix: Suggestion.nearest(to: parts[4], in: tables.values.map(\.name)).map { "Did you mean '\($0)'?" } ?? "Add its schema.")
+        case .classes(let names):
+            let name = isReference ? parts[4] : text
+            if names.contains(name) { return name }
+            let alike = names.filter { LinkTargets.collections(of: $0).contains(name.lowercased()) }
+            if isReference, alike.count == 1 { return alike[0] }
+            ref.problem(
+                "There is no class '\(name)'.",
+                fix: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
+                    ?? "Name a class: \(names.joined(separator: ", ")).")
+        }
+        return nil
+    }
+
+    /// What the collection of a class may be called, in small letters.
+    private static func collections(of name: String) -> [String] {
+        let name = name.lowercased()
+        return [name, name + "s", name + "es", name.hasSuffix("y") ? name.dropLast() + "ies" : name]
+    }
+}

@@ -1,0 +1,116 @@
+package import SluiceCore
+package import SluiceQuery
+
+/// Everything that is known of a query before it runs.
+package struct QueryExplanation: Sendable {
+    package var canonical: String
+    package var tree: String
+    package var postgres: Result<SQLCondition, SluiceError>
+    package var sqlite: Result<SQLCondition, SluiceError>
+    /// How the gateway would keep it as a subscription.
+    package var index: Result<[IndexEntry], SluiceError>
+    private var type: ObjectType
+    private var indexed: String?
+
+    /// - Throws: the errors of the query language; what only a subscription may not have is part of the explanation.
+    package init(_ text: String, _ tool: QueryTool, _ fields: QueryableFields) throws(SluiceError) {
+        let query = try tool.bind(text)
+        (type, indexed) = (tool.type, fields.indexed)
+        canonical = query.canonicalText
+        tree = query.explanation
+        postgres = QueryExplanation.sql(query, .postgres)
+        sqlite = QueryExplanation.sql(query, .sqlite)
+        index = Result { () throws(SluiceError) in
+            try tool.check(text, fields).indexForm(indexedProperty: fields.indexedProperty(of: tool.type))
+        }
+    }
+
+    private static func sql(_ query: BoundQuery, _ dialect: SQLDialect) -> Result<SQLCondition, SluiceError> {
+        Result { () throws(SluiceError) in
+            guard let predicate = query.predicate else {
+                throw SluiceError(.queryUnsupported, "the condition reads more than the scalars of one row.")
+            }
+            return try predicate.sql(dialect)
+        }
+    }
+
+    // MARK: As text
+
+    /// How many entries of the index form are shown.
+    private static let shownEntries = 20
+
+    /// For people: a heading for each part, its content indented below.
+    package var text: String {
+        var lines = ["canonical text", "    \(canonical)", "tree, with types"] + tree.split(separator: "\n").map { "    \($0)" }
+        lines += ["PostgreSQL"] + QueryExplanation.lines(postgres, "$")
+        lines += ["SQLite"] + QueryExplanation.lines(sqlite, "?")
+        lines.append("index form" + (indexed.map { ", by \($0)" } ?? ", without an indexed field"))
+        switch index {
+        case .failure(let error):
+            lines.append("    none, as it cannot be subscribed to: \(error.code.name) (\(error.code.rawValue)): \(error.sentence)")
+        case .success(let entries):
+            lines += entries.prefix(QueryExplanation.shownEntries).map { "    \(name($0)): \(condition($0))" }
+            let more = entries.count - QueryExplanation.shownEntries
+            if more > 0 { lines.append("    … and \(more) more") }
+            if entries.isEmpty { lines.append("    no entry: no row satisfies it") }
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private static func lines(_ sql: Result<SQLCondition, SluiceError>, _ mark: String) -> [String] {
+        switch sql {
+        case .failure(let error): ["    not expressible in SQL: \(error.sentence)"]
+        case .success(let condition):
+            ["    WHERE \(condition.text)"]
+                + condition.parameters.enumerated().map {
+                    "    \(mark)\($0 + 1) = \(ExtendedJSON.json($1.value).text) (\($1.typeText))"
+                }
+        }
+    }
+
+    private func name(_ entry: IndexEntry) -> String { entry.key.map { "key \(ExtendedJSON.json($0).text)" } ?? "every row" }
+
+    private func condition(_ entry: IndexEntry) -> String { Predicate(type: type, bound: entry.residual).canonicalText }
+
+    // MARK: As JSON
+
+    /// For programs: `{"ok": true, "canonical": …, "tree": …, "postgres": …, "sqlite": …, "index": …}`; a part that there is none of has
+    /// `{"ok": false, …}` like any error.
+    package var answer: JSON {
+        let entries: JSON =
+            switch index {
+            case .failure(let error): error.answer
+            case .success(let entries):
+                .array(entries.map { ["key": $0.key.map { ExtendedJSON.json($0) } ?? "*", "residual": .string(condition($0))] })
+            }
+        return [
+            "ok": true, "canonical": .string(canonical), "tree": .string(tree), "postgres": QueryExplanation.answer(postgres),
+            "sqlite": QueryExplanation.answer(sqlite), "index": entries,
+        ]
+    }
+
+    private static func answer(_ sql: Result<SQLCondition, SluiceError>) -> JSON {
+        switch sql {
+        case .failure(let error): error.answer
+        case .success(let condition):
+            [
+                "where": .string(condition.text),
+                "parameters": .array(
+                    condition.parameters.map { ["value": ExtendedJSON.json($0.value), "type": .string($0.typeText)] }),
+            ]
+        }
+    }
+}
+
+extension SQLParameter {
+    fileprivate var typeText: String {
+        var collection = CollectionKind.none
+        if case .list = value { collection = .list }
+        return Property(id: 0, name: "", type: type, collection: collection).typeText
+    }
+}
+
+extension SluiceError {
+    /// The message without the place.
+    fileprivate var sentence: String { QueryErrorParts(self)?.sentence ?? message }
+}

@@ -1,0 +1,45 @@
+import FoundationEssentials
+package import SluiceCore
+
+/// The schema file of `sluice query`: `{"schemas": […], "relationships": {Class: {field: {"ref": …, "foreign_key": …, "is_list": …}}}}`,
+/// with the JSON schemas and relationships of an app directory.
+///
+/// A class without `_id` is an embedded one. A `ref` names a class, or a collection as in an app directory (`LinkTargets`).
+/// `"asymmetric_tables": [Class]` is the key of `sync/config.json`.
+package enum QuerySchemaFile {
+    /// - Throws: every problem of the file with its place.
+    package static func load(at path: String) throws(AppDirectoryError) -> Schema {
+        let list = ProblemList()
+        var isDirectory = false
+        if !FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) {
+            list.add(.configMissing, file: path, "There is no such file.", fix: "Check the path.")
+        } else if isDirectory {
+            list.add(.configMissing, file: path, "This is a directory.", fix: "Name a file.")
+        }
+        guard list.problems.isEmpty, let text = AppDirectory.text(of: path, named: path, list) else {
+            throw AppDirectoryError(problems: list.problems)
+        }
+        return try read(text, file: path)
+    }
+
+    /// - Parameter file: what problems call it.
+    package static func read(_ text: String, file: String) throws(AppDirectoryError) -> Schema {
+        let list = ProblemList()
+        do throws(JSON.Mistake) {
+            let schema = read(ConfigNode(file: file, json: try JSON.located(Array(text.utf8)), list: list), list)
+            if list.problems.isEmpty { return schema }
+        } catch {
+            list.add(
+                .badJSON, file: file, line: error.line, column: error.column, "This is no JSON: \(error.problem).",
+                fix: "The file is {\"schemas\": [a JSON schema for each class], \"relationships\": {…}}.")
+        }
+        throw AppDirectoryError(problems: list.problems.sorted { ($0.line, $0.column) < ($1.line, $1.column) })
+    }
+
+    private static func read(_ node: ConfigNode, _ list: ProblemList) -> Schema {
+        let members = node.members(allowing: ["schemas", "relationships", "asymmetric_tables"])
+        guard let classes = members.required("schemas", of: node) else { return Schema([]) }
+        return SchemaReader(list: list).read(
+            classes.elements, relationships: members["relationships"], asymmetric: members["asymmetric_tables"])
+    }
+}

@@ -1,0 +1,102 @@
+import ArgumentParser
+import SluiceCore
+import SluiceGateway
+
+/// What a query is about.
+struct QuerySubject: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            """
+            The schema: {"schemas": [a JSON schema for each class, as in an app directory], "relationships": {Class: {field: {"ref": \
+            Class, "foreign_key": "_id", "is_list": false}}}}. 'ref' may also be #/relationship/source/database/collection.
+            """, valueName: "file"))
+    var schema: String
+
+    @Option(help: "The class whose rows the query selects.")
+    var type: String
+
+    @Option(
+        name: .customLong("arg"), parsing: .unconditionalSingleValue,
+        help: ArgumentHelp("The value of $0, $1, … or the path of $K0, …, in extended JSON; repeat it for more.", valueName: "JSON"))
+    var arguments: [String] = []
+
+    func tool() throws -> QueryTool {
+        try QueryTool(schema: try QuerySchemaFile.load(at: schema), type: type, arguments: try QueryArguments.read(arguments))
+    }
+}
+
+/// The fields of `sync/config.json` that subscriptions may use.
+struct QueryFields: ParsableArguments {
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("The queryable fields, separated by commas; without it every field that can be one is.", valueName: "a,b"))
+    var queryable: String?
+
+    @Option(help: ArgumentHelp("The indexed queryable field.", valueName: "field"))
+    var indexed: String?
+
+    func fields(of tool: QueryTool) throws -> QueryableFields {
+        let names = queryable?.split(separator: ",").map { $0.trimmingPrefix { $0 == " " } }.map(String.init)
+        return try tool.fields(queryable: names, indexed: indexed)
+    }
+}
+
+struct QueryText: ParsableArguments {
+    /// One, but taken as it comes: a query may begin with a minus, which other arguments may not.
+    @Argument(
+        parsing: .allUnrecognized, help: ArgumentHelp("The query; '-' for one a line on standard input.", valueName: "query"))
+    var queries: [String]
+
+    func validate() throws {
+        if words.count == 1 { return }
+        if let option = words.first(where: { $0.hasPrefix("--") }) { throw ValidationError("Unknown option '\(option)'.") }
+        throw ValidationError("Give one query, in quotes, not \(words.count) words.")
+    }
+
+    /// A `--` before the query, which nothing here needs, comes with it.
+    private var words: ArraySlice<String> { queries.count == 2 && queries[0] == "--" ? queries[1...] : queries[...] }
+    private var query: String { words.first ?? "" }
+
+    /// Answers the query, or every line of standard input.
+    func answer(
+        isCheck: Bool, one: (String, inout LineWriter) throws -> Void, each: (String) throws -> JSON
+    ) throws {
+        try ending(isCheck: isCheck) {
+            guard query == "-" else {
+                var output = LineWriter(holdsBack: true)
+                do { try one(query, &output) } catch let error as SluiceError {
+                    try output.flush()
+                    throw error
+                }
+                return try output.flush()
+            }
+            var output = LineWriter(holdsBack: false)
+            let input = LineReader.standardInput
+            while let line = try input.next() {
+                do {
+                    guard let text = String(validating: line, as: UTF8.self) else {
+                        throw SluiceError(.querySyntax, "The line is not UTF-8.")
+                    }
+                    try output.write(try each(text))
+                } catch let error as SluiceError where error.code != .internalError {
+                    try output.write(error.answer)
+                }
+            }
+        }
+    }
+}
+
+/// Runs the body of `sluice query` and turns its errors into text on standard error and an exit code.
+func ending(isCheck: Bool = false, _ body: () throws -> Void) throws {
+    do {
+        try body()
+    } catch let error as SluiceError {
+        StandardError.write(error.shown)
+        throw ExitCode(error.exitCode(isCheck: isCheck))
+    } catch let error as AppDirectoryError {
+        for problem in error.problems { StandardError.write(problem.error.shown) }
+        throw ExitCode(1)
+    } catch is LineWriter.Closed {
+        throw ExitCode(0)
+    }
+}
