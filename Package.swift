@@ -228,7 +228,7 @@ let package = Package(
         ),
 
         // Tests, one target per room
-        .target(name: "TestSupport", path: "Tests/Support", swiftSettings: common),
+        .target(name: "TestSupport", dependencies: ["SluiceCore", "SluiceQuery"], path: "Tests/Support", swiftSettings: common),
         tests("SluiceCore", dependencies: ["SluiceCore"]),
         tests("SluiceQuery", dependencies: ["SluiceCore", "SluiceQuery"]),
         tests("SluiceMatch", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMatch"]),

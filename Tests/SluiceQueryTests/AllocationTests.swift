@@ -2,6 +2,7 @@
     import Glibc
     import SluiceCore
     import SluiceQuery
+    import TestSupport
     import Testing
 
     /// The hot path allocates nothing.

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceQuery
+import TestSupport
 import Testing
 
 /// Names, types, arguments, and the adaptation of constants.

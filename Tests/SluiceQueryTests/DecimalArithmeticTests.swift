@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceQuery
+import TestSupport
 import Testing
 
 /// Calculations in 34 decimal digits, as queries do them.

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceQuery
+import TestSupport
 import Testing
 
 /// The compiled program against the tree, and texts against themselves, over random queries and rows.

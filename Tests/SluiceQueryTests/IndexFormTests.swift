@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceQuery
+import TestSupport
 import Testing
 
 /// How a condition is split by the indexed property.

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceQuery
+import TestSupport
 import Testing
 
 /// What is a query and what is none, without a type.

@@ -1,4 +1,5 @@
 import SluiceCore
+import TestSupport
 
 @testable import SluiceQuery
 

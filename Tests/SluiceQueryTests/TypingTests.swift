@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceQuery
+import TestSupport
 import Testing
 
 /// Every error that names and types of the whole language can be, and which arguments meet which types.

@@ -33,10 +33,39 @@ extension SQLDialect {
         "\"" + name.replacing("\"", with: "\"\"") + "\""
     }
 
-    func placeholder(_ number: Int) -> String {
-        switch self {
-        case .postgres: "$\(number)"
-        case .sqlite: "?\(number)"
+    func placeholder(_ number: Int, _ parameter: SQLParameter) -> String {
+        guard self == .postgres else { return "?\(number)" }
+        if case .list(let members) = parameter.value {
+            return "$\(number)::\(SQLDialect.typeName(parameter.type, members.first { !$0.isNull }))[]"
+        }
+        return "$\(number)::\(SQLDialect.typeName(parameter.type, parameter.value))"
+    }
+
+    /// PostgreSQL's type of a property's values; of a link it is that of the key.
+    static func typeName(_ type: PropertyType, _ value: Value?) -> String {
+        switch type {
+        case .bool: return "boolean"
+        case .int: return "bigint"
+        case .float: return "real"
+        case .double: return "double precision"
+        case .decimal: return "numeric"
+        case .string, .objectId: return "text"
+        case .binary: return "bytea"
+        case .timestamp: return "timestamptz"
+        case .uuid: return "uuid"
+        case .mixed, .embedded: return "jsonb"
+        case .link: break
+        }
+        return switch value {
+        case .int: "bigint"
+        case .uuid: "uuid"
+        default: "text"
         }
     }
+
+    /// SQLite allows expressions 1,000 levels deep (each AND is one), 100 symbols waiting in its parser, and 32,766 parameters; PostgreSQL
+    /// 65,535 parameters, and its stack bears more than the language's own limits let through.
+    var mostLeaves: Int { self == .sqlite ? 800 : 20_000 }
+    var mostLevels: Int { self == .sqlite ? 20 : 250 }
+    var mostParameters: Int { self == .sqlite ? 32_000 : 65_000 }
 }

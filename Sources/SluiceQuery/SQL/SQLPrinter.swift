@@ -1,140 +1,129 @@
-package import SluiceCore
-
-extension Predicate {
-    /// The condition in SQL, with exactly the rows that `matches` accepts.
-    ///
-    /// What the columns must hold: in PostgreSQL `bigint`, `timestamptz` and so on, ObjectId as its 24 hexadecimal digits, arrays for
-    /// lists; in SQLite each type in one storage class whose own order is the type's order (ids and times as sortable blobs or text).
-    /// - Parameters:
-    ///   - firstParameter: the number of the first placeholder, `$1` or `?1`.
-    ///   - column: the expression of a property by its index; the quoted name when nil.
-    /// - Throws: `queryUnsupported` for what the dialect cannot say exactly: mixed properties, text operators on binary data (`[c]`, and
-    ///   LIKE) and, in SQLite, decimals other than null tests, lists, and conditions too large for its limits. Such a condition is
-    ///   evaluated on rows instead.
-    package func sql(
-        _ dialect: SQLDialect, firstParameter: Int = 1, column: ((Int) -> String)? = nil
-    ) throws(SluiceError) -> SQLCondition {
-        if dialect == .sqlite, bound.leafCount > SQLPrinter.sqliteLeaves || bound.depth > SQLPrinter.sqliteDepth {
-            throw SluiceError(
-                .queryUnsupported, "a condition of \(bound.leafCount) comparisons and \(bound.depth) levels is too large for SQLite.")
-        }
-        var printer = SQLPrinter(
-            dialect: dialect, type: type, firstParameter: firstParameter,
-            column: column ?? { [type] in SQLDialect.quoted(type.properties[$0].name) })
-        try printer.print(bound, isNegated: false)
-        if dialect == .sqlite, firstParameter + printer.parameters.count > SQLPrinter.sqliteParameters {
-            throw SluiceError(.queryUnsupported, "a condition with \(printer.parameters.count) constants is too large for SQLite.")
-        }
-        return SQLCondition(text: printer.text, parameters: printer.parameters)
-    }
-}
+import SluiceCore
 
 /// Prints two-valued logic into three-valued SQL: a leaf that may be NULL is as good as false where it stands positively, and negations
 /// are pushed down to the leaves, where `IS NOT TRUE` takes NULL in. So indexes stay usable for positive conditions.
+///
+/// What SQL cannot say exactly becomes a superset: a weaker condition, or TRUE. Because negations stand at the leaves only, a superset of
+/// every leaf makes a superset of the whole.
 struct SQLPrinter {
-    /// SQLite allows expressions 1,000 levels deep (each AND is one), 100 symbols waiting in its parser, and 32,766 parameters.
-    fileprivate static let sqliteLeaves = 800
-    fileprivate static let sqliteDepth = 20
-    fileprivate static let sqliteParameters = 32_766
-
     let dialect: SQLDialect
-    let type: ObjectType
-    let firstParameter: Int
-    let column: (Int) -> String
-    var text = ""
-    var parameters: [SQLParameter] = []
 
-    init(dialect: SQLDialect, type: ObjectType, firstParameter: Int, column: @escaping (Int) -> String) {
-        self.dialect = dialect
-        self.type = type
-        self.firstParameter = firstParameter
-        self.column = column
-    }
-
-    mutating func print(_ predicate: BoundPredicate, isNegated: Bool) throws(SluiceError) {
+    /// A superset of a condition on one row, or of its complement.
+    func superset(
+        _ predicate: BoundPredicate, of type: ObjectType, negated: Bool = false, _ column: (Int) -> SQLText
+    ) -> SQLPiece {
         switch predicate {
-        case .constant(let value): text += constant(value != isNegated)
-        case .and(let parts): try joined(parts, isNegated ? " OR " : " AND ", isNegated)
-        case .or(let parts): try joined(parts, isNegated ? " AND " : " OR ", isNegated)
-        case .not(let inner): try print(inner, isNegated: !isNegated)
-        case .test, .properties:
-            let leaf = try leaf(predicate)
-            text += isNegated ? "(\(leaf)) IS NOT TRUE" : leaf
-        }
-    }
-
-    private mutating func joined(_ parts: [BoundPredicate], _ separator: String, _ isNegated: Bool) throws(SluiceError) {
-        text += "("
-        for (index, part) in parts.enumerated() {
-            if index > 0 { text += separator }
-            try print(part, isNegated: isNegated)
-        }
-        text += ")"
-    }
-
-    /// A condition that is true where the leaf holds, and false or NULL elsewhere.
-    private mutating func leaf(_ predicate: BoundPredicate) throws(SluiceError) -> String {
-        switch predicate {
-        case .test(.property(let index), let test):
-            return try self.test(column(index), type.properties[index].type, test)
-        case .test(.elements(let index, let quantifier), let test): return try elements(index, quantifier, test)
+        case .constant(let value): return .constant(value != negated)
+        case .and(let parts): return joined(parts.map { superset($0, of: type, negated: negated, column) }, isAnd: !negated)
+        case .or(let parts): return joined(parts.map { superset($0, of: type, negated: negated, column) }, isAnd: negated)
+        case .not(let inner): return superset(inner, of: type, negated: !negated, column)
+        case .test(.property(let index), let test): return self.test(column(index), type.properties[index].type, test, negated: negated)
+        case .test(.elements(let index, let quantifier), let test):
+            return elements(column(index), type.properties[index].type, quantifier, test, negated: negated)
         case .test(.count(let index), let test):
-            guard dialect == .postgres else { throw unsupported("lists", index) }
-            return try self.test("coalesce(cardinality(\(column(index))), 0)", .int, test)
+            guard dialect == .postgres, type.properties[index].type.isStoredInArrays else { return .unknown }
+            return self.test("coalesce(cardinality(\(column(index))), 0)", .int, test, negated: negated)
         case .properties(let left, let comparison, let right, let foldsCase):
-            return try properties(left, comparison, right, foldsCase)
-        case .constant, .and, .or, .not: return constant(true)
+            let (l, r) = (type.properties[left].type, type.properties[right].type)
+            guard !foldsCase, let piece = pair(column(left), l, comparison, column(right), r) else { return .unknown }
+            return negated ? piece.negated : piece
         }
     }
 
-    func constant(_ value: Bool) -> String { value ? "TRUE" : "FALSE" }
+    // MARK: Joining
 
-    func unsupported(_ what: String, _ property: Int) -> SluiceError {
-        SluiceError(
-            .queryUnsupported, "\(what) of '\(type.properties[property].name)' have no exact form in this database.",
-            fix: "Evaluate the condition on rows.")
+    /// AND leaves out what the dialect's limits leave no room for; an OR that is too large says nothing.
+    func joined(_ pieces: [SQLPiece], isAnd: Bool) -> SQLPiece {
+        guard isAnd else {
+            let piece = SQLPiece.any(pieces)
+            return fits(piece) ? piece : .unknown
+        }
+        var kept: [SQLPiece] = []
+        var leaves = 0
+        for piece in pieces {
+            if leaves + piece.leaves <= dialect.mostLeaves, piece.depth < dialect.mostLevels {
+                leaves += piece.leaves
+                kept.append(piece)
+            } else {
+                kept.append(.unknown)
+            }
+        }
+        return .all(kept)
     }
 
-    private mutating func elements(_ index: Int, _ quantifier: Quantifier, _ test: Test) throws(SluiceError) -> String {
-        guard dialect == .postgres else { throw unsupported("lists", index) }
-        let condition = try self.test("e.v", type.properties[index].type, test)
-        let source = "SELECT FROM unnest(\(column(index))) AS e(v) WHERE "
-        return switch quantifier {
-        case .any: "EXISTS (\(source)\(condition))"
-        case .none: "NOT EXISTS (\(source)\(condition))"
-        case .all: "NOT EXISTS (\(source)(\(condition)) IS NOT TRUE)"
+    func fits(_ piece: SQLPiece) -> Bool { piece.leaves <= dialect.mostLeaves && piece.depth <= dialect.mostLevels }
+
+    // MARK: Lists
+
+    private func elements(_ column: SQLText, _ type: PropertyType, _ quantifier: Quantifier, _ test: Test, negated: Bool) -> SQLPiece {
+        guard dialect == .postgres, type.isStoredInArrays else { return .unknown }
+        if quantifier != .all, let piece = overlap(column, type, test) {
+            return negated == (quantifier == .none) ? piece : piece.negated
+        }
+        return quantified(quantifier, negated: negated, from: ["unnest(\(column)) AS e(v)"], []) { negated in
+            self.test("e.v", type, test, negated: negated)
         }
     }
 
-    /// Adds a parameter and gives its placeholder, cast so that its type never depends on the context.
-    mutating func parameter(_ value: Value, _ type: PropertyType) -> String {
-        parameters.append(SQLParameter(value: value, type: type))
-        let placeholder = dialect.placeholder(firstParameter + parameters.count - 1)
-        guard dialect == .postgres else { return placeholder }
-        if case .list(let members) = value {
-            return "\(placeholder)::\(SQLPrinter.castType(type, members.first { !$0.isNull }))[]"
+    /// Some element is one of these, in the form that an index on arrays serves. The cast is none where the column has the very type.
+    private func overlap(_ column: SQLText, _ type: PropertyType, _ test: Test) -> SQLPiece? {
+        guard !test.foldsCase, !test.value.isNull else { return nil }
+        let members: [Value]
+        switch (test.comparison, test.value) {
+        case (.equal, _): members = [test.value]
+        case (.isIn, .list(let values)): members = values
+        default: return nil
         }
-        return "\(placeholder)::\(SQLPrinter.castType(type, value))"
+        guard !members.contains(where: \.isNull) else { return nil }
+        let storable = members.filter { if case .test = StorableTest.postgres(Test(.equal, $0)) { true } else { false } }
+        guard let first = storable.first else { return .constant(false) }
+        let array = SQLText(name: SQLDialect.typeName(type, first) + "[]")
+        let comparison: SQLText = test.comparison == .equal ? "@>" : "&&"
+        return SQLPiece("\(column)::\(array) \(comparison) \(parameter: .list(storable), type)")
     }
 
-    private static func castType(_ type: PropertyType, _ value: Value?) -> String {
-        switch type {
-        case .bool: return "boolean"
-        case .int: return "bigint"
-        case .float: return "real"
-        case .double: return "double precision"
-        case .decimal: return "numeric"
-        case .string, .objectId: return "text"
-        case .binary: return "bytea"
-        case .timestamp: return "timestamptz"
-        case .uuid: return "uuid"
-        case .mixed, .embedded: return "jsonb"
-        case .link: break
+    /// A condition on what a FROM clause gives, by a quantifier, or the complement of that.
+    ///
+    /// - Parameter inner: a superset of the condition, or of its complement.
+    func quantified(
+        _ quantifier: Quantifier, negated: Bool, from sources: [SQLText], _ conditions: [SQLText], _ inner: (Bool) -> SQLPiece
+    ) -> SQLPiece {
+        // A witness is what holds, for ALL what does not. That there is one may be said of a superset, that there is none of a subset.
+        let isAll = quantifier == .all
+        let exists = isAll ? negated : (quantifier == .any) != negated
+        var witness = inner(isAll)
+        let isExact = witness.isExact
+        if !isExact, !exists {
+            let others = inner(!isAll)
+            if let constant = others.constant {
+                if constant { return .unknown }
+                witness = .constant(true)
+            } else {
+                witness = others.negated
+            }
         }
-        return switch value {
-        case .int: "bigint"
-        case .uuid: "uuid"
-        default: "text"
+        if witness.constant == false { return isExact ? .constant(!exists) : .unknown }
+        let all = conditions + (witness.constant == nil ? [witness.text] : [])
+        var piece = SQLPiece("\(exists ? "EXISTS" as SQLText : "NOT EXISTS") (\(select(nil, from: sources, all)))", isExact: isExact)
+        piece.leaves = witness.leaves + conditions.count + 1
+        piece.depth = witness.depth + 4
+        return piece
+    }
+
+    /// - Parameter value: nil where only the existence of rows matters.
+    func select(_ value: SQLText?, from sources: [SQLText], _ conditions: [SQLText]) -> SQLText {
+        let head: SQLText = value.map { "SELECT \($0) FROM " } ?? (dialect == .postgres ? "SELECT FROM " : "SELECT 1 FROM ")
+        let tail: SQLText = conditions.isEmpty ? "" : " WHERE \(conditions, separator: " AND ")"
+        return "\(head)\(sources, separator: ", ")\(tail)"
+    }
+}
+
+extension PropertyType {
+    /// Whether PostgreSQL keeps lists of it as arrays; others are JSON.
+    var isStoredInArrays: Bool {
+        switch self {
+        case .mixed, .embedded: false
+        default: true
         }
     }
 }

@@ -1,16 +1,16 @@
-import SluiceCore
-import SluiceQuery
+package import SluiceCore
+package import SluiceQuery
 
 /// Writes random query texts of the whole language over a schema, most of them with a meaning.
-struct GraphQueryWriter {
-    var random: SplitMix64
+package struct GraphQueryWriter {
+    package var random: SplitMix64
     let schema: Schema
     /// What the text's arguments stand for.
-    private(set) var arguments: [QueryArgument] = []
+    package private(set) var arguments: [QueryArgument] = []
     /// What a name may begin with, and the type that it then belongs to; the innermost last.
     private var scopes: [(prefix: String, type: ObjectType)]
 
-    init(random: SplitMix64, schema: Schema, type: ObjectType) {
+    package init(random: SplitMix64, schema: Schema, type: ObjectType) {
         self.random = random
         self.schema = schema
         scopes = [("", type)]
@@ -22,7 +22,7 @@ struct GraphQueryWriter {
         var isMany: Bool
     }
 
-    mutating func query(depth: Int = 2) -> String {
+    package mutating func query(depth: Int = 2) -> String {
         if depth > 0, random.chance(45) {
             switch random.below(3) {
             case 0: return "(\(query(depth: depth - 1)) AND \(query(depth: depth - 1)))"
@@ -171,7 +171,7 @@ struct GraphQueryWriter {
         return "\(isList ? random.pick(["", "ANY ", "ALL ", "NONE "]) : "")$\(arguments.count - 1)"
     }
 
-    mutating func forgetArguments() { arguments = [] }
+    package mutating func forgetArguments() { arguments = [] }
 
     private mutating func list(_ type: PropertyType) -> String {
         "{" + (0..<random.below(4)).map { _ in random.chance(10) ? "NULL" : literal(type) }.joined(separator: ", ") + "}"

@@ -1,14 +1,13 @@
-import SluiceCore
-import SluiceQuery
+package import SluiceCore
 
 /// Random schemas, rows that fit them, and graphs of those.
-struct RandomGraph {
-    let schema: Schema
-    var rows: [(type: String, row: Row)]
+package struct RandomGraph {
+    package let schema: Schema
+    package var rows: [(type: String, row: Row)]
 
     static let keys = ["a", "b", "é", ""]
 
-    init(_ random: inout SplitMix64, rowsOfEach: Int) {
+    package init(_ random: inout SplitMix64, rowsOfEach: Int) {
         let classes = (0..<2 + random.below(2)).map { "Class\($0)" }
         let embedded = ["Part", "Spot"]
         var types: [ObjectType] = []
@@ -60,7 +59,7 @@ struct RandomGraph {
         }
     }
 
-    static func key(_ number: Int, _ type: PropertyType) -> Value {
+    package static func key(_ number: Int, _ type: PropertyType) -> Value {
         switch type {
         case .string: .string(["", "a", "é", "🦄", "b", "c", "d", "e", "f", "g"][number % 10])
         case .objectId: .objectId(ObjectIdentifierBytes(high: 0, low: UInt32(number)))
