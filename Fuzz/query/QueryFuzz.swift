@@ -39,12 +39,12 @@ private let arguments: [Value] = [.int(1), .string("a*"), .list([.int(1), .null]
 #endif
 
 /// What is timed by itself. Texts of clients pass through all but `whole`, the binder of the whole language, which only sees an app's own
-/// queries; it has twice the time.
+/// queries.
 enum Stage: String, CaseIterable {
     case parse, print, bind, whole, check, index
 
     func allowed(_ bytes: Int) -> UInt64 {
-        (self == .whole ? 2 : 1) * max(allowance / 10, allowance * UInt64(bytes) / 65_536)
+        max(allowance / 10, allowance * UInt64(bytes) / 65_536)
     }
 }
 
@@ -110,7 +110,7 @@ func times(_ text: String, attempts: Int = 5) -> (least: [Stage: UInt64], slow: 
         for (stage, time) in clock.spent { least[stage] = min(least[stage] ?? .max, time) }
         if least.allSatisfy({ $1 <= $0.allowed(text.utf8.count) }) { return (least, nil) }
     }
-    return (least, least.max { $0.value / $0.key.allowed(1) < $1.value / $1.key.allowed(1) }?.key)
+    return (least, least.max { $0.value < $1.value }?.key)
 }
 
 #if FUZZER

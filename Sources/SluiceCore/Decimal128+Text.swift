@@ -27,6 +27,10 @@ extension Decimal128: CustomStringConvertible {
     /// Nil when the text is not a number, or when the number has more than 34 significant digits or an exponent out of
     /// range, so that it could only be kept by rounding; see `init(rounding:)`.
     package init?(_ text: some StringProtocol) {
+        if let short = Decimal128.short(text) {
+            self = short
+            return
+        }
         guard let parsed = Decimal128.parse(text) else { return nil }
         switch parsed {
         case .special(let value): self = value
@@ -38,12 +42,39 @@ extension Decimal128: CustomStringConvertible {
 
     /// Reads like `init(_:)` and rounds what has too many digits, halves to even; too large becomes infinite, too small zero.
     package init?(rounding text: some StringProtocol) {
+        if let short = Decimal128.short(text) {
+            self = short
+            return
+        }
         guard let parsed = Decimal128.parse(text) else { return nil }
         switch parsed {
         case .special(let value): self = value
         case .number(let digits):
             self = digits.encoded()?.value ?? (digits.isNegative ? .negativeInfinity : .infinity)
         }
+    }
+
+    /// The number of up to 18 digits without an exponent that nearly every text is; nil for another one, and for what is none.
+    private static func short(_ text: some StringProtocol) -> Decimal128? {
+        text.utf8.withContiguousStorageIfAvailable { short($0) } ?? nil
+    }
+
+    private static func short(_ text: UnsafeBufferPointer<UInt8>) -> Decimal128? {
+        var (isNegative, coefficient, digits, point) = (false, UInt64(0), 0, -1)
+        for (offset, byte) in text.enumerated() {
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"):
+                coefficient = coefficient * 10 + UInt64(byte - UInt8(ascii: "0"))
+                digits += 1
+                if digits > 18 { return nil }
+            case UInt8(ascii: ".") where point < 0: point = digits
+            case UInt8(ascii: "-") where offset == 0: isNegative = true
+            case UInt8(ascii: "+") where offset == 0: break
+            default: return nil
+            }
+        }
+        if digits == 0 { return nil }
+        return Decimal128(isNegative: isNegative, coefficient: UInt128(coefficient), exponent: point < 0 ? 0 : point - digits)
     }
 
     private enum Parsed {

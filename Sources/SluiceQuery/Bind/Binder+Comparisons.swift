@@ -1,16 +1,22 @@
 import SluiceCore
 
 extension Binder {
-    func bind(_ comparison: SyntaxComparison) throws(SluiceError) -> BoundPredicate {
+    /// - Parameters: the sides, where they are known already.
+    func bind(_ comparison: SyntaxComparison, _ left: Side? = nil, _ right: Side? = nil) throws(SluiceError) -> BoundPredicate {
         switch comparison.comparison {
         case .fullText: throw unsupported("TEXT", at: comparison.position)
         case .geoWithin: throw unsupported("GEOWITHIN", at: comparison.position)
         default: break
         }
         let context = Context(
-            binder: self, comparison: comparison, left: try side(comparison.left), right: try side(comparison.right))
+            binder: self, comparison: comparison, left: try known(left, comparison.left), right: try known(right, comparison.right))
         guard let comparison = comparison.comparison.test else { return try context.between() }
         return try context.bind(comparison)
+    }
+
+    private func known(_ known: Side?, _ operand: SyntaxOperand) throws(SluiceError) -> Side {
+        if let known { return known }
+        return try side(operand)
     }
 }
 
@@ -154,7 +160,7 @@ private struct Context {
 
     /// A subject against a list of constants. Nested quantifiers commute when both are ANY or both ALL; NONE is the complement of ANY.
     private func list(
-        _ subject: Subject, _ property: Property, _ test: TestOperator, _ list: [(QueryConstant, Int?)], _ quantifier: Quantifier?
+        _ subject: Subject, _ property: Property, _ test: TestOperator, _ list: Binder.Constants, _ quantifier: Quantifier?
     ) throws(SluiceError) -> BoundPredicate {
         let inner = quantifier ?? .any
         let isEquality = test == .isIn || test == .equal
@@ -180,7 +186,7 @@ private struct Context {
     }
 
     private func membership(
-        _ subject: Subject, _ property: Property, _ list: [(QueryConstant, Int?)]
+        _ subject: Subject, _ property: Property, _ list: Binder.Constants
     ) throws(SluiceError) -> BoundPredicate {
         var values: Set<Value> = []
         var foldsCase = false

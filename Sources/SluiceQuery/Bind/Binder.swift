@@ -10,8 +10,11 @@ struct Binder {
     enum Side {
         case subject(Subject, Property)
         case constant(QueryConstant, argument: Int?)
-        case constants([(QueryConstant, Int?)], Quantifier?)
+        case constants(Constants, Quantifier?)
     }
+
+    /// Constants with the numbers of the arguments that they come from.
+    typealias Constants = [(constant: QueryConstant, argument: Int?)]
 
     func bind(_ query: SyntaxQuery) throws(SluiceError) -> BoundPredicate {
         switch query.kind {
@@ -42,7 +45,7 @@ struct Binder {
         }
     }
 
-    private func constant(_ operand: SyntaxOperand) throws(SluiceError) -> (QueryConstant, Int?) {
+    private func constant(_ operand: SyntaxOperand) throws(SluiceError) -> Constants.Element {
         guard case .constant(let constant, let argument) = try side(operand) else {
             throw mismatch("a list cannot hold another list", at: operand.position)
         }

@@ -10,12 +10,37 @@ package struct BoundQuery: Hashable, Sendable {
     package let condition: BoundCondition
     /// SORT, DISTINCT and LIMIT, in the order in which they are applied.
     package let suffixes: [BoundSuffix]
+    private let tree: SyntaxTree
+    private let arguments: [QueryArgument]
+
+    fileprivate init(
+        type: ObjectType, schema: Schema, condition: BoundCondition, suffixes: [BoundSuffix], tree: SyntaxTree, arguments: [QueryArgument]
+    ) {
+        self.type = type
+        self.schema = schema
+        self.condition = condition
+        self.suffixes = suffixes
+        self.tree = tree
+        self.arguments = arguments
+    }
+
     /// The query with its arguments filled in. It binds back to the same query without them, unless an argument has no literal
-    /// (a container, a null among a list's quantified values has one).
-    package let canonicalText: String
+    /// (a container, a null among a list's quantified values has one). Printed anew each time.
+    package var canonicalText: String { CanonicalPrinter.print(tree.substituting(arguments)) }
 
     /// The whole condition as a condition on one row; nil when it needs more than that.
     package var predicate: Predicate? { condition.predicate.map { Predicate(type: type, bound: $0) } }
+
+    /// However they were written.
+    package static func == (lhs: BoundQuery, rhs: BoundQuery) -> Bool {
+        lhs.condition == rhs.condition && lhs.suffixes == rhs.suffixes && lhs.type == rhs.type && lhs.schema == rhs.schema
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(type.name)
+        hasher.combine(condition)
+        hasher.combine(suffixes)
+    }
 }
 
 /// A value for `$0`, `$1`, …
@@ -52,6 +77,6 @@ extension Query {
         let condition = try binder.bind(tree.root)
         return BoundQuery(
             type: type, schema: schema, condition: condition, suffixes: try binder.suffixes(tree.suffixes),
-            canonicalText: CanonicalPrinter.print(tree.substituting(arguments)))
+            tree: tree, arguments: arguments)
     }
 }

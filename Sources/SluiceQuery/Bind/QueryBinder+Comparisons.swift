@@ -10,17 +10,16 @@ extension QueryBinder {
         }
         guard let test = comparison.comparison.test else { throw unsupported(comparison.comparison.rawValue, at: comparison.position) }
         let meeting = Meeting(binder: self, comparison: comparison, test: test)
-        let bound = try meeting.bind(try side(comparison.left), try side(comparison.right))
-        return .compare(bound, scalar: scalar(comparison))
+        let (left, right) = (try side(comparison.left), try side(comparison.right))
+        return .compare(try meeting.bind(left, right), scalar: scalar(comparison, left, right))
     }
 
-    /// The comparison as one on a row's own values, if it is one.
-    private func scalar(_ comparison: SyntaxComparison) -> BoundPredicate? {
-        guard let left = plain(comparison.left), let right = plain(comparison.right) else { return nil }
+    /// The comparison as one on a row's own values, if it is one. Constants are those that its sides have become.
+    private func scalar(_ comparison: SyntaxComparison, _ left: Side, _ right: Side) -> BoundPredicate? {
+        guard let first = plain(comparison.left), let second = plain(comparison.right) else { return nil }
         var plain = comparison
-        (plain.left, plain.right) = (left, right)
-        let values: [Value] = arguments.map { if case .value(let value) = $0 { value } else { .null } }
-        return try? Binder(type: innermost.type, arguments: values, diagnostic: diagnostic).bind(plain)
+        (plain.left, plain.right) = (first, second)
+        return try? Binder(type: innermost.type, arguments: [], diagnostic: diagnostic).bind(plain, left.constant, right.constant)
     }
 
     /// The operand without the variable of the innermost object; nil for what surely needs more than a row.
@@ -63,12 +62,24 @@ extension QueryBinder {
             return .and(parts.map { .compare($0, scalar: nil) })
         }
         return .and(
-            zip(zip(parts, members), [ComparisonOperator.greaterOrEqual, .lessOrEqual]).map { pair, comparisonOperator in
+            [ComparisonOperator.greaterOrEqual, .lessOrEqual].enumerated().map { index, comparisonOperator in
                 var single = comparison
                 single.comparison = comparisonOperator
-                single.right = pair.1
-                return .compare(pair.0, scalar: scalar(single))
+                single.right = members[index]
+                let limit = Side.constant(list[index].constant, argument: list[index].argument)
+                return .compare(parts[index], scalar: scalar(single, .bound(left), limit))
             })
+    }
+}
+
+extension QueryBinder.Side {
+    /// As the binder of one row's conditions has it; nil for what is no constant.
+    fileprivate var constant: Binder.Side? {
+        switch self {
+        case .constant(let constant, let argument): .constant(constant, argument: argument)
+        case .constants(let list, let quantifier): .constants(list, quantifier)
+        case .bound: nil
+        }
     }
 }
 
@@ -167,7 +178,7 @@ struct Meeting {
     // MARK: Constants
 
     private func withList(
-        _ side: BoundSide, _ list: [(constant: QueryConstant, argument: Int?)], _ quantifier: Quantifier?, isLeft: Bool
+        _ side: BoundSide, _ list: Binder.Constants, _ quantifier: Quantifier?, isLeft: Bool
     ) throws(SluiceError) -> BoundComparison {
         var values: [Value] = []
         for (constant, argument) in list { values.append(try value(constant, argument, for: side, isLeft: isLeft)) }

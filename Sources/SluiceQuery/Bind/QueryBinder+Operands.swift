@@ -4,7 +4,7 @@ extension QueryBinder {
     /// One side of a comparison before it has met the other.
     enum Side {
         case constant(QueryConstant, argument: Int?)
-        case constants([(constant: QueryConstant, argument: Int?)], Quantifier?)
+        case constants(Binder.Constants, Quantifier?)
         case bound(BoundSide)
     }
 
@@ -15,7 +15,8 @@ extension QueryBinder {
         case .object(let type, let key):
             return .constant(.link(type: try className(type.text, at: type.position), key: try self.key(key)), argument: nil)
         case .list(let members, let quantifier):
-            var constants: [(QueryConstant, Int?)] = []
+            var constants: Binder.Constants = []
+            constants.reserveCapacity(members.count)
             for member in members { constants.append(try constant(member)) }
             return .constants(constants, quantifier)
         case .path(let path):
@@ -40,7 +41,7 @@ extension QueryBinder {
         schema.types[try typeIndex(name, at: position)].name
     }
 
-    func constant(_ operand: SyntaxOperand) throws(SluiceError) -> (QueryConstant, Int?) {
+    func constant(_ operand: SyntaxOperand) throws(SluiceError) -> Binder.Constants.Element {
         guard case .constant(let constant, let argument) = try side(operand) else {
             throw mismatch("a list cannot hold another list", at: operand.position)
         }
