@@ -236,7 +236,9 @@ let package = Package(
         tests(
             "SluiceWire",
             dependencies: ["SluiceCore", "SluiceWire", .product(name: "SwiftProtobuf", package: "swift-protobuf")]),
-        tests("SluicePostgres", dependencies: ["SluiceCore", "SluicePostgres", .product(name: "Logging", package: "swift-log")]),
+        tests(
+            "SluicePostgres",
+            dependencies: ["SluiceCore", "SluiceQuery", "SluicePostgres", .product(name: "Logging", package: "swift-log")]),
         tests("SluiceKafka", dependencies: ["SluiceCore", "SluiceKafka", "CRdKafka", .product(name: "Logging", package: "swift-log")]),
         tests(
             "SluicePluginHost",

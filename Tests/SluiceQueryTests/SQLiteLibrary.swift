@@ -65,13 +65,18 @@ final class SQLiteLibrary {
         Failure(message: String(cString: try function("sqlite3_errmsg", Message.self)(database)) + ": " + sql)
     }
 
-    /// Times as one sortable blob, ids as blobs.
+    /// As replicas store values: times as one sortable blob, ids as blobs, NaN and -0 as the bytes of their bit pattern.
     private func bind(_ value: Value, _ index: Int32, _ statement: OpaquePointer) throws {
         switch value {
         case .bool(let v): _ = try function("sqlite3_bind_int64", BindInt.self)(statement, index, v ? 1 : 0)
         case .int(let v): _ = try function("sqlite3_bind_int64", BindInt.self)(statement, index, v)
+        case .double(let v) where v.isNaN || v == 0 && v.sign == .minus:
+            try bind("sqlite3_bind_blob", withUnsafeBytes(of: v.bitPattern.bigEndian) { Array($0) }, index, statement)
+        case .float(let v) where v.isNaN || v == 0 && v.sign == .minus:
+            try bind("sqlite3_bind_blob", withUnsafeBytes(of: v.bitPattern.bigEndian) { Array($0) }, index, statement)
         case .double(let v): _ = try function("sqlite3_bind_double", BindDouble.self)(statement, index, v)
         case .float(let v): _ = try function("sqlite3_bind_double", BindDouble.self)(statement, index, Double(v))
+        case .decimal(let v): try bind("sqlite3_bind_blob", v.bytes, index, statement)
         case .string(let v): try bind("sqlite3_bind_text", Array(v.utf8), index, statement)
         case .binary(let v): try bind("sqlite3_bind_blob", v, index, statement)
         case .objectId(let v): try bind("sqlite3_bind_blob", v.bytes, index, statement)

@@ -6,16 +6,16 @@ package struct Disagreement: CustomStringConvertible {
     package var query: BoundQuery
     package var sample: RandomGraph
     package var key: Value
-    package let differ: (BoundQuery, Value, MemoryGraph) -> Bool
+    package let differ: (BoundQuery, Value, RandomGraph) -> Bool
 
-    package init(query: BoundQuery, sample: RandomGraph, key: Value, differ: @escaping (BoundQuery, Value, MemoryGraph) -> Bool) {
+    package init(query: BoundQuery, sample: RandomGraph, key: Value, differ: @escaping (BoundQuery, Value, RandomGraph) -> Bool) {
         self.query = query
         self.sample = sample
         self.key = key
         self.differ = differ
     }
 
-    private var exists: Bool { differ(query, key, MemoryGraph(schema: sample.schema, rows: sample.rows)) }
+    private var exists: Bool { differ(query, key, sample) }
 
     package func shrunk() -> Disagreement {
         var small = self
@@ -29,6 +29,14 @@ package struct Disagreement: CustomStringConvertible {
             for part in Disagreement.parts(tree) {
                 guard let bound = try? Query.parse(part.canonicalText).bind(to: query.type, in: query.schema) else { continue }
                 candidates.append(Disagreement(query: bound, sample: sample, key: key, differ: differ))
+            }
+        }
+        // Many rows at once first: each attempt may cost a database.
+        for size in [sample.rows.count / 2, sample.rows.count / 4, sample.rows.count / 8] where size > 1 {
+            for start in stride(from: 0, to: sample.rows.count, by: size) {
+                var fewer = self
+                fewer.sample.rows.removeSubrange(start..<min(start + size, sample.rows.count))
+                candidates.append(fewer)
             }
         }
         for index in sample.rows.indices {

@@ -91,7 +91,10 @@ package struct QueryWriter {
             ])
         case .string: return text()
         case .binary: return random.pick(["binary('a')", "bin('aB')", "binary(B64\"AQI=\")", "binary('')", "binary(B64\"/w==\")"])
-        case .timestamp: return random.pick(["T0:0", "T1:0", "T1:500", "T-1:-1", "2023-11-14@22:13:20:123456000", "1970-01-01T00:00:01"])
+        case .timestamp:
+            return random.pick([
+                "T0:0", "T1:0", "T1:500", "T-1:-1", "2023-11-14@22:13:20:123456000", "T9007199254740992:0", "T-9007199254740992:0",
+            ])
         case .objectId: return "oid(\(random.pick(Samples.ids)))"
         case .uuid: return "uuid(\(random.pick(Samples.uuids)))"
         case .link: return random.pick(["NULL", "obj('Sample', oid(\(random.pick(Samples.ids))))"])

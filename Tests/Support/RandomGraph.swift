@@ -61,7 +61,7 @@ package struct RandomGraph {
 
     package static func key(_ number: Int, _ type: PropertyType) -> Value {
         switch type {
-        case .string: .string(["", "a", "é", "🦄", "b", "c", "d", "e", "f", "g"][number % 10])
+        case .string: .string(number < 10 ? ["", "a", "é", "🦄", "b", "c", "d", "e", "f", "g"][number] : "k\(number)")
         case .objectId: .objectId(ObjectIdentifierBytes(high: 0, low: UInt32(number)))
         case .uuid: .uuid(UUIDBytes(high: 0, low: UInt64(number)))
         default: .int(Int64(number))

@@ -28,6 +28,7 @@ package enum Samples {
 
     package static let texts = [
         "", "a", "A", "b", "aB", "Ab", "abc", "ABC", "a*", "É", "é", "ß", "×", "÷", "xÉy", "🦄", "100%", "a_b", "[c]", "z",
+        "a\0", "a\0b",
     ]
     package static let ints: [Int64] = [
         0, 1, -1, 2, 3, 5, .max, .min, 9_007_199_254_740_991, 9_007_199_254_740_993, -9_007_199_254_740_993,
@@ -39,7 +40,7 @@ package enum Samples {
     package static let blobs: [[UInt8]] = [[], [0], [1, 2], [1, 2, 3], [255], [0x61], Array("aB".utf8), [0xC3, 0x89]]
     package static let times = [
         Timestamp(seconds: 0), Timestamp(seconds: 1), Timestamp(seconds: 1, nanoseconds: 500), Timestamp(seconds: -1, nanoseconds: -1),
-        Timestamp(seconds: 1_700_000_000, nanoseconds: 123_456_000),
+        Timestamp(seconds: 1_700_000_000, nanoseconds: 123_456_000), Timestamp(seconds: 1 << 53), Timestamp(seconds: -1 << 53),
     ]
     package static let decimals = [
         "0", "-0", "1", "1.0", "0.1", "1.5", "-1.5", "9007199254740993", "1e30", "inf", "nan", "0.10000000000000000000000000001",

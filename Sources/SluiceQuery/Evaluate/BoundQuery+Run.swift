@@ -23,7 +23,10 @@ extension BoundQuery {
     }
 
     /// Applies the suffixes to keys of rows.
-    func arranged(_ keys: [Value], in graph: some ObjectGraph) -> [Value] {
+    func arranged(_ keys: [Value], in graph: some ObjectGraph) -> [Value] { arranged(keys, by: suffixes, in: graph) }
+
+    /// Applies some of the suffixes to keys of rows: those that SQL has left, see `SQLSelection`.
+    package func arranged(_ keys: [Value], by suffixes: [BoundSuffix], in graph: some ObjectGraph) -> [Value] {
         let evaluator = GraphEvaluator(schema: schema, graph: graph)
         return suffixes.reduce(keys) { keys, suffix in
             switch suffix {

@@ -9,6 +9,8 @@ struct SQLConditionPrinter {
     private var printer: SQLPrinter { SQLPrinter(dialect: layout.dialect) }
     private var paths: SQLPathPrinter { SQLPathPrinter(layout: layout, names: names, scope: scope) }
 
+    private var counting: SQLPathPrinter { SQLPathPrinter(layout: layout, names: names, scope: scope, countsRows: true) }
+
     /// A superset of a condition, or of its complement.
     func superset(_ condition: BoundCondition, negated: Bool = false) -> SQLPiece {
         switch condition {
@@ -40,13 +42,13 @@ struct SQLConditionPrinter {
         case .path(let path):
             if path.result == .objectCount {
                 if let count = paths.ownCount(path) { return .path(SQLPath(value: count, type: .int), .any) }
-                return paths.count(path).map { .count($0) }
+                return counting.count(path).map { .count($0) }
             }
             return paths.path(path).map { .path($0, side.quantifier) }
         case .aggregate(let aggregate): return paths.aggregate(aggregate).map { .path($0, .any) }
         case .arithmetic: return nil
         case .subqueryCount(let path, let depth, let condition):
-            guard let objects = paths.objects(path) else { return nil }
+            guard let objects = counting.objects(path) else { return nil }
             let inner = SQLConditionPrinter(
                 layout: layout, names: names, scope: SQLScope(objects: scope.objects.prefix(depth) + [(objects.name, objects.type)]))
             var count = objects.count

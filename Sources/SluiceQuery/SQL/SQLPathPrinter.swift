@@ -49,11 +49,13 @@ struct SQLPathPrinter {
     let layout: SQLLayout
     let names: SQLNames
     let scope: SQLScope
+    /// Whether it matters how many rows the sources give.
+    var countsRows = false
 
     private enum Place {
         case object(SQLText, ObjectType)
         case value(SQLText, PropertyType)
-        case array(SQLText, PropertyType)
+        case array(SQLText, PropertyType, isSet: Bool)
     }
 
     private struct Walk {
@@ -76,7 +78,8 @@ struct SQLPathPrinter {
         case (.values, .value(let value, let type)): return finish(walk, value, type)
         case (.size, .value(let value, .string)), (.size, .value(let value, .binary)):
             return finish(walk, "coalesce(\(bytes(of: value)), 0)", .int, missing: .int(0))
-        case (.size, .array(let array, _)): return finish(walk, "coalesce(cardinality(\(array)), 0)", .int, missing: .int(0))
+        case (.size, .array(let array, let type, let isSet)):
+            return printer.size(of: array, type, isSet: isSet).map { finish(walk, $0, .int, missing: .int(0)) }
         default: return nil
         }
     }
@@ -127,7 +130,7 @@ struct SQLPathPrinter {
 
     /// A list that the row has itself.
     func array(_ path: BoundPath) -> (value: SQLText, type: PropertyType)? {
-        guard let walk = walk(path.steps), walk.sources.isEmpty, case .array(let array, let type) = walk.place else { return nil }
+        guard let walk = walk(path.steps), walk.sources.isEmpty, case .array(let array, let type, _) = walk.place else { return nil }
         return (array, type)
     }
 
@@ -150,21 +153,30 @@ struct SQLPathPrinter {
         case (.follow(let index), .value(let key, .link)): return follow(key, layout.schema.types[index], &walk)
         case (.incoming(let type, let property), .object(let object, let target)):
             return enter(layout.schema.types[type], property, from: object, target, &walk)
-        case (.link, .value): break
-        case (.every, .array(let array, let type)):
-            let name = names.next("e")
-            walk.sources.append("unnest(\(array)) AS \(name: name)(v)")
+        case (.link, .value(let key, _)): if walk.isMany { walk.conditions.append("\(key) IS NOT NULL") }
+        case (.every, .array(let array, let type, let isSet)):
+            walk.place = .value(elements(of: array, isSet: isSet, &walk), type)
             walk.isMany = true
-            walk.place = .value("\(name: name).v", type)
-        case (.index(let index), .array(let array, let type)):
+        case (.index(let index), .array(let array, let type, _)):
             walk.place = .value(index < Int(Int32.max) ? "(\(array))[\(index + 1)]" : "NULL", type)
             if index >= Int(Int32.max) { return false }
-        case (.first, .array(let array, let type)): walk.place = .value("(\(array))[1]", type)
-        case (.last, .array(let array, let type)): walk.place = .value("(\(array))[cardinality(\(array))]", type)
+        case (.first, .array(let array, let type, _)): walk.place = .value("(\(array))[1]", type)
+        case (.last, .array(let array, let type, _)): walk.place = .value("(\(array))[cardinality(\(array))]", type)
         case (.length, .value(let value, .string)), (.length, .value(let value, .binary)): walk.place = .value(bytes(of: value), .int)
         default: return false
         }
         return true
+    }
+
+    /// Adds an array's elements to the sources. An array may hold an element of a set twice, which matters where rows are counted.
+    private func elements(of array: SQLText, isSet: Bool, _ walk: inout Walk) -> SQLText {
+        let name = names.next("e")
+        if isSet, countsRows {
+            walk.sources.append("LATERAL (SELECT DISTINCT v FROM unnest(\(array)) AS e(v)) AS \(name: name)")
+        } else {
+            walk.sources.append("unnest(\(array)) AS \(name: name)(v)")
+        }
+        return "\(name: name).v"
     }
 
     private func property(_ object: SQLText, _ type: ObjectType, _ index: Int) -> Place? {
@@ -174,7 +186,7 @@ struct SQLPathPrinter {
         case .none: return .value(column, property.type)
         case .list, .set:
             guard layout.dialect == .postgres, layout.stored(property.type) != nil else { return nil }
-            return .array(column, property.type)
+            return .array(column, property.type, isSet: property.collection == .set)
         case .dictionary: return nil
         }
     }
@@ -202,10 +214,8 @@ struct SQLPathPrinter {
         walk.sources.append("\(name: table.name) AS \(name)")
         switch place {
         case .value(let link, _): walk.conditions.append(isSame(link, key, target))
-        case .array(let links, _):
-            let element = names.next("e")
-            walk.sources.append("unnest(\(links)) AS \(name: element)(v)")
-            walk.conditions.append(isSame("\(name: element).v", key, target))
+        case .array(let links, _, let isSet):
+            walk.conditions.append(isSame(elements(of: links, isSet: isSet, &walk), key, target))
         case .object: return false
         }
         walk.isMany = true

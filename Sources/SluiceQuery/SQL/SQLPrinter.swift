@@ -21,8 +21,11 @@ struct SQLPrinter {
         case .test(.elements(let index, let quantifier), let test):
             return elements(column(index), type.properties[index].type, quantifier, test, negated: negated)
         case .test(.count(let index), let test):
-            guard dialect == .postgres, type.properties[index].type.isStoredInArrays else { return .unknown }
-            return self.test("coalesce(cardinality(\(column(index))), 0)", .int, test, negated: negated)
+            let property = type.properties[index]
+            guard dialect == .postgres, property.type.isStoredInArrays,
+                let size = size(of: column(index), property.type, isSet: property.collection == .set)
+            else { return .unknown }
+            return self.test(size, .int, test, negated: negated)
         case .properties(let left, let comparison, let right, let foldsCase):
             let (l, r) = (type.properties[left].type, type.properties[right].type)
             guard !foldsCase, let piece = pair(column(left), l, comparison, column(right), r) else { return .unknown }
@@ -54,6 +57,15 @@ struct SQLPrinter {
     func fits(_ piece: SQLPiece) -> Bool { piece.leaves <= dialect.mostLeaves && piece.depth <= dialect.mostLevels }
 
     // MARK: Lists
+
+    /// The number of elements; nil where the elements of a set are told apart otherwise than PostgreSQL does: -0 and 0, 1 and 1.0.
+    func size(of array: SQLText, _ type: PropertyType, isSet: Bool) -> SQLText? {
+        guard isSet else { return "coalesce(cardinality(\(array)), 0)" }
+        switch type {
+        case .float, .double, .decimal: return nil
+        default: return "cardinality(ARRAY(SELECT DISTINCT v FROM unnest(\(array)) AS e(v)))"
+        }
+    }
 
     private func elements(_ column: SQLText, _ type: PropertyType, _ quantifier: Quantifier, _ test: Test, negated: Bool) -> SQLPiece {
         guard dialect == .postgres, type.isStoredInArrays else { return .unknown }
