@@ -15,6 +15,9 @@ import Synchronization
 /// _sluice_staging_<Class>     rows of a bootstrap under way
 /// _sluice_ingest              asymmetric objects until they are acknowledged
 /// _sluice_error               refusals that the app has not been told about
+/// _sluice_link                links in collections, by target, where the app follows them backwards
+/// _sluice_link_dirty          rows whose collections changed in a transaction under way
+/// _sluice_inverse             the properties that _sluice_link covers
 /// _sluice_meta                format version, identity, position, counters, clock
 /// ```
 /// What apps see of an object = server row ⊕ its pending changes. All writing happens on one queue; reading goes through
@@ -27,6 +30,7 @@ package final class Replica: Sendable {
     /// False for a file that no server knows: nothing is kept for upload, and no subscription is needed to write.
     package let isSynced: Bool
     let layouts: [TableLayout]
+    let links: LinkIndex
     private let pool: DatabasePool
     private let writer: Writer
     private let observers = Mutex(Observers())
@@ -43,15 +47,18 @@ package final class Replica: Sendable {
     private let shownVersion = Atomic<UInt64>(1)
 
     /// Opens the file, making it when it is missing, and fits its tables to the schema.
+    /// - Parameter inverses: the link properties, by class, that `RowStore.origins` is asked for; they get an index.
     /// - Throws: `replicaVersion` when a newer release wrote the file, `replicaCorrupt` when it is no local file or
     ///   damaged, `invalidSchemaChange` when the schema cannot be stored.
     package init(
-        path: String, schema: Schema, isSynced: Bool = true, environment: any Environment = SystemEnvironment()
+        path: String, schema: Schema, isSynced: Bool = true, inverses: [String: Set<String>] = [:],
+        environment: any Environment = SystemEnvironment()
     ) throws(SluiceError) {
         self.path = path
         self.schema = schema
         self.isSynced = isSynced
         layouts = try TableLayout.all(of: schema)
+        links = LinkIndex(inverses, schema: schema)
         var configuration = Configuration()
         configuration.busyMode = .timeout(10)
         configuration.label = "sluice.replica"
@@ -63,7 +70,7 @@ package final class Replica: Sendable {
         let handle = pool.writeWithoutTransaction { Handle(pointer: $0.sqliteConnection) }
         guard let pointer = handle.pointer else { throw SluiceError(.replicaCorrupt, "The local file \(path) has no handle.") }
         writer = Writer(
-            connection: Connection.writer(handle: pointer), layouts: layouts, isSynced: isSynced,
+            connection: Connection.writer(handle: pointer), layouts: layouts, links: links, isSynced: isSynced,
             environment: environment)
         let opened = pool.writeWithoutTransaction { [writer] _ in Result { () throws(SluiceError) in try writer.open() } }
         try opened.get()

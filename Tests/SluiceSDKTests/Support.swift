@@ -18,6 +18,11 @@ final class TemporaryFolder: Sendable {
             fileURL: url.appendingPathComponent("local.realm"), objectTypes: [Task.self, Team.self, Every.self])
     }
 
+    /// A Realm of some classes that is not synced.
+    func configuration(_ types: [ObjectBase.Type]) -> Realm.Configuration {
+        Realm.Configuration(fileURL: url.appendingPathComponent("local.realm"), objectTypes: types)
+    }
+
     /// A configuration of somebody who is logged in to a server that is not there.
     func synced(_ types: [ObjectBase.Type] = [Task.self, Team.self, Reading.self]) throws -> Realm.Configuration {
         var configuration = try user().flexibleSyncConfiguration()

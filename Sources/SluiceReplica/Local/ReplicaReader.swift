@@ -13,7 +13,7 @@ package final class ReplicaReader {
     init(of replica: Replica) throws(SluiceError) {
         self.replica = replica
         connection = try Connection.reader(path: replica.path)
-        store = RowStore(connection: connection, layouts: replica.layouts)
+        store = RowStore(connection: connection, layouts: replica.layouts, links: replica.links, isWriter: false)
         try begin()
     }
 

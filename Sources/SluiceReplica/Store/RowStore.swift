@@ -8,9 +8,15 @@ package final class RowStore {
     /// Reused for scans.
     private var scratch = RowBuffer()
 
-    init(connection: Connection, layouts: [TableLayout]) {
+    let links: LinkIndex
+    /// Whether rows may have changed since the links were indexed.
+    let isWriter: Bool
+
+    init(connection: Connection, layouts: [TableLayout], links: LinkIndex, isWriter: Bool) {
         self.connection = connection
         self.layouts = layouts
+        self.links = links
+        self.isWriter = isWriter
     }
 
     /// The row of an object; nil when there is none. About 2 µs.

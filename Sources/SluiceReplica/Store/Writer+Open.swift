@@ -32,7 +32,9 @@ extension Writer {
             let fields = try readMeta()
             meta = ReplicaMeta(fields)
             if fields["format"] == nil { try setMeta("format", .int(Writer.formatVersion)) }
-            if try fitTables() { meta.applied = AppliedPosition(lsn: .zero, version: 0) }
+            let lacksData = try fitTables()
+            try store.links.fit(store)
+            if lacksData { meta.applied = AppliedPosition(lsn: .zero, version: 0) }
         }
         connection.forgetStatements()
     }

@@ -28,12 +28,14 @@ final class Writer: @unchecked Sendable {
     private var isDurable = false
     private let indexByName: [String: Int]
 
-    init(connection: Connection, layouts: [TableLayout], isSynced: Bool, environment: any Environment) {
+    init(
+        connection: Connection, layouts: [TableLayout], links: LinkIndex, isSynced: Bool, environment: any Environment
+    ) {
         self.connection = connection
         self.layouts = layouts
         self.isSynced = isSynced
         self.environment = environment
-        store = RowStore(connection: connection, layouts: layouts)
+        store = RowStore(connection: connection, layouts: layouts, links: links, isWriter: true)
         indexByName = Dictionary(layouts.map { ($0.type.name, $0.index) }, uniquingKeysWith: { first, _ in first })
     }
 
@@ -54,6 +56,7 @@ final class Writer: @unchecked Sendable {
     }
 
     func commit() throws(SluiceError) {
+        try store.updateLinks()
         try saveMeta()
         try connection.execute("COMMIT")
     }

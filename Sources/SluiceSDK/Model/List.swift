@@ -1,3 +1,4 @@
+public import Foundation
 import SluiceCore
 
 /// A list of values or of objects: a property of a class, or one that stands alone until it becomes the value of one.
@@ -7,19 +8,13 @@ public final class List<Element: RealmCollectionValue>: RandomAccessCollection, 
     ExpressibleByArrayLiteral, Hashable, CustomStringConvertible
 {
     private var unmanaged: [Element] = []
-    private let owner: ObjectBase?
-    private let slot: Int
+    /// Nil while no Realm manages the list.
+    private(set) var place: _Place?
 
     /// An empty list that no Realm manages.
-    public init() {
-        owner = nil
-        slot = 0
-    }
+    public init() {}
 
-    init(owner: ObjectBase, slot: Int32) {
-        self.owner = owner
-        self.slot = Int(slot)
-    }
+    init(place: _Place) { self.place = place }
 
     public convenience init(arrayLiteral elements: Element...) {
         self.init()
@@ -27,94 +22,171 @@ public final class List<Element: RealmCollectionValue>: RandomAccessCollection, 
     }
 
     /// The Realm that manages the list; nil when none does.
-    public var realm: Realm? { owner?.managingCore.map { Realm(core: $0) } }
+    public var realm: Realm? { place?.core.map { Realm(core: $0) } }
 
     /// Whether the object that the list belongs to has been deleted.
-    public var isInvalidated: Bool { (owner as? Object)?.isInvalidated ?? false }
+    public var isInvalidated: Bool { place.map { $0.value == nil } ?? false }
 
     // MARK: Reading and writing as a whole
 
+    /// What is stored, links to objects that are not on the device included.
+    private var stored: [Value] {
+        if case .list(let values)? = place?.value { values } else { [] }
+    }
+
+    /// The indices in `values` of the elements that are shown: all but links that lead nowhere.
+    private func shown(_ values: [Value], at place: _Place) -> [Int]? {
+        guard let type = Element._linkTarget(at: place), let core = place.core else { return nil }
+        return values.indices.filter { core.contains(type, values[$0]) }
+    }
+
     private var values: [Value] {
-        guard let row = owner?._row else { return [] }
-        if row.generation != row.clock.generation { row.reload() }
-        guard case .list(let values) = row.values[slot].value else { return [] }
-        guard let target = Element._kind.target, !Element._kind.isScalarOptional else { return values }
-        // Links to objects that are not on the device are hidden.
-        return values.filter { row.core.contains(target, $0) }
+        let stored = stored
+        guard let place, let shown = shown(stored, at: place) else { return stored }
+        return shown.count == stored.count ? stored : shown.map { stored[$0] }
     }
 
-    private func write(_ elements: [Element]) {
-        guard let owner, let row = owner._row else {
-            unmanaged = elements
-            return
-        }
-        row.write(slot, .boxed(_BoxedValue(.list(elements.map { $0._stored(in: owner).value }))))
-    }
-
-    private func element(_ value: Value, _ owner: ObjectBase) -> Element {
-        Element._make(from: _StoredValue(value), of: owner, slot: Int32(slot))
+    private func element(_ value: Value, _ place: _Place, _ index: Int) -> Element {
+        let elementPlace = Element._hasPlace ? _Place(parent: place, step: .index(index)) : place
+        return Element._makeElement(from: _StoredValue(value), at: elementPlace)
     }
 
     /// The elements now.
     private var elements: [Element] {
-        guard let owner else { return unmanaged }
-        return values.map { element($0, owner) }
+        guard let place else { return unmanaged }
+        return values.enumerated().map { element($1, place, $0) }
+    }
+
+    /// Puts elements in place of others; accessors of elements follow them.
+    /// - Parameter range: nil: the end.
+    private func replace(_ range: Range<Int>?, with elements: [Element]) {
+        guard let place else {
+            unmanaged.replaceSubrange(range ?? unmanaged.count..<unmanaged.count, with: elements)
+            return
+        }
+        let new = elements.map { $0._stored(in: place.owner).value }
+        var values = stored
+        let range = range.map { storedRange($0, values, place) } ?? values.count..<values.count
+        values.replaceSubrange(range, with: new)
+        place.write(.list(values))
+        guard Element._hasPlace, let address = place.address else { return }
+        let growth = new.count - range.count
+        place.core?.places.moved(in: address) { step in
+            guard case .index(let index) = step, !range.contains(index) else { return nil }
+            return .index(index < range.lowerBound ? index : index + growth)
+        }
+        for (offset, element) in elements.enumerated() {
+            element._attach(at: _Place(parent: place, step: .index(range.lowerBound + offset)))
+        }
+    }
+
+    private func storedRange(_ range: Range<Int>, _ values: [Value], _ place: _Place) -> Range<Int> {
+        let shown = shown(values, at: place)
+        let count = shown?.count ?? values.count
+        if range.lowerBound < 0 || range.upperBound > count {
+            let index = range.lowerBound < 0 ? range.lowerBound : range.upperBound - (range.isEmpty ? 0 : 1)
+            throwRealmException("Index \(index) is out of bounds (must be less than \(count + (range.isEmpty ? 1 : 0))).")
+        }
+        guard let shown else { return range }
+        let low = range.lowerBound < count ? shown[range.lowerBound] : values.count
+        return low..<(range.isEmpty ? low : shown[range.upperBound - 1] + 1)
     }
 
     // MARK: Collection
 
     public var startIndex: Int { 0 }
     public var endIndex: Int { count }
-    public var count: Int { owner == nil ? unmanaged.count : values.count }
+    public var count: Int { place == nil ? unmanaged.count : values.count }
 
     public subscript(position: Int) -> Element {
         get {
-            guard let owner else { return unmanaged[position] }
-            let values = values
-            guard values.indices.contains(position) else {
-                throwRealmException("Index \(position) is out of bounds (must be less than \(values.count)).")
+            let values = place == nil ? [] : values
+            let count = place == nil ? unmanaged.count : values.count
+            guard position >= 0, position < count else {
+                throwRealmException("Index \(position) is out of bounds (must be less than \(count)).")
             }
-            return element(values[position], owner)
+            guard let place else { return unmanaged[position] }
+            return element(values[position], place, position)
         }
         set {
-            var elements = elements
-            elements[position] = newValue
-            write(elements)
+            guard position >= 0, position < count else {
+                throwRealmException("Index \(position) is out of bounds (must be less than \(count)).")
+            }
+            replace(position..<position + 1, with: [newValue])
         }
     }
 
     /// The elements as they are at the start of the iteration.
     public func makeIterator() -> IndexingIterator<[Element]> { elements.makeIterator() }
 
+    public var first: Element? { isEmpty ? nil : self[0] }
+    public var last: Element? { isEmpty ? nil : self[count - 1] }
+
     public func replaceSubrange(_ subrange: Range<Int>, with newElements: some Collection<Element>) {
-        var elements = elements
-        elements.replaceSubrange(subrange, with: newElements)
-        write(elements)
+        replace(subrange, with: Array(newElements))
     }
 
     /// Adds an element at the end.
-    public func append(_ element: Element) { write(elements + [element]) }
+    public func append(_ element: Element) { replace(nil, with: [element]) }
 
     /// Adds elements at the end.
-    public func append(objectsIn newElements: some Sequence<Element>) { write(elements + newElements) }
+    public func append(objectsIn newElements: some Sequence<Element>) { replace(nil, with: Array(newElements)) }
 
     /// Inserts an element before an index.
-    public func insert(_ element: Element, at index: Int) { replaceSubrange(index..<index, with: [element]) }
+    public func insert(_ element: Element, at index: Int) { replace(index..<index, with: [element]) }
 
     /// Removes the element at an index.
-    public func remove(at index: Int) { replaceSubrange(index..<index + 1, with: EmptyCollection()) }
+    public func remove(at index: Int) { replace(index..<index + 1, with: []) }
 
-    /// Removes all elements; the objects themselves stay.
-    public func removeAll() { write([]) }
+    /// Removes all elements; the objects themselves stay, unless they are embedded.
+    public func removeAll() { replace(0..<count, with: []) }
+
+    /// Removes the elements at several indices.
+    public func remove(atOffsets offsets: IndexSet) { for index in offsets.reversed() { remove(at: index) } }
 
     /// Puts an element in place of another.
     public func replace(index: Int, object: Element) { self[index] = object }
 
     /// Moves an element to another place.
     public func move(from: Int, to: Int) {
-        var elements = elements
-        elements.insert(elements.remove(at: from), at: to)
-        write(elements)
+        for index in [from, to] where index < 0 || index >= count {
+            throwRealmException("Index \(index) is out of bounds (must be less than \(count)).")
+        }
+        reorder { $0.insert($0.remove(at: from), at: to) }
+    }
+
+    /// Moves several elements before the one that is at an index now.
+    public func move(fromOffsets offsets: IndexSet, toOffset destination: Int) {
+        reorder { order in
+            let moving = offsets.map { order[$0] }
+            let target = destination - offsets.filter { $0 < destination }.count
+            for index in offsets.reversed() { order.remove(at: index) }
+            order.insert(contentsOf: moving, at: target)
+        }
+    }
+
+    /// Exchanges two elements.
+    public func swapAt(_ index1: Int, _ index2: Int) { reorder { $0.swapAt(index1, index2) } }
+
+    private func reorder(_ body: (inout [Int]) -> Void) {
+        var order = Array(0..<count)
+        body(&order)
+        guard let place else {
+            unmanaged = order.map { unmanaged[$0] }
+            return
+        }
+        let stored = stored
+        var values = stored
+        // What is not shown keeps its place.
+        let shown = shown(stored, at: place) ?? Array(stored.indices)
+        for (position, from) in order.enumerated() { values[shown[position]] = stored[shown[from]] }
+        place.write(.list(values))
+        guard Element._hasPlace, let address = place.address else { return }
+        let positions = Dictionary(uniqueKeysWithValues: order.enumerated().map { ($1, $0) })
+        place.core?.places.moved(in: address) { step in
+            guard case .index(let index) = step else { return nil }
+            return positions[index].map { .index($0) }
+        }
     }
 
     /// The place of the first element that is equal; nil when there is none.
@@ -122,43 +194,92 @@ public final class List<Element: RealmCollectionValue>: RandomAccessCollection, 
 
     public static func == (lhs: List, rhs: List) -> Bool { lhs === rhs || lhs.elements == rhs.elements }
     public func hash(into hasher: inout Hasher) { hasher.combine(elements) }
-    public var description: String { "List<\(Element.self)> \(elements)" }
+    public var description: String { ObjectDescription.list("List", Element.self, elements) }
 }
 
 @available(*, unavailable)
 extension List: Sendable {}
 
 extension List: _Persistable {
+    public typealias PersistedType = List
+
     public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self {
-        unsafeDowncast(List(owner: owner, slot: slot), to: Self.self)
+        unsafeDowncast(List(place: _Place(owner: owner, slot: Int(slot))), to: Self.self)
     }
 
     public func _stored(in owner: ObjectBase) -> _StoredValue {
-        .boxed(_BoxedValue(.list(elements.map { $0._stored(in: owner).value })))
+        if let place, place.core === owner.managingCore { return .boxed(_BoxedValue(.list(stored))) }
+        return .boxed(_BoxedValue(.list(elements.map { $0._stored(in: owner).value })))
+    }
+
+    public func _attach(to owner: ObjectBase, slot: Int32) {
+        let place = _Place(owner: owner, slot: Int(slot))
+        place.takeOver(from: self.place)
+        _attach(at: place)
+    }
+
+    public func _attach(at place: _Place) {
+        guard self.place == nil else { return }
+        let elements = unmanaged
+        unmanaged = []
+        self.place = place
+        guard Element._hasPlace else { return }
+        for (index, element) in elements.enumerated() { element._attach(at: _Place(parent: place, step: .index(index))) }
     }
 
     public static func _default() -> Self { Self.init() }
 
-    /// Takes another list, or any sequence of elements.
+    /// Takes any sequence of elements; another list is copied.
     public static func _coerce(_ value: Any) -> Self? {
-        if let list = value as? Self { return list }
-        guard let values = value as? [Any] else { return nil }
-        let elements = values.map { Element._coerce($0) }
-        guard !elements.contains(where: { $0 == nil }) else { return nil }
+        guard let elements = CoercedElements<Element>(value)?.elements else { return nil }
         let list = Self.init()
-        list.unmanaged = elements.compactMap(\.self)
+        list.unmanaged = elements
         return list
     }
 
-    public static var _kind: _PropertyKind {
-        var kind = Element._kind
-        if kind.target != nil { kind.isOptional = false }
-        kind.collection = .list
-        return kind
+    public static var _kind: _PropertyKind { Element._kind.inCollection(.list) }
+}
+
+extension _Place {
+    /// Before a collection is written here: what was an element of another value is none any more.
+    func takeOver(from other: _Place?) {
+        guard let address, other?.address != address else { return }
+        core?.places.replaced(address)
     }
 }
 
-extension _PropertyKind {
-    /// Whether it is an optional that is no link.
-    var isScalarOptional: Bool { isOptional && target == nil }
+/// The elements in what an app gave for a collection; nil when something does not fit.
+struct CoercedElements<Element: RealmCollectionValue> {
+    let elements: [Element]
+
+    init?(_ value: Any) {
+        if isNil(value) {
+            elements = []
+            return
+        }
+        guard !(value is String), !(value is [String: Any]), let sequence = value as? any Sequence else { return nil }
+        var elements: [Element] = []
+        for value in CoercedElements.values(sequence) {
+            guard let element = Element._coerce(value) else { return nil }
+            elements.append(element)
+        }
+        self.elements = elements
+    }
+
+    private static func values(_ sequence: some Sequence) -> [Any] { sequence.map { $0 as Any } }
+}
+
+/// Whether something untyped is null.
+func isNil(_ value: Any) -> Bool { value is NSNull || (value as? any AnyOptional)?.isNil == true }
+
+protocol AnyOptional { var isNil: Bool { get } }
+extension Optional: AnyOptional { var isNil: Bool { self == nil } }
+
+extension RealmCollectionValue {
+    /// The class that elements link to; nil when they are no links.
+    static func _linkTarget(at place: _Place) -> ObjectBase.Type? {
+        let kind = _kind
+        guard kind.isLink else { return nil }
+        return kind.target == DynamicObject.self ? place.property?.kind.target : kind.target
+    }
 }

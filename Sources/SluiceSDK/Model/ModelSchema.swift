@@ -6,19 +6,34 @@ import Synchronization
 // Sendable because: all is fixed after `init` but the prototype, which is used under `tracing` only.
 package final class ModelSchema: @unchecked Sendable {
     struct Property {
+        /// As the class has it.
         var name: String
+        /// As the file and the server have it.
+        var column: String
         var kind: _PropertyKind
         var flags: PropertyFlags
         /// Where its wrapper lies in an instance, from the instance's address.
         var offset: Int
         var wrapper: any AnyPersisted.Type
+        /// For inverse links: the property of the other class.
+        var origin: String?
+        /// What an object without a value for it shows.
+        var absent: Value
+
+        var core: SluiceCore.Property {
+            SluiceCore.Property(
+                id: 0, name: column, type: kind.type, collection: kind.collection, isOptional: kind.isOptional)
+        }
     }
 
     let objectClass: ObjectBase.Type
     let name: String
+    /// The stored ones first, in the order of the core's schema; then the computed ones.
     let properties: [Property]
+    let storedCount: Int
     let primaryKeySlot: Int?
     private let slots: [String: Int]
+    private let columns: [String: Int]
     private let prototype: ObjectBase
     private let tracing = Mutex(0)
 
@@ -40,63 +55,95 @@ package final class ModelSchema: @unchecked Sendable {
         objectClass = type
         name = type.className()
         prototype = type.init()
-        let wrappers = ModelSchema.wrappers(of: prototype)
-        var found: [Property] = []
+        let found = ModelSchema.properties(of: prototype)
+        let all = found.filter { !$0.kind.isComputed } + found.filter { $0.kind.isComputed }
         let base = UnsafeMutableRawPointer(Unmanaged.passUnretained(prototype).toOpaque())
+        for (slot, property) in all.enumerated() {
+            property.wrapper.bind(at: base + property.offset, slot: Int32(slot), row: nil, attachingTo: nil)
+        }
+        properties = all
+        storedCount = found.filter { !$0.kind.isComputed }.count
+        primaryKeySlot = all.firstIndex { $0.flags.contains(.primaryKey) }
+        slots = Dictionary(all.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
+        columns = Dictionary(all.enumerated().map { ($1.column, $0) }, uniquingKeysWith: { first, _ in first })
+        prototype._trace = _KeyPathTrace()
+        check()
+    }
+
+    private static func properties(of object: ObjectBase) -> [Property] {
+        let type = Swift.type(of: object)
+        let wrappers = wrappers(of: object)
+        let mapping = type.propertiesMapping()
+        var found: [Property] = []
         _ = _forEachField(of: type, options: _EachFieldOptions(rawValue: 1)) { label, offset, fieldType, _ in
             guard let wrapper = fieldType as? any AnyPersisted.Type else { return true }
             let name = String(String(cString: label).dropFirst())
-            found.append(
-                Property(name: name, kind: wrapper.kind, flags: wrappers[name] ?? [], offset: offset, wrapper: wrapper))
+            var property = Property(
+                name: name, column: mapping[name] ?? name, kind: wrapper.kind, flags: wrappers[name]?.flags ?? [], offset: offset,
+                wrapper: wrapper, origin: wrappers[name]?.origin, absent: .null)
+            property.absent = property.kind.isComputed ? .null : property.core.emptyValue
+            found.append(property)
             return true
         }
-        for (slot, property) in found.enumerated() { property.wrapper.bind(at: base + property.offset, slot: Int32(slot)) }
-        properties = found
-        primaryKeySlot = found.firstIndex { $0.flags.contains(.primaryKey) }
-        slots = Dictionary(found.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
-        prototype._trace = _KeyPathTrace()
+        return found
     }
 
-    /// The flags of an instance's wrappers by property name.
-    private static func wrappers(of object: ObjectBase) -> [String: PropertyFlags] {
-        var flags: [String: PropertyFlags] = [:]
+    /// The wrappers of an instance by property name.
+    private static func wrappers(of object: ObjectBase) -> [String: any AnyPersisted] {
+        var wrappers: [String: any AnyPersisted] = [:]
         var mirror: Mirror? = Mirror(reflecting: object)
         while let level = mirror {
             for child in level.children {
                 guard let wrapper = child.value as? any AnyPersisted, let label = child.label else { continue }
-                flags[String(label.dropFirst())] = wrapper.flags
+                wrappers[String(label.dropFirst())] = wrapper
             }
             mirror = level.superclassMirror
         }
-        return flags
+        return wrappers
+    }
+
+    /// What no class can have. It ends the program, since the class itself is wrong.
+    private func check() {
+        if Set(properties.map(\.column)).count != properties.count {
+            throwRealmException("Two properties of '\(name)' have the same name in the file.")
+        }
+        if properties.filter({ $0.flags.contains(.primaryKey) }).count > 1 {
+            throwRealmException("Properties of '\(name)' are both declared as primary key; only one can be.")
+        }
+        guard objectClass is EmbeddedObject.Type else { return }
+        if primaryKeySlot != nil { throwRealmException("Embedded class '\(name)' cannot have a primary key.") }
     }
 
     func slot(of name: String) -> Int? { slots[name] }
 
-    /// The name of the property that a key path leads to; nil when it leads to none.
+    /// The slot of a property by its name in the class or in the file.
+    func slot(named name: String) -> Int? { slots[name] ?? columns[name] }
+
+    /// The name in the file of the property that a key path leads to; nil when it leads to none.
     func name(of keyPath: AnyKeyPath) -> String? {
         tracing.withLock { _ in
             prototype._trace?.slots = []
             _ = prototype[keyPath: keyPath]
-            return prototype._trace?.slots.first.map { properties[Int($0)].name }
+            return prototype._trace?.slots.first.map { properties[Int($0)].column }
         }
     }
 
     // MARK: The core's schema
 
-    /// Asymmetric and top-level classes as the core has them. The numbers of properties are the server's to allot.
+    /// The class as the core has it. The numbers of properties are the server's to allot.
     var objectType: ObjectType {
-        let properties = properties.map { property in
-            SluiceCore.Property(
-                id: 0, name: property.name, type: property.kind.type, collection: property.kind.collection,
-                isOptional: property.kind.isOptional)
-        }
-        let kind: ObjectKind = objectClass is AsymmetricObject.Type ? .asymmetric : .topLevel
+        let kind: ObjectKind =
+            switch objectClass {
+            case is AsymmetricObject.Type: .asymmetric
+            case is EmbeddedObject.Type: .embedded
+            default: .topLevel
+            }
         return ObjectType(
-            name: name, kind: kind, properties: properties, primaryKey: primaryKeySlot.map { self.properties[$0].name })
+            name: name, kind: kind, properties: properties.prefix(storedCount).map(\.core),
+            primaryKey: primaryKeySlot.map { properties[$0].column })
     }
 
-    /// The classes given and those that they link to, each once, in order.
+    /// The classes given and those that they link to or embed, each once, in order.
     static func closure(of types: [ObjectBase.Type]) -> [ModelSchema] {
         var schemas: [ModelSchema] = []
         var waiting = types[...]
@@ -106,7 +153,27 @@ package final class ModelSchema: @unchecked Sendable {
             schemas.append(schema)
             waiting.append(contentsOf: schema.properties.compactMap(\.kind.target))
         }
+        for schema in schemas { schema.checkOrigins() }
         return schemas
+    }
+
+    private func checkOrigins() {
+        for property in properties where property.kind.isComputed {
+            guard let origin = property.origin, let target = property.kind.target else {
+                throwRealmException("Property '\(name).\(property.name)' of type LinkingObjects has no origin property name.")
+            }
+            let source = ModelSchema.of(target)
+            guard let slot = source.slot(of: origin) else {
+                throwRealmException(
+                    "Property '\(source.name).\(origin)' declared as origin of linking objects property '\(name).\(property.name)' does not exist"
+                )
+            }
+            guard source.properties[slot].kind.target == objectClass, !source.properties[slot].kind.isComputed else {
+                throwRealmException(
+                    "Property '\(source.name).\(origin)' declared as origin of linking objects property '\(name).\(property.name)' "
+                        + "links to a different class or is no link")
+            }
+        }
     }
 
     // MARK: Instances
@@ -115,43 +182,51 @@ package final class ModelSchema: @unchecked Sendable {
         UnsafeMutableRawPointer(Unmanaged.passUnretained(object).toOpaque())
     }
 
-    /// Makes a new instance an accessor of a row.
-    func bind(_ object: ObjectBase, to row: _RowCache) {
+    /// Makes an instance an accessor of a row.
+    /// - Parameter attaching: whether the collections and embedded objects that it holds become accessors too.
+    func bind(_ object: ObjectBase, to row: _RowCache, attaching: Bool) {
+        object._row = row
+        // An accessor of a class that is not this one's reads by slot.
+        guard type(of: object) == objectClass else { return }
         withExtendedLifetime(object) {
             let base = address(of: object)
-            for (slot, property) in properties.enumerated() { property.wrapper.bind(at: base + property.offset, slot: Int32(slot)) }
+            for (slot, property) in properties.enumerated() {
+                property.wrapper.bind(at: base + property.offset, slot: Int32(slot), row: row, attachingTo: attaching ? object : nil)
+            }
         }
-        object._row = row
     }
 
     /// The values of an instance that no Realm manages, by slot. `owner` decides where linked objects go.
     func take(_ object: ObjectBase, owner: ObjectBase) -> [(value: Value, isGiven: Bool)] {
         withExtendedLifetime(object) {
             let base = address(of: object)
-            return properties.map { property in
+            return properties.prefix(storedCount).map { property in
                 let (stored, isGiven) = property.wrapper.take(at: base + property.offset, of: owner)
                 return (stored.value, isGiven)
             }
         }
     }
 
-    func primaryKey(of object: ObjectBase) -> Value {
-        guard let slot = primaryKeySlot else { return .null }
-        return value(of: object, slot: slot)
+    /// The value of one property of an instance that no Realm manages.
+    func take(_ object: ObjectBase, slot: Int, owner: ObjectBase) -> (value: Value, isGiven: Bool) {
+        withExtendedLifetime(object) {
+            let (stored, isGiven) = properties[slot].wrapper.take(at: address(of: object) + properties[slot].offset, of: owner)
+            return (stored.value, isGiven)
+        }
     }
 
-    /// The value of a property of any instance. Fixes a default that makes itself up (an ObjectId) on first use.
-    func value(of object: ObjectBase, slot: Int) -> Value {
-        if let row = object._row {
-            if row.generation != row.clock.generation { row.reload() }
-            return row.values[slot].value
-        }
-        return withExtendedLifetime(object) {
-            let address = address(of: object) + properties[slot].offset
-            let (stored, isGiven) = properties[slot].wrapper.take(at: address, of: object)
-            if !isGiven { _ = properties[slot].wrapper.put(stored.value.plain as Any, at: address, of: object) }
-            return stored.value
-        }
+    func primaryKey(of object: ObjectBase) -> Value {
+        guard let slot = primaryKeySlot else { return .null }
+        if let row = object._row { return row.key }
+        // Fixes a default that makes itself up (an ObjectId) on first use.
+        _ = untyped(of: object, slot: slot)
+        return take(object, slot: slot, owner: object).value
+    }
+
+    /// The value of a property of any instance as dynamic access shows it; nil for null.
+    func untyped(of object: ObjectBase, slot: Int) -> Any? {
+        if object._row != nil { return properties[slot].wrapper.read(of: object, slot: slot) }
+        return withExtendedLifetime(object) { properties[slot].wrapper.get(at: address(of: object) + properties[slot].offset) }
     }
 
     /// A new object with values that no Realm manages.
@@ -161,31 +236,42 @@ package final class ModelSchema: @unchecked Sendable {
         return object
     }
 
-    /// Sets properties from a dictionary by name or an array in order. What the class does not have is refused.
+    /// Sets properties from a dictionary by name, an array in order or another object. What the class does not have is refused.
     func assign(_ value: Any, to object: ObjectBase) {
+        object.assigned = object.assigned ?? []
         if let dictionary = value as? [String: Any] {
             for (name, value) in dictionary {
-                guard let slot = slots[name] else {
+                guard let slot = slots[name], slot < storedCount else {
                     throwRealmException("Invalid property name '\(name)' for class '\(self.name)'.")
                 }
                 put(value, slot, object)
             }
         } else if let array = value as? [Any] {
-            guard array.count <= properties.count else {
-                throwRealmException("Invalid array input: more values (\(array.count)) than properties (\(properties.count)).")
+            guard array.count <= storedCount else {
+                throwRealmException("Invalid array input: more values (\(array.count)) than properties (\(storedCount)).")
             }
             for (slot, value) in array.enumerated() { put(value, slot, object) }
-        } else if let source = value as? ObjectBase, type(of: source) == type(of: object) {
-            for slot in properties.indices { put(self.value(of: source, slot: slot).plain as Any, slot, object) }
+        } else if let source = value as? ObjectBase {
+            let schema = source.model
+            for (slot, property) in properties.prefix(storedCount).enumerated() {
+                guard let other = schema.slot(of: property.name) else { continue }
+                put(schema.untyped(of: source, slot: other) as Any, slot, object)
+            }
         } else {
             throwRealmException("Invalid value '\(value)' to initialize object of type '\(name)': expected a dictionary or an array.")
         }
     }
 
-    private func put(_ value: Any, _ slot: Int, _ object: ObjectBase) {
-        let fits = withExtendedLifetime(object) {
-            properties[slot].wrapper.put(value, at: address(of: object) + properties[slot].offset, of: object)
+    /// Sets one property of any instance.
+    func put(_ value: Any, _ slot: Int, _ object: ObjectBase) {
+        let fits: Bool
+        if object._row != nil {
+            fits = properties[slot].wrapper.write(value, to: object, slot: slot)
+        } else {
+            fits = withExtendedLifetime(object) { properties[slot].wrapper.put(value, at: address(of: object) + properties[slot].offset) }
+            object.assigned?.insert(slot)
         }
-        if !fits { throwRealmException("Invalid value '\(value)' for property '\(name).\(properties[slot].name)'.") }
+        if fits { return }
+        throwRealmException("Invalid value '\(value)' of type '\(type(of: value))' for property '\(name).\(properties[slot].name)'.")
     }
 }

@@ -1,12 +1,14 @@
 import SluiceCore
 
-/// The common base of all model classes. Inherit from `Object` or `AsymmetricObject` instead.
+/// The common base of all model classes. Inherit from `Object`, `EmbeddedObject` or `AsymmetricObject` instead.
 open class ObjectBase: Hashable, CustomStringConvertible {
     // Unchecked because: an object belongs to one thread or actor like its Realm, and the check costs more than the access.
     /// The values when a Realm manages the object.
     @exclusivity(unchecked) public final var _row: _RowCache?
     /// Set on the one instance per class that finds out property names.
     @exclusivity(unchecked) public final var _trace: _KeyPathTrace?
+    /// The slots that `init(value:)` gave values, so that an update leaves the others alone; nil when made otherwise.
+    final var assigned: Set<Int>?
     /// Set when the object was created as asymmetric or deleted: it cannot be used with a Realm again.
     final var isConsumed = false
 
@@ -16,19 +18,38 @@ open class ObjectBase: Hashable, CustomStringConvertible {
     /// The Realm that manages the object; nil when none does.
     final var managingCore: RealmCore? { _row?.core }
 
-    final var model: ModelSchema { ModelSchema.of(type(of: self)) }
+    final var model: ModelSchema { _row?.schema ?? ModelSchema.of(type(of: self)) }
 
-    /// The class's name in the schema.
-    open class func className() -> String { String(describing: self) }
+    /// The class's name in the schema. Do not override it; see `_realmObjectName`.
+    open class func className() -> String { _realmObjectName() ?? String(describing: self) }
 
-    /// Names in the schema by property name, where they differ. Not used yet.
+    /// A name for the schema other than the class's own; nil: the class's own.
+    open class func _realmObjectName() -> String? { nil }
+
+    /// Names in the file and on the server by property name, where they differ.
     open class func propertiesMapping() -> [String: String] { [:] }
 
-    /// Two objects are the same when they stand for the same row of the same Realm, or are identical.
+    /// Whether the class is one of those that a Realm without `objectTypes` has.
+    open class func shouldIncludeInDefaultSchema() -> Bool { !_realmIgnoreClass() }
+
+    /// Whether the class is never part of a schema by itself.
+    open class func _realmIgnoreClass() -> Bool { false }
+
+    /// Whether the object has been deleted from its Realm.
+    final var isGone: Bool {
+        guard let row = _row else { return isConsumed }
+        if row.place?.isGone == true { return true }
+        if row.generation != row.clock.generation { row.reload() }
+        return row.isInvalidated
+    }
+
+    /// Two objects are the same when they stand for the same row, or place, of the same Realm, or are identical.
     public static func == (lhs: ObjectBase, rhs: ObjectBase) -> Bool {
         if lhs === rhs { return true }
-        guard let left = lhs._row, let right = rhs._row else { return false }
-        return left.core === right.core && left.type == right.type && left.key == right.key
+        guard let left = lhs._row, let right = rhs._row, left.core === right.core else { return false }
+        guard let place = left.place else { return right.place == nil && left.type == right.type && left.key == right.key }
+        guard let other = right.place, !place.isGone, !other.isGone else { return false }
+        return place.address == other.address
     }
 
     public func hash(into hasher: inout Hasher) {
@@ -41,16 +62,13 @@ open class ObjectBase: Hashable, CustomStringConvertible {
     }
 
     /// The class and the values, for people.
-    public var description: String {
-        let schema = model
-        let lines = schema.properties.indices.map { "\t\(schema.properties[$0].name) = \(schema.value(of: self, slot: $0));" }
-        return "\(schema.name) {\n\(lines.joined(separator: "\n"))\n}"
-    }
+    public var description: String { ObjectDescription.text(self, depth: 0) }
 
-    /// The value of a property by name; nil when it is null or there is no such property.
+    /// The value of a property by name: nil when it is null, the raw value of an enumeration. A property that the class does
+    /// not have ends the program.
     public subscript(key: String) -> Any? {
-        guard let slot = model.slot(of: key) else { return nil }
-        return model.value(of: self, slot: slot).plain
+        get { value(forKey: key) }
+        set { setValue(newValue, forKey: key) }
     }
 }
 
@@ -64,7 +82,7 @@ public final class _KeyPathTrace {
 
 /// A class whose objects are stored, synced and shown in `Results`. It needs a primary key named `_id` to be synced.
 open class Object: ObjectBase {
-    /// An object with values: a dictionary by property name, or an array in the order of the properties.
+    /// An object with values: a dictionary by property name, an array in the order of the properties, or another object.
     public convenience init(value: Any) {
         self.init()
         model.assign(value, to: self)
@@ -74,14 +92,24 @@ open class Object: ObjectBase {
     public var realm: Realm? { managingCore.map { Realm(core: $0) } }
 
     /// Whether the object has been deleted from its Realm.
-    public var isInvalidated: Bool {
-        guard let row = _row else { return isConsumed }
-        if row.generation != row.clock.generation { row.reload() }
-        return row.isInvalidated
-    }
+    public var isInvalidated: Bool { isGone }
 
     /// Whether two objects stand for the same row.
     public func isSameObject(as other: Object?) -> Bool { other.map { $0 == self } ?? false }
+
+    /// The name of the primary key; nil when there is none.
+    open class func primaryKey() -> String? {
+        let schema = ModelSchema.of(self)
+        return schema.primaryKeySlot.map { schema.properties[$0].name }
+    }
+
+    /// The names of the properties with an index.
+    open class func indexedProperties() -> [String] {
+        ModelSchema.of(self).properties.filter { $0.flags.contains(.indexed) }.map(\.name)
+    }
+
+    /// Not used with `@Persisted`: a property without the wrapper is not stored.
+    open class func ignoredProperties() -> [String] { [] }
 }
 
 /// A class whose objects are only ever sent (data ingest): created with `Realm.create`, they leave the device as soon as
@@ -96,6 +124,8 @@ open class AsymmetricObject: ObjectBase {
 
 /// A link to an object: stored as the target's primary key.
 extension Object: RealmCollectionValue, _OptionalPersistable {
+    public typealias PersistedType = Object
+
     /// The target; an object that is not on the device reads as an unmanaged object with defaults.
     public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self {
         _makeOptional(from: stored, of: owner, slot: slot) ?? Self()
@@ -104,12 +134,19 @@ extension Object: RealmCollectionValue, _OptionalPersistable {
     /// The target; nil when it is not on the device or the link is null.
     public static func _makeOptional(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self? {
         if case .null = stored { return nil }
-        return owner.managingCore?.object(Self.self, key: stored.value)
+        guard let row = owner._row else { return nil }
+        // A dynamic object stands for whatever class the property links to.
+        let target = Self.self == DynamicObject.self ? row.schema.properties[Int(slot)].kind.target ?? Self.self : Self.self
+        return row.core.object(Self.self, type: row.core.type(of: target), key: stored.value)
+    }
+
+    public static func _makeOptionalElement(from stored: _StoredValue, at place: _Place) -> Self? {
+        _makeOptional(from: stored, of: place.owner, slot: Int32(place.slot))
     }
 
     public func _stored(in owner: ObjectBase) -> _StoredValue {
+        if let core = owner.managingCore { core.adopt(self) }
         if let row = _row { return _StoredValue(row.key) }
-        if let core = owner.managingCore { core.add(self, update: .error) }
         return _StoredValue(model.primaryKey(of: self))
     }
 
@@ -117,9 +154,9 @@ extension Object: RealmCollectionValue, _OptionalPersistable {
 
     public static func _coerce(_ value: Any) -> Self? {
         if let object = value as? Self { return object }
-        if value is [String: Any] || value is [Any] {
+        if value is [String: Any] || value is [Any] || value is Object {
             let object = Self()
-            ModelSchema.of(Self.self).assign(value, to: object)
+            object.model.assign(value, to: object)
             return object
         }
         return nil

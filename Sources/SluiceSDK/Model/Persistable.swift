@@ -3,17 +3,37 @@ import SluiceCore
 
 /// The schema's view of a Swift type.
 public struct _PropertyKind {
-    var type: PropertyType
+    var type: SluiceCore.PropertyType
     var collection: CollectionKind = .none
     var isOptional = false
-    /// The class that a link leads to; it becomes part of the schema.
+    /// The class that a link leads to or that is embedded; it becomes part of the schema.
     var target: ObjectBase.Type?
+    /// Computed from others, not stored.
+    var isComputed = false
+
+    var isLink: Bool { if case .link = type { true } else { false } }
+
+    /// The property's type in a collection of this element.
+    func inCollection(_ collection: CollectionKind) -> _PropertyKind {
+        var kind = self
+        // Links, embedded objects and mixed values are nothing else than themselves in collections; scalars may be optional.
+        if target != nil || type == .mixed { kind.isOptional = false }
+        kind.collection = collection
+        return kind
+    }
 }
 
 /// A type that `@Persisted` can store. Its members are for the wrapper, not for apps.
 public protocol _Persistable {
+    /// What is stored of it: the type itself, the raw value's, the persisted type of a custom type.
+    associatedtype PersistedType
     /// The value of a stored form; `owner` is the managed object that it is a property of.
     static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self
+    /// The value of an element of a managed collection.
+    static func _makeElement(from stored: _StoredValue, at place: _Place) -> Self
+    /// Called after the value was stored: what nobody managed before becomes the accessor of the place.
+    func _attach(to owner: ObjectBase, slot: Int32)
+    func _attach(at place: _Place)
     /// The form to store. A link to an object that no Realm manages adds it to the Realm of `owner`.
     func _stored(in owner: ObjectBase) -> _StoredValue
     /// What a property without initial value begins with.
@@ -21,18 +41,25 @@ public protocol _Persistable {
     /// The value from what an app put into a dictionary or array; nil when it does not fit.
     static func _coerce(_ value: Any) -> Self?
     static var _kind: _PropertyKind { get }
+    /// Whether values are accessors of their place, so that they must be told when it changes.
+    static var _hasPlace: Bool { get }
+    /// As dynamic access shows it; nil for null.
+    var _untyped: Any? { get }
 }
 
 /// A type that can be a primary key.
 public protocol _PrimaryKey: _Persistable {}
 /// A type that can have an index.
 public protocol _Indexable: _Persistable {}
-/// A type that can be the element of a `List`.
+/// A type that can be the element of a collection.
 public protocol RealmCollectionValue: _Persistable, Hashable {}
 /// A type whose optional `@Persisted` can store.
 public protocol _OptionalPersistable: _Persistable {
     /// The value for the element of a link that may lead nowhere; for all other types the same as `_make`.
     static func _makeOptional(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self?
+    static func _makeOptionalElement(from stored: _StoredValue, at place: _Place) -> Self?
+    /// What an optional property does after it was set.
+    static func _attachOptional(_ value: Self?, to owner: ObjectBase, slot: Int32)
 }
 
 extension _OptionalPersistable {
@@ -40,14 +67,27 @@ extension _OptionalPersistable {
         if case .null = stored { return nil }
         return _make(from: stored, of: owner, slot: slot)
     }
+    public static func _makeOptionalElement(from stored: _StoredValue, at place: _Place) -> Self? {
+        if case .null = stored { return nil }
+        return _makeElement(from: stored, at: place)
+    }
+    @inlinable @inline(__always) public static func _attachOptional(_ value: Self?, to owner: ObjectBase, slot: Int32) {}
 }
 
 extension _Persistable {
     /// The usual case: the value itself.
     public static func _coerce(_ value: Any) -> Self? { value as? Self }
+    public static func _makeElement(from stored: _StoredValue, at place: _Place) -> Self {
+        _make(from: stored, of: place.owner, slot: Int32(place.slot))
+    }
+    @inlinable @inline(__always) public func _attach(to owner: ObjectBase, slot: Int32) {}
+    @inlinable public func _attach(at place: _Place) {}
+    public static var _hasPlace: Bool { false }
+    public var _untyped: Any? { self }
 }
 
 extension Bool: _PrimaryKey, _Indexable, RealmCollectionValue, _OptionalPersistable {
+    public typealias PersistedType = Bool
     @inlinable public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Bool {
         if case .bool(let value) = stored { return value }
         return false
@@ -75,13 +115,24 @@ extension _PersistableInteger {
     public static var _kind: _PropertyKind { _PropertyKind(type: .int) }
 }
 
-extension Int: _PersistableInteger {}
-extension Int8: _PersistableInteger {}
-extension Int16: _PersistableInteger {}
-extension Int32: _PersistableInteger {}
-extension Int64: _PersistableInteger {}
+extension Int: _PersistableInteger {
+    public typealias PersistedType = Int
+}
+extension Int8: _PersistableInteger {
+    public typealias PersistedType = Int8
+}
+extension Int16: _PersistableInteger {
+    public typealias PersistedType = Int16
+}
+extension Int32: _PersistableInteger {
+    public typealias PersistedType = Int32
+}
+extension Int64: _PersistableInteger {
+    public typealias PersistedType = Int64
+}
 
 extension Float: RealmCollectionValue, _OptionalPersistable {
+    public typealias PersistedType = Float
     @inlinable public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Float {
         if case .float(let value) = stored { return value }
         return 0
@@ -95,6 +146,7 @@ extension Float: RealmCollectionValue, _OptionalPersistable {
 }
 
 extension Double: RealmCollectionValue, _OptionalPersistable {
+    public typealias PersistedType = Double
     @inlinable public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Double {
         if case .double(let value) = stored { return value }
         return 0
@@ -108,6 +160,7 @@ extension Double: RealmCollectionValue, _OptionalPersistable {
 }
 
 extension String: _PrimaryKey, _Indexable, RealmCollectionValue, _OptionalPersistable {
+    public typealias PersistedType = String
     @inlinable public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> String {
         if case .string(let value) = stored { return value }
         return ""
@@ -118,6 +171,7 @@ extension String: _PrimaryKey, _Indexable, RealmCollectionValue, _OptionalPersis
 }
 
 extension Data: RealmCollectionValue, _OptionalPersistable {
+    public typealias PersistedType = Data
     public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Data {
         if case .boxed(let box) = stored, case .binary(let bytes) = box.value { return Data(bytes) }
         return Data()
@@ -128,6 +182,7 @@ extension Data: RealmCollectionValue, _OptionalPersistable {
 }
 
 extension Date: _Indexable, RealmCollectionValue, _OptionalPersistable {
+    public typealias PersistedType = Date
     public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Date {
         if case .boxed(let box) = stored, case .timestamp(let time) = box.value { return Date(time) }
         return Date(timeIntervalSince1970: 0)
@@ -158,6 +213,7 @@ extension Date {
 }
 
 extension UUID: _PrimaryKey, _Indexable, RealmCollectionValue, _OptionalPersistable {
+    public typealias PersistedType = UUID
     public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> UUID {
         if case .boxed(let box) = stored, case .uuid(let bytes) = box.value { return UUID(bytes) }
         return UUID(UUIDBytes(high: 0, low: 0))
@@ -176,6 +232,7 @@ extension UUID: _PrimaryKey, _Indexable, RealmCollectionValue, _OptionalPersista
 }
 
 extension ObjectId: _PrimaryKey, _Indexable, RealmCollectionValue, _OptionalPersistable {
+    public typealias PersistedType = ObjectId
     public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self {
         if case .boxed(let box) = stored, case .objectId(let bytes) = box.value { return Self(bytes) }
         return Self(ObjectIdentifierBytes(high: 0, low: 0))
@@ -186,6 +243,7 @@ extension ObjectId: _PrimaryKey, _Indexable, RealmCollectionValue, _OptionalPers
 }
 
 extension Decimal128: RealmCollectionValue, _OptionalPersistable {
+    public typealias PersistedType = Decimal128
     public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Decimal128 {
         if case .boxed(let box) = stored, case .decimal(let bits) = box.value { return Decimal128(bits) }
         return Decimal128()
@@ -196,16 +254,26 @@ extension Decimal128: RealmCollectionValue, _OptionalPersistable {
 }
 
 extension Optional: _Persistable where Wrapped: _OptionalPersistable {
+    public typealias PersistedType = Wrapped.PersistedType
     @inlinable public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Wrapped? {
         Wrapped._makeOptional(from: stored, of: owner, slot: slot)
+    }
+    public static func _makeElement(from stored: _StoredValue, at place: _Place) -> Wrapped? {
+        Wrapped._makeOptionalElement(from: stored, at: place)
     }
     @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { self?._stored(in: owner) ?? .null }
     @inlinable public static func _default() -> Wrapped? { nil }
     public static func _coerce(_ value: Any) -> Wrapped?? {
         if value is NSNull { return .some(nil) }
-        if let value = value as? Wrapped? { return .some(value) }
+        if case Optional<Any>.none = value { return .some(nil) }
         return Wrapped._coerce(value).map { .some($0) }
     }
+    @inlinable @inline(__always) public func _attach(to owner: ObjectBase, slot: Int32) {
+        Wrapped._attachOptional(self, to: owner, slot: slot)
+    }
+    public func _attach(at place: _Place) { self?._attach(at: place) }
+    public static var _hasPlace: Bool { Wrapped._hasPlace }
+    public var _untyped: Any? { self?._untyped }
     public static var _kind: _PropertyKind {
         var kind = Wrapped._kind
         kind.isOptional = true
@@ -213,17 +281,20 @@ extension Optional: _Persistable where Wrapped: _OptionalPersistable {
     }
 }
 
-extension Optional: _PrimaryKey where Wrapped: _OptionalPersistable & _PrimaryKey {}
-extension Optional: _Indexable where Wrapped: _OptionalPersistable & _Indexable {}
 extension Optional: RealmCollectionValue where Wrapped: _OptionalPersistable & RealmCollectionValue {}
 
 /// An enumeration that `@Persisted` stores as its raw value.
 public protocol PersistableEnum: _OptionalPersistable, RealmCollectionValue, RawRepresentable, CaseIterable
-where RawValue: _OptionalPersistable {}
+where RawValue: _OptionalPersistable, PersistedType == RawValue.PersistedType {}
 
 extension PersistableEnum {
     @inlinable public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self {
         Self(rawValue: RawValue._make(from: stored, of: owner, slot: slot)) ?? _default()
+    }
+    /// A raw value that no case has reads as nil.
+    @inlinable public static func _makeOptional(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self? {
+        if case .null = stored { return nil }
+        return Self(rawValue: RawValue._make(from: stored, of: owner, slot: slot))
     }
     @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { rawValue._stored(in: owner) }
     /// The first case.
@@ -234,6 +305,7 @@ extension PersistableEnum {
     public static func _coerce(_ value: Any) -> Self? {
         (value as? Self) ?? RawValue._coerce(value).flatMap { Self(rawValue: $0) }
     }
+    public var _untyped: Any? { rawValue._untyped }
     public static var _kind: _PropertyKind { RawValue._kind }
 }
 

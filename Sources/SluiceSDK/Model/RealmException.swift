@@ -9,6 +9,8 @@ public enum RealmMisuse {
     /// Calls the handler with the reason before the program ends.
     public static func onException(_ handler: (@Sendable (String) -> Void)?) { replaced.withLock { $0 = handler } }
 
+    static let invalidated = "Object has been deleted or invalidated."
+
     static func report(_ reason: String) { replaced.withLock { $0 }?(reason) }
 }
 

@@ -62,9 +62,12 @@ public final class _RowCache {
     let count: Int
     let core: RealmCore
     let schema: ModelSchema
-    /// Index of the class in the Realm's file.
+    /// Index of the class in the Realm's file; -1 for an embedded object.
     let type: Int
+    /// The primary key; null for an embedded object.
     let key: Value
+    /// Where an embedded object is kept; nil for an object with a row of its own.
+    let place: _Place?
     /// The object is not in the Realm any more.
     private(set) var isInvalidated = false
 
@@ -73,6 +76,7 @@ public final class _RowCache {
         self.schema = schema
         self.type = type
         self.key = key
+        place = nil
         count = schema.properties.count
         values = .allocate(capacity: count)
         for slot in 0..<count { (values + slot).initialize(to: _StoredValue(row[slot] ?? .null)) }
@@ -85,9 +89,34 @@ public final class _RowCache {
         values.deallocate()
     }
 
+    /// The values of an embedded object, read on first use.
+    init(core: RealmCore, schema: ModelSchema, place: _Place) {
+        self.core = core
+        self.schema = schema
+        self.place = place
+        type = -1
+        key = .null
+        count = schema.properties.count
+        values = .allocate(capacity: count)
+        for slot in 0..<count { (values + slot).initialize(to: _StoredValue(schema.properties[slot].absent)) }
+        clock = core.clock
+        generation = core.clock.generation &- 1
+    }
+
     /// Reads the row again. A row that is gone keeps its last values and is invalidated.
     @usableFromInline func reload() {
         generation = clock.generation
+        if let place {
+            guard case .dictionary(let fields)? = place.value else {
+                isInvalidated = true
+                return
+            }
+            isInvalidated = false
+            for (slot, property) in schema.properties.enumerated() {
+                values[slot] = _StoredValue(fields[property.column] ?? property.absent)
+            }
+            return
+        }
         guard let row = core.row(type, key) else {
             isInvalidated = true
             return
@@ -96,14 +125,32 @@ public final class _RowCache {
         for slot in 0..<count { values[slot] = _StoredValue(row[slot] ?? .null) }
     }
 
+    /// The value of a property now; nil when the object is gone.
+    func current(_ slot: Int) -> Value? {
+        if generation != clock.generation { reload() }
+        return isInvalidated ? nil : values[slot].value
+    }
+
     /// Writes a property; only inside a write transaction.
     @usableFromInline func write(_ slot: Int, _ value: _StoredValue) {
         if schema.primaryKeySlot == slot {
             if value.value == key { return }
             throwRealmException("Primary key can't be changed after an object is inserted.")
         }
-        core.set(type, key, slot, value.value)
-        values[slot] = value
-        generation = clock.generation
+        core.requireTransaction()
+        let isFresh = generation == clock.generation
+        if isInvalidated || place?.isGone == true { throwRealmException(RealmMisuse.invalidated) }
+        if let place {
+            guard case .dictionary(var fields)? = place.value else { throwRealmException(RealmMisuse.invalidated) }
+            fields[schema.properties[slot].column] = value.value
+            place.write(.dictionary(fields))
+        } else {
+            core.set(type, key, slot, value.value)
+        }
+        // What was old before stays so: the other properties are read again on their next use.
+        if isFresh {
+            values[slot] = value
+            generation = clock.generation
+        }
     }
 }

@@ -30,8 +30,10 @@ extension Value {
         case let v as UUID: self = v._stored(in: ObjectBase()).value
         case let v as ObjectId: self = .objectId(v.bytes)
         case let v as Decimal128: self = .decimal(v.bits)
-        case let v as Object: self = v._row?.key ?? v.model.primaryKey(of: v)
+        case let v as Object: self = v.model.primaryKey(of: v)
         case let v as any PersistableEnum: self = v._stored(in: ObjectBase()).value
+        case let v as any _CustomPersistable: self = v._stored(in: ObjectBase()).value
+        case let v as AnyRealmValue: self = v._stored(in: ObjectBase()).value
         case let v as [Any?]:
             let elements = v.map { Value(any: $0) }
             guard !elements.contains(where: { $0 == nil }) else { return nil }

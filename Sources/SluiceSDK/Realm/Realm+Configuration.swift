@@ -5,7 +5,7 @@ extension Realm {
     public struct Configuration: Sendable {
         /// The file; for a synced Realm it is chosen by app and user.
         public var fileURL: URL?
-        /// The classes in the Realm; classes that they link to come along. Required: classes cannot be found by themselves here.
+        /// The classes in the Realm; classes that they link to or embed come along. Nil: all classes of the program, see `KnownClasses`.
         public var objectTypes: [ObjectBase.Type]?
         /// Set by `User.flexibleSyncConfiguration`.
         public var syncConfiguration: SyncConfiguration?
@@ -21,6 +21,9 @@ extension Realm {
             self.schemaVersion = schemaVersion
             self.objectTypes = objectTypes
         }
+
+        /// The classes to open with: those given, or all that are known.
+        var classes: [ObjectBase.Type] { objectTypes ?? KnownClasses.all }
 
         /// What `Realm()` opens.
         public static var defaultConfiguration: Configuration { Configuration() }

@@ -126,27 +126,22 @@ extension Realm {
     @discardableResult
     public func create<T: Object>(_ type: T.Type, value: Any = [String: Any](), update: UpdatePolicy = .error) -> T {
         let schema = ModelSchema.of(type)
-        if update != .error, let dictionary = value as? [String: Any], let slot = schema.primaryKeySlot,
-            let key = dictionary[schema.properties[slot].name].flatMap({ Value(any: $0) }), let existing = core.object(type, key: key)
-        {
-            let source = schema.instance(value, of: type)
-            for (slot, property) in schema.properties.enumerated() where dictionary[property.name] != nil && slot != schema.primaryKeySlot {
-                core.set(core.type(of: type), key, slot, schema.value(of: source, slot: slot))
-            }
-            return existing
-        }
+        if let object = value as? T, object._row?.core === core, object.model === schema { return object }
         let object = schema.instance(value, of: type)
-        core.add(object, update: update)
+        core.add(object, update: update, isPartial: true)
         return object
     }
 
     /// Sends an asymmetric object. It leaves the device when the server has it.
     public func create<T: AsymmetricObject>(_ type: T.Type, value: Any = [String: Any]()) {
-        core.add(ModelSchema.of(type).instance(value, of: type), update: .error)
+        core.add(ModelSchema.of(type).instance(value, of: type), update: .error, isPartial: true)
     }
 
     /// Deletes an object.
     public func delete(_ object: Object) { core.delete(object) }
+
+    /// Deletes an embedded object: its owner has none any more.
+    public func delete(_ object: EmbeddedObject) { core.delete(object) }
 
     /// Deletes several objects.
     public func delete<S: Sequence>(_ objects: S) where S.Iterator.Element: Object {
@@ -158,6 +153,12 @@ extension Realm {
 
     /// Deletes the objects of a list.
     public func delete<Element: Object>(_ objects: List<Element>) { for object in Array(objects) { core.delete(object) } }
+
+    /// Deletes the objects of a set.
+    public func delete<Element: Object>(_ objects: MutableSet<Element>) { for object in Array(objects) { core.delete(object) } }
+
+    /// Deletes the objects of a map.
+    public func delete<Key, Element: Object>(_ map: Map<Key, Element?>) { for object in map.values { object.map { core.delete($0) } } }
 
     /// Deletes all objects of all classes of the Realm.
     public func deleteAll() {

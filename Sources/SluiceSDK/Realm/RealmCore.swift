@@ -10,6 +10,20 @@ final class RealmCore {
     let clock = _RealmClock()
     /// Index of each class in the file.
     private let types: [ObjectIdentifier: Int]
+    /// By index in the file; those that this Realm does not have are missing.
+    private let schemasByType: [Int: ModelSchema]
+    /// The classes of this Realm.
+    let schemas: [ModelSchema]
+    /// The embedded objects and nested collections that the app holds.
+    var places = PlaceRegistry()
+    /// What is done with objects that come along with the one being added.
+    private var adding = Adding(update: .error, isPartial: false)
+
+    private struct Adding {
+        var update: Realm.UpdatePolicy
+        /// Properties that were not given are left alone.
+        var isPartial: Bool
+    }
     private let reader: ReplicaReader
     private(set) var transaction: WriteTransaction?
     /// The first error of the open transaction; the commit throws it.
@@ -31,14 +45,18 @@ final class RealmCore {
         self.scheduler = scheduler
         self.floats = floats
         var types: [ObjectIdentifier: Int] = [:]
-        for schema in ModelSchema.closure(of: configuration.objectTypes ?? []) {
+        var schemasByType: [Int: ModelSchema] = [:]
+        schemas = ModelSchema.closure(of: configuration.classes)
+        for schema in schemas {
             guard let index = file.replica.schema.index(of: schema.name), file.replica.schema.types[index] == schema.objectType else {
                 throw Realm.Error(
                     .schemaMismatch, "The Realm file is already open without the class \(schema.name); open it with the same objectTypes.")
             }
             types[ObjectIdentifier(schema.objectClass)] = index
+            schemasByType[index] = schema
         }
         self.types = types
+        self.schemasByType = schemasByType
         wasEmptyAtOpen = try asRealmError { try file.replica.currentSubscriptionSet() }.version == 0
         reader = try asRealmError { try file.replica.makeReader() }
         let inbox = inbox
@@ -90,12 +108,39 @@ final class RealmCore {
     }
 
     func object<T: ObjectBase>(_ objectClass: T.Type, key: Value) -> T? {
-        let type = type(of: objectClass)
+        object(objectClass, type: type(of: objectClass), key: key)
+    }
+
+    /// - Parameter type: the class in the file; another than `objectClass` for a dynamic object.
+    func object<T: ObjectBase>(_ objectClass: T.Type, type: Int, key: Value) -> T? {
         guard let row = row(type, key) else { return nil }
-        let schema = ModelSchema.of(objectClass)
+        let schema = schema(type)
         let object = T()
-        schema.bind(object, to: _RowCache(core: self, schema: schema, type: type, key: key, row: row))
+        schema.bind(object, to: _RowCache(core: self, schema: schema, type: type, key: key, row: row), attaching: false)
         return object
+    }
+
+    /// The object that a link of a mixed property leads to, of its class; nil when the Realm has no such class or object.
+    func object(named name: String, key: Value) -> Object? {
+        guard let type = type(named: name), let objectClass = schemasByType[type]?.objectClass as? Object.Type else { return nil }
+        return object(objectClass, type: type, key: key)
+    }
+
+    func type(named name: String) -> Int? {
+        guard let index = replica.schema.index(of: name), schemasByType[index] != nil else { return nil }
+        return index
+    }
+
+    func schema(_ type: Int) -> ModelSchema {
+        guard let schema = schemasByType[type] else { throwRealmException("The Realm does not have the class with number \(type).") }
+        return schema
+    }
+
+    /// The keys of the objects that link to one, by an index; one that links twice comes twice.
+    func origins(of key: Value, type objectClass: ObjectBase.Type, property name: String) -> [Value] {
+        let type = type(of: objectClass)
+        guard let property = schema(type).slot(of: name) else { return [] }
+        return attempt([]) { store throws(SluiceError) in try store.origins(of: key, type: type, property: property) }
     }
 
     func run(_ query: ReplicaQuery) -> [Value] { attempt([]) { store throws(SluiceError) in try query.run(on: store) } }
@@ -136,9 +181,8 @@ final class RealmCore {
 
     /// Runs a write in the open transaction; remembers its error for the commit.
     private func change(_ body: (WriteTransaction) throws(SluiceError) -> Void) {
-        guard let transaction else {
-            throwRealmException("Cannot modify managed objects outside of a write transaction.")
-        }
+        requireTransaction()
+        guard let transaction else { return }
         guard failure == nil else { return }
         do throws(SluiceError) {
             try body(transaction)
@@ -146,6 +190,10 @@ final class RealmCore {
             failure = error
         }
         clock.generation += 1
+    }
+
+    func requireTransaction() {
+        if transaction == nil { throwRealmException("Cannot modify managed objects outside of a write transaction.") }
     }
 
     func set(_ type: Int, _ key: Value, _ slot: Int, _ value: Value) {
@@ -156,6 +204,7 @@ final class RealmCore {
         guard let row = object._row, row.core === self else {
             throwRealmException("Can only delete an object from the Realm it belongs to.")
         }
+        if let place = row.place { return place.removeElement() }
         change { transaction throws(SluiceError) in try transaction.delete(type: row.type, key: row.key) }
     }
 
@@ -166,39 +215,75 @@ final class RealmCore {
     }
 
     /// Makes an object that no Realm manages one of this Realm, in place.
-    func add(_ object: ObjectBase, update: Realm.UpdatePolicy) {
+    /// - Parameter isPartial: whether an object that is there keeps the properties that the app did not give.
+    func add(_ object: ObjectBase, update: Realm.UpdatePolicy, isPartial: Bool = false) {
+        let outer = adding
+        adding = Adding(update: update, isPartial: isPartial)
+        defer { adding = outer }
+        adopt(object)
+    }
+
+    /// The same for one that another links to, as that one is added.
+    func adopt(_ object: ObjectBase) {
         if let row = object._row {
             if row.core === self { return }
             throwRealmException("Object is already managed by another Realm. Use create instead to copy it into this Realm.")
         }
+        if object.isConsumed { throwRealmException("Adding a deleted or invalidated object to a Realm is not permitted") }
+        requireTransaction()
         let schema = object.model
         let type = type(of: Swift.type(of: object))
-        // Links need to know where to add their targets, so the object belongs here before its values are taken.
-        let holder = ObjectBase()
-        holder._row = _RowCache(core: self, schema: schema, type: type, key: .null, row: Row([]))
-        let values = schema.take(object, owner: holder)
         guard let slot = schema.primaryKeySlot else {
             throwRealmException("The class \(schema.name) has no primary key; synced classes need one named '_id'.")
         }
-        let key = values[slot].value
-        if update == .error, schema.objectClass is Object.Type, row(type, key) != nil {
+        let key = schema.primaryKey(of: object)
+        let existing = schema.objectClass is Object.Type ? row(type, key) : nil
+        if existing != nil, adding.update == .error {
             throwRealmException(
                 "Attempting to create an object of type '\(schema.name)' with an existing primary key value '\(RQLText.literal(key))'.")
         }
-        var named: [String: Value] = [:]
-        var defaults: Set<String> = []
-        for (index, property) in schema.properties.enumerated() where index != slot {
-            named[property.name] = values[index].value
-            if !values[index].isGiven { defaults.insert(property.name) }
-        }
-        change { transaction throws(SluiceError) in
-            try transaction.create(type: type, key: key, values: named, defaults: defaults)
-        }
-        if schema.objectClass is Object.Type {
-            let row = row(type, key) ?? Row(values.map(\.value))
-            schema.bind(object, to: _RowCache(core: self, schema: schema, type: type, key: key, row: row))
-        } else {
+        // An object that links back to this one finds it there.
+        object._row = _RowCache(core: self, schema: schema, type: type, key: key, row: existing ?? Row([]))
+        let changes = changes(of: object, schema, to: existing)
+        write(changes, type: type, key: key, exists: existing != nil)
+        guard schema.objectClass is Object.Type else {
+            object._row = nil
             object.isConsumed = true
+            return
+        }
+        let shown = row(type, key) ?? existing ?? Row([])
+        _ = slot
+        schema.bind(object, to: _RowCache(core: self, schema: schema, type: type, key: key, row: shown), attaching: true)
+    }
+
+    private struct Changes {
+        var values: [String: Value] = [:]
+        var defaults: Set<String> = []
+        /// The same by slot.
+        var slots: [(slot: Int, value: Value)] = []
+    }
+
+    /// What is to be written of an object. Objects that it links to are added on the way.
+    private func changes(of object: ObjectBase, _ schema: ModelSchema, to existing: Row?) -> Changes {
+        var changes = Changes()
+        for (slot, property) in schema.properties.prefix(schema.storedCount).enumerated() where slot != schema.primaryKeySlot {
+            if existing != nil, adding.isPartial, let assigned = object.assigned, !assigned.contains(slot) { continue }
+            let (value, isGiven) = schema.take(object, slot: slot, owner: object)
+            if let existing, adding.update == .modified, existing[slot] ?? .null == value { continue }
+            changes.values[property.column] = value
+            changes.slots.append((slot, value))
+            if !isGiven { changes.defaults.insert(property.column) }
+        }
+        return changes
+    }
+
+    private func write(_ changes: Changes, type: Int, key: Value, exists: Bool) {
+        change { transaction throws(SluiceError) in
+            if exists {
+                for (slot, value) in changes.slots { try transaction.set(type: type, key: key, property: slot, value) }
+            } else {
+                try transaction.create(type: type, key: key, values: changes.values, defaults: changes.defaults)
+            }
         }
     }
 

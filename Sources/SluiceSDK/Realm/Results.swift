@@ -59,7 +59,7 @@ public struct Results<Element: Object>: RandomAccessCollection {
 
     private func object(_ key: Value) -> Element {
         // The row was there when the keys were read, and the state has not changed since; an unreadable file shows defaults.
-        storage.core.object(Element.self, key: key) ?? Element()
+        storage.core.object(Element.self, type: storage.type, key: key) ?? Element()
     }
 
     /// The Realm of the objects.
@@ -87,7 +87,7 @@ public struct Results<Element: Object>: RandomAccessCollection {
         return AnyIterator {
             // Objects deleted during the loop are passed over.
             while let key = rest.popFirst() {
-                if let object = storage.core.object(Element.self, key: key) { return object }
+                if let object = storage.core.object(Element.self, type: storage.type, key: key) { return object }
             }
             return nil
         }
@@ -138,8 +138,9 @@ public struct Results<Element: Object>: RandomAccessCollection {
     /// The same objects ordered by several properties, the most significant first.
     public func sorted(by sortDescriptors: some Sequence<SortDescriptor>) -> Results {
         let objectType = storage.core.replica.schema.types[storage.type]
+        let model = storage.core.schema(storage.type)
         let keys = sortDescriptors.map { descriptor in
-            guard let property = objectType.index(of: descriptor.keyPath) else {
+            guard let property = objectType.index(of: descriptor.keyPath) ?? model.slot(of: descriptor.keyPath) else {
                 throwRealmException(
                     "Cannot sort on key path '\(descriptor.keyPath)': property '\(objectType.name).\(descriptor.keyPath)' does not exist.")
             }

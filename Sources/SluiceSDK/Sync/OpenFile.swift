@@ -21,8 +21,9 @@ final class OpenFile: Sendable {
     /// The file of a configuration, opened when it is not open yet.
     /// - Returns: the file, and whether this call opened it.
     static func of(_ configuration: Realm.Configuration) throws -> (OpenFile, isNew: Bool) {
-        guard let types = configuration.objectTypes, !types.isEmpty else {
-            throw Realm.Error(.schemaMismatch, "Set objectTypes in the configuration: model classes cannot be found by themselves here.")
+        let types = configuration.classes
+        if types.isEmpty {
+            throw Realm.Error(.schemaMismatch, "Set objectTypes in the configuration: no model classes were found by themselves.")
         }
         guard let path = configuration.fileURL?.path else { throw Realm.Error(.fileAccess, "The configuration has no fileURL.") }
         return try open.withLock { open in
@@ -50,7 +51,7 @@ final class OpenFile: Sendable {
         }
         let schemas = ModelSchema.closure(of: types)
         replica = try asRealmError {
-            try Replica(path: path, schema: Schema(schemas.map(\.objectType)), isSynced: sync != nil)
+            try Replica(path: path, schema: SluiceCore.Schema(schemas.map(\.objectType)), isSynced: sync != nil, inverses: schemas.inverses)
         }
         session = sync.map { [replica] in SyncSession(replica: replica, configuration: $0) }
     }

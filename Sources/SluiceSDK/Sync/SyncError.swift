@@ -53,7 +53,7 @@ public struct SyncError: Error, Equatable, CustomNSError, LocalizedError, Custom
                 + writes.map { "\($0.object.type) \(RQLText.literal($0.object.key)): \($0.reason)" }.joined(separator: "; "),
             writes: writes.map {
                 CompensatingWriteInfo(
-                    objectType: $0.object.type, primaryKey: AnyRealmValue($0.object.key), reason: $0.reason)
+                    objectType: $0.object.type, key: $0.object.key, reason: $0.reason)
             })
     }
 
@@ -70,42 +70,8 @@ public func ~= (code: SyncError.Code, error: any Error) -> Bool { (error as? Syn
 /// One object whose writes were undone.
 public struct CompensatingWriteInfo: Hashable, Sendable {
     public let objectType: String
-    public let primaryKey: AnyRealmValue
+    let key: Value
     public let reason: String
-}
 
-/// A value of any type that a property can have.
-public enum AnyRealmValue: Hashable, Sendable {
-    case none
-    case int(Int)
-    case bool(Bool)
-    case float(Float)
-    case double(Double)
-    case string(String)
-    case data(Data)
-    case date(Date)
-    case objectId(ObjectId)
-    case decimal128(Decimal128)
-    case uuid(UUID)
-
-    init(_ value: Value) {
-        switch value {
-        case .int(let v): self = .int(Int(v))
-        case .bool(let v): self = .bool(v)
-        case .float(let v): self = .float(v)
-        case .double(let v): self = .double(v)
-        case .string(let v): self = .string(v)
-        case .binary(let v): self = .data(Data(v))
-        case .timestamp(let v): self = .date(Date(v))
-        case .objectId(let v): self = .objectId(ObjectId(v))
-        case .decimal(let v): self = .decimal128(Decimal128(v))
-        case .uuid(let v): self = .uuid(UUID(v))
-        case .null, .list, .dictionary, .link: self = .none
-        }
-    }
-
-    public var intValue: Int? { if case .int(let v) = self { v } else { nil } }
-    public var stringValue: String? { if case .string(let v) = self { v } else { nil } }
-    public var objectIdValue: ObjectId? { if case .objectId(let v) = self { v } else { nil } }
-    public var uuidValue: UUID? { if case .uuid(let v) = self { v } else { nil } }
+    public var primaryKey: AnyRealmValue { AnyRealmValue(scalar: key) }
 }

@@ -1,0 +1,143 @@
+import SluiceCore
+
+/// An object seen without its class: its properties are read and set by name.
+///
+/// ```swift
+/// let dog = realm.dynamicObjects("Dog").first
+/// dog?["name"] as? String
+/// ```
+@dynamicMemberLookup
+public final class DynamicObject: Object {
+    /// The value of a property by name.
+    public subscript(dynamicMember member: String) -> Any? {
+        get { self[member] }
+        set { self[member] = newValue }
+    }
+
+    override public class func shouldIncludeInDefaultSchema() -> Bool { false }
+
+    /// Another accessor of an object's row.
+    static func accessor(of object: Object) -> DynamicObject? {
+        guard let row = object._row else { return nil }
+        return row.core.object(DynamicObject.self, type: row.type, key: row.key)
+    }
+}
+
+extension ObjectBase {
+    /// The class as the Realm has it.
+    public var objectSchema: ObjectSchema { ObjectSchema(model) }
+
+    /// The value of a property by name; nil when it is null.
+    public func value(forKey key: String) -> Any? {
+        guard let slot = slot(key) else { throwRealmException("Invalid property name '\(key)' for class '\(model.name)'.") }
+        let value = model.untyped(of: self, slot: slot)
+        if self is DynamicObject, let object = value as? Object { return DynamicObject.accessor(of: object) ?? value }
+        return value
+    }
+
+    /// The value that a path of property names leads to; through a collection, the values of its elements.
+    public func value(forKeyPath keyPath: String) -> Any? {
+        let (key, rest) = DynamicAccess.split(keyPath)
+        return DynamicAccess.value(of: value(forKey: key), at: rest)
+    }
+
+    /// Sets a property by name; nil sets null.
+    public func setValue(_ value: Any?, forKey key: String) {
+        guard let slot = slot(key), slot < model.storedCount else {
+            throwRealmException("Invalid property name '\(key)' for class '\(model.name)'.")
+        }
+        model.put(value as Any, slot, self)
+    }
+
+    /// Dynamic access knows properties by the names that the class has; the key is not looked up in the file's.
+    private func slot(_ name: String) -> Int? { model.slot(of: name) }
+
+    private func place(_ name: String, _ collection: CollectionKind) -> _Place {
+        guard let slot = slot(name), model.properties[slot].kind.collection == collection, !model.properties[slot].kind.isComputed else {
+            throwRealmException("Property '\(model.name).\(name)' is no \(collection) of objects.")
+        }
+        guard let core = managingCore else { throwRealmException("Dynamic collections need an object that a Realm manages.") }
+        _ = core
+        return _Place(owner: self, slot: slot)
+    }
+
+    /// A list of objects seen without their class.
+    public func dynamicList(_ propertyName: String) -> List<DynamicObject> { List(place: place(propertyName, .list)) }
+
+    /// A set of objects seen without their class.
+    public func dynamicMutableSet(_ propertyName: String) -> MutableSet<DynamicObject> { MutableSet(place: place(propertyName, .set)) }
+
+    /// A map to objects seen without their class.
+    public func dynamicMap<Key: _MapKey>(_ propertyName: String) -> Map<Key, DynamicObject?> {
+        Map(place: place(propertyName, .dictionary))
+    }
+}
+
+extension Realm {
+    /// All objects of a class seen without it.
+    public func dynamicObjects(_ typeName: String) -> Results<DynamicObject> {
+        Results(storage: .init(core: core, type: dynamicType(typeName), text: nil, predicate: nil, sort: []))
+    }
+
+    /// The object of a class with a primary key, seen without the class; nil when it is not on the device.
+    public func dynamicObject(ofType typeName: String, forPrimaryKey key: Any) -> DynamicObject? {
+        guard let value = Value(any: key) else { throwRealmException("Invalid primary key '\(key)' for '\(typeName)'.") }
+        return core.object(DynamicObject.self, type: dynamicType(typeName), key: value)
+    }
+
+    /// Makes an object of a class by its name.
+    @discardableResult
+    public func dynamicCreate(_ typeName: String, value: Any = [String: Any](), update: UpdatePolicy = .error) -> DynamicObject {
+        guard let type = core.schema(dynamicType(typeName)).objectClass as? Object.Type else {
+            throwRealmException("Object type '\(typeName)' is not managed by the Realm.")
+        }
+        let object = create(type, value: value, update: update)
+        return DynamicObject.accessor(of: object) ?? DynamicObject()
+    }
+
+    private func dynamicType(_ name: String) -> Int {
+        guard let type = core.type(named: name) else { throwRealmException("Object type '\(name)' is not managed by the Realm.") }
+        return type
+    }
+}
+
+/// Walking through untyped values.
+enum DynamicAccess {
+    static func split(_ keyPath: String) -> (key: String, rest: String?) {
+        guard let dot = keyPath.firstIndex(of: ".") else { return (keyPath, nil) }
+        return (String(keyPath[..<dot]), String(keyPath[keyPath.index(after: dot)...]))
+    }
+
+    static func value(of value: Any?, at keyPath: String?) -> Any? {
+        guard let keyPath, let value else { return value }
+        if let object = value as? ObjectBase { return object.value(forKeyPath: keyPath) }
+        if let elements = value as? any RandomAccessCollection { return values(of: elements, at: keyPath) }
+        throwRealmException("The key path '\(keyPath)' goes on after a value that has no properties.")
+    }
+
+    private static func values(of elements: some Collection, at keyPath: String) -> [Any?] {
+        elements.map { value(of: $0 as Any, at: keyPath) }
+    }
+}
+
+extension List {
+    /// The values of a property of all elements.
+    public func value(forKey key: String) -> [Any?] { map { DynamicAccess.value(of: $0, at: key) } }
+    /// The values that a path leads to from all elements.
+    public func value(forKeyPath keyPath: String) -> [Any?] { map { DynamicAccess.value(of: $0, at: keyPath) } }
+    /// Sets a property of all elements.
+    public func setValue(_ value: Any?, forKey key: String) {
+        for case let object as ObjectBase in self { object.setValue(value, forKey: key) }
+    }
+}
+
+extension MutableSet {
+    /// The values of a property of all elements.
+    public func value(forKey key: String) -> [Any?] { map { DynamicAccess.value(of: $0, at: key) } }
+    /// The values that a path leads to from all elements.
+    public func value(forKeyPath keyPath: String) -> [Any?] { map { DynamicAccess.value(of: $0, at: keyPath) } }
+    /// Sets a property of all elements.
+    public func setValue(_ value: Any?, forKey key: String) {
+        for case let object as ObjectBase in self { object.setValue(value, forKey: key) }
+    }
+}

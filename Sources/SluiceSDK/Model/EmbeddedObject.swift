@@ -1,0 +1,98 @@
+import SluiceCore
+
+/// A class whose objects live inside of others: each belongs to one property of one object, is stored with it and goes with
+/// it. It has no primary key and no subscription of its own.
+///
+/// ```swift
+/// class Address: EmbeddedObject {
+///     @Persisted var street: String
+/// }
+/// class Person: Object {
+///     @Persisted(primaryKey: true) var _id: ObjectId
+///     @Persisted var home: Address?
+///     @Persisted var others: List<Address>
+/// }
+/// ```
+open class EmbeddedObject: ObjectBase {
+    /// An object with values: a dictionary by property name, an array in the order of the properties, or another object.
+    public convenience init(value: Any) {
+        self.init()
+        model.assign(value, to: self)
+    }
+
+    /// The Realm that manages the object; nil when none does.
+    public var realm: Realm? { managingCore.map { Realm(core: $0) } }
+
+    /// Whether the object, or the object that it is in, has been deleted, or another took its place.
+    public var isInvalidated: Bool { isGone }
+
+    /// Whether two objects stand for the same place.
+    public func isSameObject(as other: EmbeddedObject?) -> Bool { other.map { $0 == self } ?? false }
+}
+
+/// Stored as a dictionary of its properties.
+extension EmbeddedObject: RealmCollectionValue, _OptionalPersistable {
+    public typealias PersistedType = EmbeddedObject
+
+    public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self {
+        accessor(at: _Place(owner: owner, slot: Int(slot)))
+    }
+
+    public static func _makeElement(from stored: _StoredValue, at place: _Place) -> Self { accessor(at: place) }
+
+    private static func accessor(at place: _Place) -> Self {
+        let object = Self()
+        object.becomeAccessor(of: place, attaching: false)
+        return object
+    }
+
+    private func becomeAccessor(of place: _Place, attaching: Bool) {
+        guard let core = place.core else { return }
+        let schema = model
+        core.places.insert(place)
+        schema.bind(self, to: _RowCache(core: core, schema: schema, place: place), attaching: attaching)
+    }
+
+    public func _stored(in owner: ObjectBase) -> _StoredValue {
+        if _row != nil, owner.managingCore != nil { throwRealmException("Can't set link to existing managed embedded object") }
+        let schema = model
+        if let row = _row {
+            // An unmanaged holder takes a copy.
+            return .boxed(_BoxedValue(row.place?.value ?? .null))
+        }
+        var fields: [String: Value] = [:]
+        for (slot, (value, _)) in schema.take(self, owner: owner).enumerated() { fields[schema.properties[slot].column] = value }
+        return .boxed(_BoxedValue(.dictionary(fields)))
+    }
+
+    public func _attach(to owner: ObjectBase, slot: Int32) {
+        Self._attachOptional(self, to: owner, slot: slot)
+    }
+
+    public func _attach(at place: _Place) {
+        if _row == nil { becomeAccessor(of: place, attaching: true) }
+    }
+
+    public static func _attachOptional(_ value: EmbeddedObject?, to owner: ObjectBase, slot: Int32) {
+        let place = _Place(owner: owner, slot: Int(slot))
+        if let address = place.address { place.core?.places.replaced(address) }
+        value?._attach(at: place)
+    }
+
+    public static var _hasPlace: Bool { true }
+
+    public static func _default() -> Self { Self() }
+
+    /// Takes values, or an object that no Realm manages; one that a Realm manages is copied.
+    public static func _coerce(_ value: Any) -> Self? {
+        if let object = value as? Self, object._row == nil { return object }
+        guard value is [String: Any] || value is [Any] || value is EmbeddedObject else { return nil }
+        let object = Self()
+        object.model.assign(value, to: object)
+        return object
+    }
+
+    public static var _kind: _PropertyKind {
+        _PropertyKind(type: .embedded(className()), isOptional: true, target: Self.self)
+    }
+}

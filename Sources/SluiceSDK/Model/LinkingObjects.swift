@@ -1,0 +1,109 @@
+import SluiceCore
+
+/// The objects that link to an object by one of their properties: the inverse of a link or of a collection of links.
+///
+/// ```swift
+/// class Dog: Object {
+///     @Persisted(primaryKey: true) var _id: ObjectId
+///     @Persisted(originProperty: "dogs") var owners: LinkingObjects<Person>
+/// }
+/// ```
+/// It cannot be changed; it is live like `Results`. An object that no Realm manages has none. The objects of a class come from an index.
+public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RandomAccessCollection, CustomStringConvertible {
+    let originProperty: String
+    private let storage: Storage?
+
+    /// What copies share.
+    private final class Storage {
+        let owner: ObjectBase
+        var keys: [Value] = []
+        var generation: UInt64 = 0
+
+        init(owner: ObjectBase) { self.owner = owner }
+    }
+
+    /// The inverse of a property of a class.
+    public init(fromType _: Element.Type, property propertyName: String) { self.init(originProperty: propertyName) }
+
+    init(originProperty: String) {
+        self.originProperty = originProperty
+        storage = nil
+    }
+
+    private init(originProperty: String, owner: ObjectBase) {
+        self.originProperty = originProperty
+        storage = Storage(owner: owner)
+    }
+
+    /// The Realm that manages the object; nil when none does.
+    public var realm: Realm? { storage?.owner.managingCore.map { Realm(core: $0) } }
+
+    /// Whether the object has been deleted.
+    public var isInvalidated: Bool { storage?.owner.isGone ?? false }
+
+    private var keys: [Value] {
+        guard let storage, let row = storage.owner._row, row.place == nil else { return [] }
+        // Lets a Realm that moves on by use do so before the generations are compared.
+        row.core.attempt(()) { _ in }
+        if storage.generation != row.clock.generation {
+            storage.keys = row.core.origins(of: row.key, type: Element.self, property: originProperty)
+            storage.generation = row.clock.generation
+        }
+        return storage.keys
+    }
+
+    /// The one object that an embedded object is in.
+    private var holder: Element? {
+        guard let place = storage?.owner._row?.place, !place.isGone, let owner = place.owner as? Element, let property = place.property,
+            property.name == originProperty
+        else { return nil }
+        return owner
+    }
+
+    private var isEmbedded: Bool { storage?.owner._row?.place != nil }
+
+    public var startIndex: Int { 0 }
+    public var endIndex: Int { count }
+    /// The number of links: an object that links twice counts twice.
+    public var count: Int { isEmbedded ? holder == nil ? 0 : 1 : keys.count }
+
+    public subscript(position: Int) -> Element {
+        if position == 0, let holder { return holder }
+        let keys = keys
+        guard keys.indices.contains(position), let core = storage?.owner.managingCore else {
+            throwRealmException("Index \(position) is out of bounds (must be less than \(keys.count)).")
+        }
+        // The row was there when the keys were read, and the state has not changed since; an unreadable file shows defaults.
+        return core.object(Element.self, key: keys[position]) ?? Element()
+    }
+
+    public var first: Element? { isEmpty ? nil : self[0] }
+    public var last: Element? { isEmpty ? nil : self[count - 1] }
+
+    /// The place of an object; nil when it does not link here.
+    public func index(of object: Element) -> Int? { firstIndex { $0 == object } }
+
+    public var description: String { ObjectDescription.list("LinkingObjects", Element.self, Array(self)) }
+}
+
+@available(*, unavailable)
+extension LinkingObjects: Sendable {}
+
+protocol AnyLinkingObjects { var originProperty: String { get } }
+extension LinkingObjects: AnyLinkingObjects {}
+
+extension LinkingObjects: _Persistable {
+    public typealias PersistedType = LinkingObjects
+
+    public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> LinkingObjects {
+        LinkingObjects(originProperty: owner._row?.schema.properties[Int(slot)].origin ?? "", owner: owner)
+    }
+
+    public func _stored(in owner: ObjectBase) -> _StoredValue { .null }
+    public static func _default() -> LinkingObjects { LinkingObjects(originProperty: "") }
+    public static func _coerce(_ value: Any) -> LinkingObjects? { nil }
+
+    public static var _kind: _PropertyKind {
+        _PropertyKind(type: .link(to: Element.className()), collection: .list, target: Element.self, isComputed: true)
+    }
+}

@@ -1,0 +1,224 @@
+import SluiceCore
+
+/// What can be the key of a `Map`: a text, or an enumeration of texts.
+public protocol _MapKey: Hashable {
+    init?(_mapKey: String)
+    var _mapKey: String { get }
+}
+
+extension String: _MapKey {
+    public init?(_mapKey: String) { self = _mapKey }
+    public var _mapKey: String { self }
+}
+
+extension _MapKey where Self: RawRepresentable, RawValue == String {
+    public init?(_mapKey: String) { self.init(rawValue: _mapKey) }
+    public var _mapKey: String { rawValue }
+}
+
+/// One entry of a `Map`.
+public struct SingleMapEntry<Key: _MapKey, Value: RealmCollectionValue>: Hashable {
+    public var key: Key
+    public var value: Value
+}
+
+/// Values or objects by text: a property of a class, or one that stands alone until it becomes the value of one.
+///
+/// A managed map is live: it reads its object's current values, and changes are allowed in write transactions only.
+public final class Map<Key: _MapKey, Value: RealmCollectionValue>: Sequence, Hashable, CustomStringConvertible {
+    private typealias Stored = SluiceCore.Value
+
+    private var unmanaged: [String: Value] = [:]
+    /// Nil while no Realm manages the map.
+    private(set) var place: _Place?
+
+    /// An empty map that no Realm manages.
+    public init() {}
+
+    init(place: _Place) { self.place = place }
+
+    /// The Realm that manages the map; nil when none does.
+    public var realm: Realm? { place?.core.map { Realm(core: $0) } }
+
+    /// Whether the object that the map belongs to has been deleted.
+    public var isInvalidated: Bool { place.map { $0.value == nil } ?? false }
+
+    // MARK: Reading
+
+    private var stored: [String: Stored] {
+        if case .dictionary(let values)? = place?.value { values } else { [:] }
+    }
+
+    private func element(_ value: Stored, _ place: _Place, _ key: String) -> Value {
+        let elementPlace = Value._hasPlace ? _Place(parent: place, step: .key(key)) : place
+        return Value._makeElement(from: _StoredValue(value), at: elementPlace)
+    }
+
+    /// The entries now, in the order of their keys.
+    private var entries: [(key: String, value: Value)] {
+        guard let place else { return unmanaged.sorted { $0.key < $1.key }.map { (key: $0.key, value: $0.value) } }
+        return stored.sorted { $0.key < $1.key }.map { (key: $0.key, value: element($0.value, place, $0.key)) }
+    }
+
+    /// The number of entries.
+    public var count: Int { place == nil ? unmanaged.count : stored.count }
+    /// Whether there is no entry.
+    public var isEmpty: Bool { count == 0 }
+    /// The keys, in order.
+    public var keys: [Key] { (place == nil ? Array(unmanaged.keys) : Array(stored.keys)).sorted().compactMap { Key(_mapKey: $0) } }
+    /// The values, in the order of their keys.
+    public var values: [Value] { entries.map(\.value) }
+
+    private func value(_ key: String) -> Value? {
+        guard let place else { return unmanaged[key] }
+        return stored[key].map { element($0, place, key) }
+    }
+
+    /// The value of a key; nil when there is none. Setting nil removes the entry.
+    public subscript(key: Key) -> Value? {
+        get { value(key._mapKey) }
+        set { set(newValue, key._mapKey) }
+    }
+
+    /// The value of a key; nil when there is none.
+    public func object(forKey key: Key) -> Value? { self[key] }
+
+    /// The value of a key as dynamic access shows it.
+    public func value(forKey key: String) -> Any? { value(key)?._untyped }
+
+    /// The value that a path of property names, the first of which is a key, leads to.
+    public func value(forKeyPath keyPath: String) -> Any? {
+        let (key, rest) = DynamicAccess.split(keyPath)
+        return DynamicAccess.value(of: value(key)?._untyped, at: rest)
+    }
+
+    /// Whether an entry meets a condition.
+    public func contains(where predicate: @escaping (_ key: Key, _ value: Value) -> Bool) -> Bool {
+        asKeyValueSequence().contains { predicate($0.key, $0.value) }
+    }
+
+    /// The entries as they are at the start of the iteration.
+    public func makeIterator() -> IndexingIterator<[SingleMapEntry<Key, Value>]> {
+        entries.compactMap { entry in Key(_mapKey: entry.key).map { SingleMapEntry(key: $0, value: entry.value) } }.makeIterator()
+    }
+
+    /// The entries as pairs.
+    public func asKeyValueSequence() -> [(key: Key, value: Value)] { map { (key: $0.key, value: $0.value) } }
+
+    // MARK: Changing
+
+    private func set(_ value: Value?, _ key: String) {
+        guard let place else {
+            unmanaged[key] = value
+            return
+        }
+        if key.hasPrefix("$") || key.contains(".") {
+            throwRealmException("Invalid key '\(key)': the key of a Map cannot begin with '$' or contain '.'.")
+        }
+        let new = value.map { $0._stored(in: place.owner).value }
+        var values = stored
+        values[key] = new
+        place.write(.dictionary(values))
+        guard Value._hasPlace else { return }
+        let element = _Place(parent: place, step: .key(key))
+        if let address = element.address { place.core?.places.replaced(address) }
+        value?._attach(at: element)
+    }
+
+    /// Sets the value of a key.
+    public func updateValue(_ value: Value, forKey key: Key) { set(value, key._mapKey) }
+
+    /// Sets the value of a key from an untyped value; nil removes the entry.
+    public func setValue(_ value: Any?, forKey key: String) {
+        guard let value, !isNil(value) else { return set(nil, key) }
+        guard let new = Value._coerce(value) else { throwRealmException("Invalid value '\(value)' for key '\(key)' of a Map.") }
+        set(new, key)
+    }
+
+    /// Takes the entries of pairs over; `combine` decides between the value that is there and the new one.
+    public func merge<S>(_ sequence: S, uniquingKeysWith combine: (Value, Value) throws -> Value) rethrows
+    where S: Sequence, S.Element == (key: Key, value: Value) {
+        for (key, value) in sequence {
+            if let existing = self[key] { self[key] = try combine(existing, value) } else { self[key] = value }
+        }
+    }
+
+    /// Takes the entries of another map over; `combine` decides between the value that is there and the new one.
+    public func merge(_ other: Map<Key, Value>, uniquingKeysWith combine: (Value, Value) throws -> Value) rethrows {
+        try merge(other.asKeyValueSequence(), uniquingKeysWith: combine)
+    }
+
+    /// Removes the entry of a key.
+    public func removeObject(for key: Key) { set(nil, key._mapKey) }
+
+    /// Removes all entries; the objects themselves stay, unless they are embedded.
+    public func removeAll() {
+        guard let place else {
+            unmanaged = [:]
+            return
+        }
+        place.write(.dictionary([:]))
+        guard Value._hasPlace, let address = place.address else { return }
+        place.core?.places.moved(in: address) { _ in nil }
+    }
+
+    public static func == (lhs: Map, rhs: Map) -> Bool { lhs === rhs || lhs.dictionary == rhs.dictionary }
+    public func hash(into hasher: inout Hasher) { hasher.combine(dictionary) }
+    private var dictionary: [String: Value] { Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.value) }) }
+
+    public var description: String {
+        let lines = entries.map { "\t[\($0.key)]: \(ObjectDescription.text(of: $0.value))" }
+        return "Map<\(Key.self), \(Value.self)> (\n\(lines.joined(separator: ",\n"))\n)"
+    }
+}
+
+@available(*, unavailable)
+extension Map: Sendable {}
+
+extension Map: _Persistable {
+    public typealias PersistedType = Map
+
+    public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self {
+        unsafeDowncast(Map(place: _Place(owner: owner, slot: Int(slot))), to: Self.self)
+    }
+
+    public func _stored(in owner: ObjectBase) -> _StoredValue {
+        if let place, place.core === owner.managingCore { return .boxed(_BoxedValue(.dictionary(stored))) }
+        return .boxed(_BoxedValue(.dictionary(dictionary.mapValues { $0._stored(in: owner).value })))
+    }
+
+    public func _attach(to owner: ObjectBase, slot: Int32) {
+        let place = _Place(owner: owner, slot: Int(slot))
+        place.takeOver(from: self.place)
+        _attach(at: place)
+    }
+
+    public func _attach(at place: _Place) {
+        guard self.place == nil else { return }
+        let entries = unmanaged
+        unmanaged = [:]
+        self.place = place
+        guard Value._hasPlace else { return }
+        for (key, value) in entries { value._attach(at: _Place(parent: place, step: .key(key))) }
+    }
+
+    public static func _default() -> Self { Self.init() }
+
+    /// Takes a dictionary; another map is copied.
+    public static func _coerce(_ value: Any) -> Self? {
+        let map = Self.init()
+        if let other = value as? Self {
+            map.unmanaged = other.dictionary
+        } else if let dictionary = value as? [String: Any] {
+            for (key, value) in dictionary {
+                guard let value = Value._coerce(value) else { return nil }
+                map.unmanaged[key] = value
+            }
+        } else if !isNil(value) {
+            return nil
+        }
+        return map
+    }
+
+    public static var _kind: _PropertyKind { Value._kind.inCollection(.dictionary) }
+}

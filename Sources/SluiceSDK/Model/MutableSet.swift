@@ -1,0 +1,176 @@
+import SluiceCore
+
+/// A set of values or of objects: a property of a class, or one that stands alone until it becomes the value of one.
+///
+/// A managed set is live: it reads its object's current values, and changes are allowed in write transactions only. Its
+/// order is fixed and has no meaning.
+public final class MutableSet<Element: RealmCollectionValue>: RandomAccessCollection, Hashable, CustomStringConvertible {
+    private var unmanaged: [Element] = []
+    private var unmanagedMembers: Set<Element> = []
+    private var place: _Place?
+
+    /// An empty set that no Realm manages.
+    public init() {}
+
+    init(place: _Place) { self.place = place }
+
+    /// The Realm that manages the set; nil when none does.
+    public var realm: Realm? { place?.core.map { Realm(core: $0) } }
+
+    /// Whether the object that the set belongs to has been deleted.
+    public var isInvalidated: Bool { place.map { $0.value == nil } ?? false }
+
+    // MARK: Reading and writing as a whole
+
+    private var stored: [Value] {
+        if case .list(let values)? = place?.value { values } else { [] }
+    }
+
+    private var values: [Value] {
+        let stored = stored
+        guard let place, let core = place.core, let type = Element._linkTarget(at: place) else { return stored }
+        return stored.filter { core.contains(type, $0) }
+    }
+
+    private var elements: [Element] {
+        guard let place else { return unmanaged }
+        return values.map { Element._makeElement(from: _StoredValue($0), at: place) }
+    }
+
+    private func value(_ element: Element, _ place: _Place) -> Value {
+        let value = element._stored(in: place.owner).value
+        switch value {
+        case .list, .dictionary: throwRealmException("A set cannot contain collections.")
+        default: return value
+        }
+    }
+
+    private func change(_ body: (inout [Value]) -> Void, _ place: _Place) {
+        var values = stored
+        body(&values)
+        place.write(.set(values))
+    }
+
+    // MARK: Collection
+
+    public var startIndex: Int { 0 }
+    public var endIndex: Int { count }
+    /// The number of elements.
+    public var count: Int { place == nil ? unmanaged.count : values.count }
+
+    public subscript(position: Int) -> Element {
+        let count = count
+        guard position >= 0, position < count else {
+            throwRealmException("Index \(position) is out of bounds (must be less than \(count)).")
+        }
+        guard let place else { return unmanaged[position] }
+        return Element._makeElement(from: _StoredValue(values[position]), at: place)
+    }
+
+    /// The elements as they are at the start of the iteration.
+    public func makeIterator() -> IndexingIterator<[Element]> { elements.makeIterator() }
+
+    /// Whether the element is in the set.
+    public func contains(_ object: Element) -> Bool {
+        guard place != nil else { return unmanagedMembers.contains(object) }
+        return elements.contains(object)
+    }
+
+    /// Whether all elements are in another set.
+    public func isSubset(of possibleSuperset: MutableSet<Element>) -> Bool { Set(elements).isSubset(of: Set(possibleSuperset.elements)) }
+
+    /// Whether an element is in another set too.
+    public func intersects(_ otherSet: MutableSet<Element>) -> Bool { !Set(elements).isDisjoint(with: Set(otherSet.elements)) }
+
+    // MARK: Changing
+
+    /// Adds an element when it is not there yet.
+    public func insert(_ object: Element) { insert(objectsIn: CollectionOfOne(object)) }
+
+    /// Adds the elements that are not there yet.
+    public func insert<S: Sequence>(objectsIn objects: S) where S.Iterator.Element == Element {
+        guard let place else {
+            for element in objects where unmanagedMembers.insert(element).inserted { unmanaged.append(element) }
+            return
+        }
+        let new = objects.map { value($0, place) }
+        change({ $0 += new }, place)
+    }
+
+    /// Takes an element out; it does nothing when it is not there.
+    public func remove(_ object: Element) { keep { $0 != object } }
+
+    /// Takes all elements out; the objects themselves stay.
+    public func removeAll() {
+        guard let place else {
+            unmanaged = []
+            unmanagedMembers = []
+            return
+        }
+        change({ $0 = [] }, place)
+    }
+
+    private func keep(_ isKept: (Element) -> Bool) {
+        guard let place else {
+            unmanaged = unmanaged.filter(isKept)
+            unmanagedMembers = Set(unmanaged)
+            return
+        }
+        change({ values in values = values.filter { isKept(Element._makeElement(from: _StoredValue($0), at: place)) } }, place)
+    }
+
+    /// Keeps the elements that are in another set too.
+    public func formIntersection(_ other: MutableSet<Element>) {
+        let others = Set(other.elements)
+        keep { others.contains($0) }
+    }
+
+    /// Takes the elements of another set out.
+    public func subtract(_ other: MutableSet<Element>) {
+        let others = Set(other.elements)
+        keep { !others.contains($0) }
+    }
+
+    /// Adds the elements of another set.
+    public func formUnion(_ other: MutableSet<Element>) { insert(objectsIn: other.elements) }
+
+    public static func == (lhs: MutableSet, rhs: MutableSet) -> Bool { lhs === rhs || Set(lhs.elements) == Set(rhs.elements) }
+    public func hash(into hasher: inout Hasher) { hasher.combine(Set(elements)) }
+    public var description: String { ObjectDescription.list("MutableSet", Element.self, elements) }
+}
+
+@available(*, unavailable)
+extension MutableSet: Sendable {}
+
+extension MutableSet: _Persistable {
+    public typealias PersistedType = MutableSet
+
+    public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self {
+        unsafeDowncast(MutableSet(place: _Place(owner: owner, slot: Int(slot))), to: Self.self)
+    }
+
+    public func _stored(in owner: ObjectBase) -> _StoredValue {
+        .boxed(_BoxedValue(.set(elements.map { $0._stored(in: owner).value })))
+    }
+
+    public func _attach(to owner: ObjectBase, slot: Int32) { _attach(at: _Place(owner: owner, slot: Int(slot))) }
+
+    public func _attach(at place: _Place) {
+        guard self.place == nil else { return }
+        unmanaged = []
+        unmanagedMembers = []
+        self.place = place
+    }
+
+    public static func _default() -> Self { Self.init() }
+
+    /// Takes any sequence of elements; another set is copied.
+    public static func _coerce(_ value: Any) -> Self? {
+        guard let elements = CoercedElements<Element>(value)?.elements else { return nil }
+        let set = Self.init()
+        set.insert(objectsIn: elements)
+        return set
+    }
+
+    public static var _kind: _PropertyKind { Element._kind.inCollection(.set) }
+}

@@ -1,0 +1,165 @@
+import SluiceCore
+
+/// The type of a property's value, or of its elements.
+public enum PropertyType: Int, Sendable {
+    case int = 0
+    case bool = 1
+    case string = 2
+    case data = 3
+    case date = 4
+    case float = 5
+    case double = 6
+    case object = 7
+    case linkingObjects = 8
+    case any = 9
+    case objectId = 10
+    case decimal128 = 11
+    case UUID = 12
+}
+
+/// One property of a class.
+public final class Property: Hashable, CustomStringConvertible, Sendable {
+    /// As the class has it.
+    public let name: String
+    /// As the file and the server have it.
+    public let columnName: String
+    public let type: PropertyType
+    public let isArray: Bool
+    public let isSet: Bool
+    public let isMap: Bool
+    /// Whether there is an index; a primary key always has one.
+    public let isIndexed: Bool
+    public let isOptional: Bool
+    /// The class that it links to or embeds; nil for other types.
+    public let objectClassName: String?
+
+    init(_ property: ModelSchema.Property) {
+        let kind = property.kind
+        name = property.name
+        columnName = property.column
+        type = kind.isComputed ? .linkingObjects : PropertyType(kind.type)
+        isArray = kind.collection == .list
+        isSet = kind.collection == .set
+        isMap = kind.collection == .dictionary
+        isIndexed = !property.flags.isEmpty
+        isOptional = kind.isOptional
+        switch kind.type {
+        case .link(let target), .embedded(let target): objectClassName = target
+        default: objectClassName = nil
+        }
+    }
+
+    private var parts: [AnyHashable] {
+        [name, columnName, type, isArray, isSet, isMap, isIndexed, isOptional, objectClassName]
+    }
+
+    public static func == (lhs: Property, rhs: Property) -> Bool { lhs.parts == rhs.parts }
+    public func hash(into hasher: inout Hasher) { hasher.combine(parts) }
+
+    public var description: String {
+        let lines = [
+            "type = \(objectClassName ?? "\(type)")", "columnName = \(columnName)", "indexed = \(isIndexed)", "optional = \(isOptional)",
+            "array = \(isArray)", "set = \(isSet)", "dictionary = \(isMap)",
+        ]
+        return "\(name) {\n\(lines.map { "\t\($0);" }.joined(separator: "\n"))\n}"
+    }
+}
+
+extension PropertyType {
+    fileprivate init(_ type: SluiceCore.PropertyType) {
+        self =
+            switch type {
+            case .bool: .bool
+            case .int: .int
+            case .float: .float
+            case .double: .double
+            case .decimal: .decimal128
+            case .string: .string
+            case .binary: .data
+            case .timestamp: .date
+            case .objectId: .objectId
+            case .uuid: .UUID
+            case .mixed: .any
+            case .link, .embedded: .object
+            }
+    }
+}
+
+/// A class as a Realm has it.
+public final class ObjectSchema: Hashable, CustomStringConvertible, Sendable {
+    private let model: ModelSchema
+
+    init(_ model: ModelSchema) { self.model = model }
+
+    /// All properties, the computed ones last.
+    public var properties: [Property] { model.properties.map { Property($0) } }
+    public var className: String { model.name }
+    public var objectClass: AnyClass { model.objectClass }
+    public var isEmbedded: Bool { model.objectClass is EmbeddedObject.Type }
+    public var isAsymmetric: Bool { model.objectClass is AsymmetricObject.Type }
+    public var primaryKeyProperty: Property? { model.primaryKeySlot.map { Property(model.properties[$0]) } }
+
+    /// The property of a name; nil when there is none.
+    public subscript(propertyName: String) -> Property? { model.slot(of: propertyName).map { Property(model.properties[$0]) } }
+
+    public static func == (lhs: ObjectSchema, rhs: ObjectSchema) -> Bool {
+        lhs.model === rhs.model || lhs.className == rhs.className && lhs.properties == rhs.properties
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(className) }
+
+    public var description: String {
+        let lines = properties.map { "\t\($0.description.replacing("\n", with: "\n\t"))" }
+        return "\(className) {\n\(lines.joined(separator: "\n"))\n}"
+    }
+}
+
+/// The classes of a Realm.
+public final class Schema: Hashable, CustomStringConvertible, Sendable {
+    public let objectSchema: [ObjectSchema]
+
+    init(_ models: [ModelSchema]) { objectSchema = models.map { ObjectSchema($0) }.sorted { $0.className < $1.className } }
+
+    /// The class of a name; nil when there is none.
+    public subscript(className: String) -> ObjectSchema? { objectSchema.first { $0.className == className } }
+
+    public static func == (lhs: Schema, rhs: Schema) -> Bool { lhs.objectSchema == rhs.objectSchema }
+    public func hash(into hasher: inout Hasher) { hasher.combine(objectSchema) }
+
+    public var description: String {
+        "Schema {\n\(objectSchema.map { "\t\($0.description.replacing("\n", with: "\n\t"))" }.joined(separator: "\n"))\n}"
+    }
+}
+
+extension Realm {
+    /// The classes of the Realm.
+    public var schema: Schema { Schema(core.schemas) }
+}
+
+/// How objects and collections show themselves to people.
+enum ObjectDescription {
+    private static let depth = 3
+
+    static func text(_ object: ObjectBase, depth: Int) -> String {
+        let schema = object.model
+        if object._row != nil, object.isGone { return "[invalidated object]" }
+        if depth > ObjectDescription.depth { return "<Maximum depth exceeded>" }
+        let indent = String(repeating: "\t", count: depth)
+        let lines = schema.properties.prefix(schema.storedCount).indices.map { slot in
+            "\(indent)\t\(schema.properties[slot].name) = \(text(of: schema.untyped(of: object, slot: slot), depth: depth + 1));"
+        }
+        return "\(schema.name) {\n\(lines.joined(separator: "\n"))\n\(indent)}"
+    }
+
+    static func text(of value: Any?, depth: Int = 0) -> String {
+        guard let value, !isNil(value) else { return "(null)" }
+        if let object = value as? ObjectBase { return text(object, depth: depth) }
+        return "\(value)"
+    }
+
+    static func list(_ name: String, _ element: Any.Type, _ elements: [some Any]) -> String {
+        let shown = elements.prefix(100).enumerated().map { "\t[\($0)] \(text(of: $1).replacing("\n", with: "\n\t"))" }
+        let rest = elements.count > 100 ? ["\t... \(elements.count - 100) objects skipped."] : []
+        return "\(name)<\(element)> (\n\((shown + rest).joined(separator: ",\n"))\n)"
+    }
+}

@@ -1,0 +1,165 @@
+import SluiceCore
+
+/// Where a managed collection, embedded object or nested value is kept: a property's slot, or an element of another place.
+///
+/// Public because collections hand it to their elements; apps have no use for it.
+public final class _Place {
+    enum Step: Hashable {
+        case index(Int)
+        case key(String)
+    }
+
+    /// What a place is inside of its Realm: the object and the way from it.
+    struct Address: Hashable {
+        struct Root: Hashable {
+            var type: Int
+            var key: Value
+        }
+
+        var root: Root
+        var path: [Step]
+    }
+
+    /// The managed object whose property it is in.
+    let owner: ObjectBase
+    let slot: Int
+    /// The collection that it is an element of; nil: it is the property itself.
+    private let parent: _Place?
+    private(set) var step: Step?
+    /// What stood here has been removed or replaced.
+    private(set) var isGone = false
+
+    init(owner: ObjectBase, slot: Int) {
+        self.owner = owner
+        self.slot = slot
+        parent = nil
+    }
+
+    init(parent: _Place, step: Step) {
+        owner = parent.owner
+        slot = parent.slot
+        self.parent = parent
+        self.step = step
+    }
+
+    var core: RealmCore? { owner._row?.core }
+    var property: ModelSchema.Property? { owner._row.map { $0.schema.properties[slot] } }
+
+    /// What is here now; nil when the object, or what stood here, is gone.
+    var value: Value? {
+        if isGone { return nil }
+        guard let parent, let step else { return owner._row?.current(slot) }
+        switch (parent.value, step) {
+        case (.list(let values), .index(let index)): return values.indices.contains(index) ? values[index] : nil
+        case (.dictionary(let values), .key(let key)): return values[key]
+        default: return nil
+        }
+    }
+
+    /// Changes what is here; only inside a write transaction.
+    func write(_ value: Value) {
+        if isGone { throwRealmException(RealmMisuse.invalidated) }
+        guard let parent, let step else {
+            owner._row?.write(slot, _StoredValue(value))
+            return
+        }
+        switch (parent.value, step) {
+        case (.list(var values), .index(let index)) where values.indices.contains(index):
+            values[index] = value
+            parent.write(.list(values))
+        case (.dictionary(var values), .key(let key)):
+            values[key] = value
+            parent.write(.dictionary(values))
+        default: throwRealmException(RealmMisuse.invalidated)
+        }
+    }
+
+    /// Takes what is here out of its collection, or sets the property to null.
+    func removeElement() {
+        if isGone { throwRealmException(RealmMisuse.invalidated) }
+        guard let address else { return }
+        guard let parent, let step, let collection = parent.address else {
+            write(.null)
+            core?.places.replaced(address)
+            return
+        }
+        switch (parent.value, step) {
+        case (.list(var values), .index(let index)) where values.indices.contains(index):
+            values.remove(at: index)
+            parent.write(.list(values))
+            core?.places.moved(in: collection) { step in
+                guard case .index(let other) = step, other != index else { return nil }
+                return .index(other < index ? other : other - 1)
+            }
+        case (.dictionary(var values), .key(let key)):
+            values[key] = nil
+            parent.write(.dictionary(values))
+            core?.places.replaced(address)
+        default: break
+        }
+    }
+
+    /// Nil when the place belongs to no Realm any more.
+    var address: Address? {
+        if let parent, let step {
+            var address = parent.address
+            address?.path.append(step)
+            return address
+        }
+        guard let row = owner._row else { return nil }
+        let field = Step.key(row.schema.properties[slot].column)
+        guard let outer = row.place else { return Address(root: .init(type: row.type, key: row.key), path: [field]) }
+        var address = outer.address
+        address?.path.append(field)
+        return address
+    }
+
+    func move(to step: Step?) {
+        if let step { self.step = step } else { isGone = true }
+    }
+}
+
+/// The places that accessors in use stand for, so that they follow their elements when a collection changes.
+struct PlaceRegistry {
+    private struct Weak {
+        weak var place: _Place?
+    }
+
+    private var places: [_Place.Address.Root: [Weak]] = [:]
+    private var count = 0
+    private var bound = 64
+
+    mutating func insert(_ place: _Place) {
+        guard let address = place.address else { return }
+        places[address.root, default: []].append(Weak(place: place))
+        count += 1
+        if count > bound { purge() }
+    }
+
+    /// Forgets accessors that are gone; the cost is spread over as many insertions.
+    private mutating func purge() {
+        places = places.compactMapValues { places in
+            let alive = places.filter { $0.place != nil }
+            return alive.isEmpty ? nil : alive
+        }
+        count = places.values.reduce(0) { $0 + $1.count }
+        bound = max(64, 2 * count)
+    }
+
+    /// The elements of a collection got other steps, or none.
+    func moved(in collection: _Place.Address, _ remap: (_Place.Step) -> _Place.Step?) {
+        let depth = collection.path.count
+        let elements = (places[collection.root] ?? []).compactMap { entry -> (_Place, _Place.Step)? in
+            guard let place = entry.place, let path = place.address?.path, path.count == depth + 1, path.starts(with: collection.path)
+            else { return nil }
+            return (place, path[depth])
+        }
+        for (place, step) in elements { place.move(to: remap(step)) }
+    }
+
+    /// Something else stands at a place now: what stood there and in it is gone.
+    func replaced(_ address: _Place.Address) {
+        let below = (places[address.root] ?? []).compactMap(\.place).filter { $0.address?.path.starts(with: address.path) == true }
+        for place in below { place.move(to: nil) }
+    }
+}
