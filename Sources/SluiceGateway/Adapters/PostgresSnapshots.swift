@@ -18,18 +18,20 @@ struct PostgresSnapshots: SnapshotStore {
         begin: @Sendable (SnapshotStart) async throws -> Bool,
         rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
     ) async throws -> SnapshotStart? {
-        // What SQL cannot say is read whole, and the predicate itself decides.
-        let conditions = queries.map { try? $0.predicate.sql(.postgres) }
-        let selections = try zip(queries, conditions).map { query, condition in
+        // Where SQL cannot say all, it selects more, and what is left of the predicate decides.
+        let splits = try queries.map { query in
+            let columns = try tables.shape(of: query.type.name).columns
+            return query.predicate.split(.postgres) { columns[$0] }
+        }
+        let programs = splits.map { $0.residual?.compile() }
+        let selections = try zip(queries, splits).map { query, split in
             SnapshotSelection(
-                try tables.shape(of: query.type.name), where: condition?.text ?? "true",
-                condition?.parameters.map(Self.parameter) ?? [])
+                try tables.shape(of: query.type.name), where: split.condition.text, split.condition.parameters.map(Self.parameter))
         }
         let result = try await store.read(
             selections, begin: { try await begin(SnapshotStart(snapshot: $0, lsn: $1)) },
             rows: { query, buffer, refs in
-                let predicate = queries[query].predicate
-                let matching = conditions[query] == nil ? refs.filter { buffer.withView($0) { predicate.matches($0) } } : refs
+                let matching = programs[query].map { program in refs.filter { buffer.withView($0) { program.matches($0) } } } ?? refs
                 if !matching.isEmpty { try await rows(query, buffer, matching) }
             })
         return result.map { SnapshotStart(snapshot: $0.snapshot, lsn: $0.lsn) }

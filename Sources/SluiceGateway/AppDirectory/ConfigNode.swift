@@ -46,11 +46,9 @@ struct ConfigNode {
             column: member.column, list: list)
     }
 
-    /// An element of an array has the place of its first key, or else of the array.
+    /// An element of an array has the place of the array.
     private func element(_ index: Int, _ json: JSON) -> ConfigNode {
-        let first = json.members?.first
-        return ConfigNode(
-            file: file, path: "\(path)[\(index)]", json: json, line: first?.line ?? line, column: first?.column ?? column, list: list)
+        ConfigNode(file: file, path: "\(path)[\(index)]", json: json, line: line, column: column, list: list)
     }
 
     /// The members of an object in the file's order; none, with a problem, when it is something else.

@@ -5,8 +5,8 @@ package import SluiceQuery
 package struct QueryExplanation: Sendable {
     package var canonical: String
     package var tree: String
-    package var postgres: Result<SQLCondition, SluiceError>
-    package var sqlite: Result<SQLCondition, SluiceError>
+    package var postgres: QuerySQL
+    package var sqlite: QuerySQL
     /// How the gateway would keep it as a subscription.
     package var index: Result<[IndexEntry], SluiceError>
     private var type: ObjectType
@@ -18,19 +18,10 @@ package struct QueryExplanation: Sendable {
         (type, indexed) = (tool.type, fields.indexed)
         canonical = query.canonicalText
         tree = query.explanation
-        postgres = QueryExplanation.sql(query, .postgres)
-        sqlite = QueryExplanation.sql(query, .sqlite)
+        postgres = QuerySQL(query, .postgres)
+        sqlite = QuerySQL(query, .sqlite)
         index = Result { () throws(SluiceError) in
             try tool.check(text, fields).indexForm(indexedProperty: fields.indexedProperty(of: tool.type))
-        }
-    }
-
-    private static func sql(_ query: BoundQuery, _ dialect: SQLDialect) -> Result<SQLCondition, SluiceError> {
-        Result { () throws(SluiceError) in
-            guard let predicate = query.predicate else {
-                throw SluiceError(.queryUnsupported, "the condition reads more than the scalars of one row.")
-            }
-            return try predicate.sql(dialect)
         }
     }
 
@@ -42,8 +33,8 @@ package struct QueryExplanation: Sendable {
     /// For people: a heading for each part, its content indented below.
     package var text: String {
         var lines = ["canonical text", "    \(canonical)", "tree, with types"] + tree.split(separator: "\n").map { "    \($0)" }
-        lines += ["PostgreSQL"] + QueryExplanation.lines(postgres, "$")
-        lines += ["SQLite"] + QueryExplanation.lines(sqlite, "?")
+        lines += ["PostgreSQL"] + postgres.lines.map { "    \($0)" }
+        lines += ["SQLite"] + sqlite.lines.map { "    \($0)" }
         lines.append("index form" + (indexed.map { ", by \($0)" } ?? ", without an indexed field"))
         switch index {
         case .failure(let error):
@@ -57,25 +48,14 @@ package struct QueryExplanation: Sendable {
         return lines.joined(separator: "\n")
     }
 
-    private static func lines(_ sql: Result<SQLCondition, SluiceError>, _ mark: String) -> [String] {
-        switch sql {
-        case .failure(let error): ["    not expressible in SQL: \(error.sentence)"]
-        case .success(let condition):
-            ["    WHERE \(condition.text)"]
-                + condition.parameters.enumerated().map {
-                    "    \(mark)\($0 + 1) = \(ExtendedJSON.json($1.value).text) (\($1.typeText))"
-                }
-        }
-    }
-
     private func name(_ entry: IndexEntry) -> String { entry.key.map { "key \(ExtendedJSON.json($0).text)" } ?? "every row" }
 
     private func condition(_ entry: IndexEntry) -> String { Predicate(type: type, bound: entry.residual).canonicalText }
 
     // MARK: As JSON
 
-    /// For programs: `{"ok": true, "canonical": …, "tree": …, "postgres": …, "sqlite": …, "index": …}`; a part that there is none of has
-    /// `{"ok": false, …}` like any error.
+    /// For programs: `{"ok": true, "canonical": …, "tree": …, "postgres": …, "sqlite": …, "index": …}`; the index form of what cannot
+    /// be subscribed to is `{"ok": false, …}` like any error.
     package var answer: JSON {
         let entries: JSON =
             switch index {
@@ -84,29 +64,9 @@ package struct QueryExplanation: Sendable {
                 .array(entries.map { ["key": $0.key.map { ExtendedJSON.json($0) } ?? "*", "residual": .string(condition($0))] })
             }
         return [
-            "ok": true, "canonical": .string(canonical), "tree": .string(tree), "postgres": QueryExplanation.answer(postgres),
-            "sqlite": QueryExplanation.answer(sqlite), "index": entries,
+            "ok": true, "canonical": .string(canonical), "tree": .string(tree), "postgres": postgres.json,
+            "sqlite": sqlite.json, "index": entries,
         ]
-    }
-
-    private static func answer(_ sql: Result<SQLCondition, SluiceError>) -> JSON {
-        switch sql {
-        case .failure(let error): error.answer
-        case .success(let condition):
-            [
-                "where": .string(condition.text),
-                "parameters": .array(
-                    condition.parameters.map { ["value": ExtendedJSON.json($0.value), "type": .string($0.typeText)] }),
-            ]
-        }
-    }
-}
-
-extension SQLParameter {
-    fileprivate var typeText: String {
-        var collection = CollectionKind.none
-        if case .list = value { collection = .list }
-        return Property(id: 0, name: "", type: type, collection: collection).typeText
     }
 }
 

@@ -1,0 +1,76 @@
+package import SluiceCore
+package import SluiceQuery
+
+/// A query as one database runs it, with tables and columns that are called like the classes and their properties.
+package struct QuerySQL: Sendable {
+    private let selection: SQLSelection
+    private let dialect: SQLDialect
+    private let table: String
+
+    package init(_ query: BoundQuery, _ dialect: SQLDialect) {
+        let stored = query.schema.types.filter { $0.kind != .embedded }
+        let tables = stored.map { type in
+            let columns = type.properties.map { SQLDialect.quoted($0.name) }
+            return (
+                type.name,
+                SQLTable(name: SQLDialect.quoted(type.name), columns: columns, ownOrder: dialect == .sqlite ? "rowid" : nil)
+            )
+        }
+        let layout = SQLLayout(dialect, schema: query.schema, tables: Dictionary(tables, uniquingKeysWith: { first, _ in first }))
+        selection = query.sql(layout)
+        self.dialect = dialect
+        table = SQLDialect.quoted(query.type.name)
+    }
+
+    /// Whether the database narrows the rows down at all.
+    private var narrows: Bool { selection.isExact || selection.condition.text != "TRUE" }
+
+    private var statement: [String] {
+        var lines = ["SELECT * FROM \(table) AS \(SQLLayout.row)", "WHERE \(selection.condition.text)"]
+        if let order = selection.order { lines.append("ORDER BY \(order)") }
+        if let limit = selection.limit { lines.append("LIMIT \(limit)") }
+        return lines
+    }
+
+    /// What is left to do with the rows that the statement selects.
+    private var rest: [String] {
+        var rest = selection.isExact ? [] : ["testing each row by the condition"]
+        for suffix in selection.suffixes {
+            switch suffix {
+            case .sort: rest.append("SORT")
+            case .distinct: rest.append("DISTINCT")
+            case .limit: rest.append("LIMIT")
+            }
+        }
+        return rest
+    }
+
+    /// For people, a line each.
+    package var lines: [String] {
+        guard narrows else { return ["not expressible in SQL: every row of \(table) is read and tested"] }
+        let mark = dialect == .postgres ? "$" : "?"
+        let parameters = selection.condition.parameters.enumerated().map { "\(mark)\($0 + 1) = \($1.text) (\($1.typeText))" }
+        return statement + parameters + (rest.isEmpty ? [] : ["left to do with its rows: \(rest.joined(separator: ", "))"])
+    }
+
+    /// For programs: `{"sql": …, "where": …, "parameters": [{"value": …, "type": …}], "exact": …, "rest": […]}`; `exact` is whether the
+    /// condition selects no row too many.
+    package var json: JSON {
+        [
+            "sql": .string(statement.joined(separator: " ")), "where": .string(selection.condition.text),
+            "parameters": .array(
+                selection.condition.parameters.map { ["value": ExtendedJSON.json($0.value), "type": .string($0.typeText)] }),
+            "exact": .bool(selection.isExact), "rest": .array(rest.map { .string($0) }),
+        ]
+    }
+}
+
+extension SQLParameter {
+    fileprivate var text: String { ExtendedJSON.json(value).text }
+
+    fileprivate var typeText: String {
+        var collection = CollectionKind.none
+        if case .list = value { collection = .list }
+        return Property(id: 0, name: "", type: type, collection: collection).typeText
+    }
+}
