@@ -101,13 +101,7 @@ struct PostgresOracle: SQLOracleDatabase {
     }
 
     func select(_ sql: String, _ parameters: [SQLParameter]) throws -> [Int64] {
-        let result = try session.query(sql, parameters.map(PostgresOracle.parameter))
+        let result = try session.query(sql, parameters.map(\.postgres))
         return (0..<result.count).compactMap { result.int($0, 0) }
-    }
-
-    private static func parameter(_ parameter: SQLParameter) -> PostgresParameter {
-        let isList = if case .list = parameter.value { true } else { false }
-        let property = Property(id: 0, name: "", type: parameter.type, collection: isList ? .list : .none, isOptional: true)
-        return ColumnForm(property, in: Schema([])).parameter(parameter.value)
     }
 }

@@ -70,7 +70,8 @@ package struct SQLOracle<Database: SQLOracleDatabase> {
         if selection.isExact { exact += 1 } else if selection.condition.text == "TRUE" { nothing += 1 } else { partial += 1 }
         let expected = keys.filter { query.matches($0, in: graph) }
         selected += expected.count
-        if expected == keys.filter({ query.compile().matches($0, in: graph) }) {
+        let compiled = query.compile()
+        if expected == keys.filter({ compiled.matches($0, in: graph) }) {
             do {
                 let found = try SQLOracle.found(query, selection, database, graph)
                 if found == query.run(over: graph) { return }

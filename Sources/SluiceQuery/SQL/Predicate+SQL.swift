@@ -6,6 +6,11 @@ package struct SQLSplit: Sendable {
     package var condition: SQLCondition
     /// What a selected row must meet besides; nil when the condition says all.
     package var residual: Predicate?
+
+    package init(condition: SQLCondition, residual: Predicate?) {
+        self.condition = condition
+        self.residual = residual
+    }
 }
 
 extension Predicate {
