@@ -46,39 +46,49 @@ package struct ReplicaQuery: Sendable {
     }
 
     private func matches(in store: RowStore) throws(SluiceError) -> [Match] {
-        let properties = sort.map(\.property)
-        var matches: [Match] = []
-        if let condition = try condition(in: store.layouts[type]) {
-            try store.select(type: type, where: condition, properties: properties) { key, values in
-                matches.append(Match(key: key, sortValues: values))
-            }
-            return matches
+        let layout = store.layouts[type]
+        let split = split(in: layout)
+        if let residual = split.residual, residual == predicate, split.condition.parameters.isEmpty {
+            return try scanned(residual, in: store)
         }
-        let key = store.layouts[type].key
-        try store.scan(type: type) { row throws(SluiceError) in
-            if let predicate, !predicate.matches(row) { return }
-            matches.append(Match(key: row.value(key) ?? .null, sortValues: properties.map { row.value($0) ?? .null }))
+        let sorted = sort.map(\.property)
+        let checked = split.residual?.properties.sorted() ?? []
+        var matches: [Match] = []
+        // Holds no more than what the residual reads.
+        var row = Row([Value?](repeating: nil, count: layout.type.properties.count))
+        try store.select(type: type, where: split.condition, properties: sorted + checked) { key, values in
+            if let residual = split.residual {
+                for (property, value) in zip(checked, values[sorted.count...]) { row[property] = value }
+                guard residual.matches(row) else { return }
+            }
+            matches.append(Match(key: key, sortValues: Array(values.prefix(sorted.count))))
         }
         return matches
     }
 
-    /// The predicate as SQL; nil when SQL cannot say exactly the same. Floating-point columns keep NaN and -0 in a form
-    /// of their own, so conditions on them are evaluated on rows.
-    private func condition(in layout: TableLayout) throws(SluiceError) -> SQLCondition? {
-        guard let predicate else { return SQLCondition(text: "1", parameters: []) }
-        let isExact = predicate.properties.allSatisfy { property in
-            switch layout.kinds[property] {
-            case .float, .double, .coded: false
-            default: true
+    private func scanned(_ predicate: Predicate, in store: RowStore) throws(SluiceError) -> [Match] {
+        let program = predicate.compile()
+        let key = store.layouts[type].key
+        var matches: [Match] = []
+        try store.scan(type: type) { row throws(SluiceError) in
+            guard program.matches(row) else { return }
+            matches.append(Match(key: row.value(key) ?? .null, sortValues: sort.map { row.value($0.property) ?? .null }))
+        }
+        return matches
+    }
+
+    /// What SQLite selects by, and what is left of the predicate to check on the rows that it selects.
+    private func split(in layout: TableLayout) -> SQLSplit {
+        guard let predicate else { return Predicate.true(layout.type).split(.sqlite) }
+        // A link whose key is itself a link lies in a form that SQL does not know.
+        let isCodedLink = predicate.properties.contains { property in
+            guard case .link = layout.type.properties[property].type, layout.type.properties[property].collection == .none else {
+                return false
             }
+            return layout.kinds[property] == .coded
         }
-        guard isExact else { return nil }
-        do throws(SluiceError) {
-            return try predicate.sql(.sqlite)
-        } catch {
-            if error.code == .queryUnsupported { return nil }
-            throw error
-        }
+        guard !isCodedLink else { return SQLSplit(condition: SQLCondition(text: "TRUE", parameters: []), residual: predicate) }
+        return predicate.split(.sqlite)
     }
 
     private func sorted(_ matches: [Match]) throws(SluiceError) -> [Value] {

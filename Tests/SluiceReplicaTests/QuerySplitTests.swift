@@ -1,0 +1,48 @@
+import SluiceCore
+import SluiceQuery
+import SluiceReplica
+import TestSupport
+import Testing
+
+/// Queries that SQLite answers in part and the replica's own code in part.
+struct QuerySplitTests {
+    private static let names = Samples.type.properties.map(\.name).filter { !["extra", "place", "friend"].contains($0) }
+    private static let place = ObjectType(
+        name: "Place", kind: .embedded, properties: [Property(id: 1, name: "x", type: .int)], primaryKey: nil)
+
+    @Test(arguments: seeds(3))
+    func `a query finds the rows that its predicate accepts, whatever they hold`(_ seed: UInt64) async throws {
+        var writer = QueryWriter(random: SplitMix64(seed: seed), names: QuerySplitTests.names)
+        let folder = try TemporaryFolder()
+        let replica = try await Replica.make(folder, schema: Schema([Samples.type, QuerySplitTests.place]), subscribed: false)
+        let version = try replica.addSubscriptionSet([subscription("Sample", "TRUEPREDICATE")])
+        try await replica.setSubscriptionState(version: version, .complete)
+        let rows = (0..<60).map { number in
+            var row = Samples.row(&writer.random)
+            row[0] = .objectId(ObjectIdentifierBytes(high: 1, low: UInt32(number)))
+            return row
+        }
+        try await replica.apply(batch(10, put: rows))
+        let store = try replica.makeReader().store
+        var stored: [Row] = []
+        try store.scan(type: 0) { stored.append(Row($0)) }
+        try #require(stored.count == rows.count)
+        var split = 0
+        for _ in 0..<200 {
+            let text = writer.query()
+            guard let predicate = try? Query.parse(text).bind(to: Samples.type) else { continue }
+            let found = try ReplicaQuery(type: 0, predicate: predicate).run(on: store)
+            #expect(found == stored.filter { predicate.matches($0) }.map { $0[0] ?? .null }, "seed \(seed): \(text)")
+            if predicate.split(.sqlite).residual != nil { split += 1 }
+        }
+        #expect(split > 20 && split < 180, "seed \(seed): \(split)")
+    }
+
+    @Test
+    func `of a condition on a list and a number SQLite takes the number`() throws {
+        let predicate = try Query.parse("number > 3 AND ANY tags == 'a' AND price == 1").bind(to: Samples.type)
+        let split = predicate.split(.sqlite)
+        #expect(split.condition.text == "(\"number\" > ?1 AND \"price\" IS NOT NULL)")
+        #expect(split.residual?.canonicalText == "ANY tags == \"a\" and price == 1")
+    }
+}
