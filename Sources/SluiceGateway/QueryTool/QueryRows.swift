@@ -16,7 +16,7 @@ package struct QueryRows {
     /// - Parameter file: what errors call the file.
     package init(schema: Schema, type: ObjectType, file: String) {
         self.schema = Schema(schema.types.map(QueryRows.withNulls))
-        self.type = type
+        self.type = self.schema[type.name] ?? type
         self.file = file
     }
 

@@ -61,7 +61,7 @@ enum Kennel {
         "home": {"city": "Rome", "keeper": 7}, "friends": []}
         """,
         "",
-        #"{"_id": {"$oid": "00000000000000000000000b"}, "name": "Ace", "age": 1, "thing": {"$ref": "Person", "$id": 7}}"#,
+        #"{"_id": {"$oid": "00000000000000000000000b"}, "name": "Ace", "age": 1, "tags": [null], "home": null, "marks": null, "thing": {"$ref": "Person", "$id": 7}}"#,
         """
         {"_class": "Dog", "_id": {"$oid": "00000000000000000000000a"}, "name": null, "age": {"$numberLong": "9"}, "owner": 8, \
         "home": {"keeper": null}, "friends": [{"$oid": "00000000000000000000000c"}, {"$oid": "00000000000000000000000b"}]}

@@ -6,7 +6,8 @@ struct QueryRowsTests {
     @Test(arguments: [
         ("TRUEPREDICATE", "cba"), ("name == 'Rex'", "c"), ("name == nil", "a"), ("weight == 1.5", "c"), ("price == 9.99", "c"),
         ("born == 2020-01-01@00:00:00", "c"), ("chip == uuid(0000000a-0000-0000-0000-000000000001)", "c"),
-        (#"photo == binary(B64"AQI=")"#, "c"), ("weight == nil", "ba"), ("'a' IN tags", "c"), ("tags.@count == 0", "ba"),
+        (#"photo == binary(B64"AQI=")"#, "c"), ("weight == nil", "ba"), ("'a' IN tags", "c"), ("tags.@count == 0", "a"),
+        ("tags == nil", "b"), ("marks.@count == 0", "ba"),
         ("marks.@count == 2", "c"), ("{1, 3} == marks", "c"), ("extra['k'] == 'v'", "c"), ("extra.@count == 0", "ba"), ("thing == 5", "c"),
         ("thing == obj('Person', 7)", "b"), ("thing.@type == 'objectlink'", "b"), ("owner.name == 'Ann'", "c"), ("owner == nil", "b"),
         ("home.city == 'Rome'", "c"), ("home.keeper.name == 'Ann'", "c"), ("home == nil", "b"), ("friends.@count == 2", "a"),
