@@ -41,8 +41,8 @@ struct SQLConditionPrinter {
         case .constants(let values): return values.count <= 1_000 ? .constants(values, side.quantifier) : nil
         case .path(let path):
             if path.result == .objectCount {
-                if let count = paths.ownCount(path) { return .path(SQLPath(value: count, type: .int), .any) }
-                return counting.count(path).map { .count($0) }
+                if let count = counting.count(path) { return .count(count) }
+                return paths.ownCount(path).map { .path(SQLPath(value: $0, type: .int), .any) }
             }
             return paths.path(path).map { .path($0, side.quantifier) }
         case .aggregate(let aggregate): return paths.aggregate(aggregate).map { .path($0, .any) }
