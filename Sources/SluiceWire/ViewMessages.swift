@@ -96,7 +96,7 @@ package struct CommitsWriter: Sendable {
     }
 }
 
-/// Writes one `ServerMessage` with `BootstrapRows` of one type; rows first, then keys of objects that left the view.
+/// Writes one `ServerMessage` with `BootstrapRows` of one type; rows first, then keys of objects that left the view or stay as they are.
 package struct BootstrapRowsWriter: Sendable {
     private var writer = ByteWriter()
     private let message: Int
@@ -129,6 +129,12 @@ package struct BootstrapRowsWriter: Sendable {
     /// Adds the key of an object that is no longer in the view; removals count after all rows of the message.
     package mutating func addGone(_ key: Value) {
         ValueCodec.nested(3, key, into: &writer)
+        rowCount += 1
+    }
+
+    /// Adds the key of an object that the client has as it is.
+    package mutating func addKept(_ key: Value) {
+        ValueCodec.nested(4, key, into: &writer)
         rowCount += 1
     }
 

@@ -48,15 +48,17 @@ import Testing
 
         func read(
             _ queries: [SnapshotQuery], begin: @Sendable (SnapshotStart) async throws -> Bool,
-            rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
+            rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void,
+            kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
         ) async throws -> SnapshotStart? {
             let number = taken.add(1, ordering: .relaxed).newValue
             let start = SnapshotStart(
-                snapshot: TransactionSnapshot(xmin: 100, xmax: 111, running: number <= blind ? [110] : []), lsn: .zero)
+                snapshot: TransactionSnapshot(xmin: 100, xmax: 111, running: number <= blind ? [110] : []), lsn: .zero, cluster: "c")
             return try await begin(start) ? start : nil
         }
 
         func currentLSN() async throws -> LSN { .zero }
+        func source(of type: ObjectType) throws -> String { "" }
     }
 
     private func run(blind: Int) async throws -> (id: UInt32, taken: Int, milliseconds: Int64) {
@@ -69,7 +71,8 @@ import Testing
         let runner = BootstrapRunner(
             authority: Authority(), snapshots: snapshots, fanout: fanout, frames: frames, environment: time, channel: channel)
         let view = View(version: 1, types: [TypeView(type: 0, predicate: .true(Self.type), mask: nil)], partitions: [])
-        let id = try await runner.run(view, replacing: nil)
+        let (id, held) = try await runner.run(view, replacing: nil, held: nil)
+        #expect(held.point == SnapshotPoint(cluster: "c", transaction: 100))
         #expect(channel.sent.withLock { $0 } == 2)
         return (id, snapshots.taken.load(ordering: .relaxed), time.wallMilliseconds())
     }

@@ -52,6 +52,52 @@ import Testing
         }
     }
 
+    @Test func `tells rows that have been written since a point from older ones, subtransactions and running ones included`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = PostgresSnapshotStore(pool: fixture.pool)
+            _ = try await fixture.sql("INSERT INTO \"Reading\" SELECT g, 's', g FROM generate_series(1, 6) g")
+            // Other tests have transactions on the same server; those that are older than the rows have to end first.
+            let last = try #require(try await fixture.sql("SELECT pg_current_xact_id()::text::bigint").int(0, 0))
+            let deadline = ContinuousClock.now + .seconds(30)
+            while try await fixture.sql("SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::bigint > \(last))::int").int(0, 0) == 0 {
+                try #require(ContinuousClock.now < deadline)
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            // It began before the point and commits after it: what it wrote is new, in a savepoint too.
+            let running = try await PostgresConnection.connect(fixture.conninfo)
+            _ = try await running.script("BEGIN; UPDATE \"Reading\" SET value = 0 WHERE _id = 1; SAVEPOINT a")
+            _ = try await running.script("UPDATE \"Reading\" SET value = 0 WHERE _id = 2; RELEASE a")
+            _ = try await fixture.sql("UPDATE \"Reading\" SET value = 0 WHERE _id = 3")
+            let point = try #require(
+                try await store.read([]) { _, _ in
+                    true
+                } rows: { _, _, _ in
+                }
+            ).snapshot.xmin
+            _ = try await running.script("COMMIT")
+            _ = try await fixture.sql("UPDATE \"Reading\" SET value = 0 WHERE _id = 4; DELETE FROM \"Reading\" WHERE _id = 5")
+            let shape = try StoreFixture.shape("Reading")
+            let seen = Mutex<[Int: Set<Int64>]>([:])
+            let identity = try await store.read { _ in
+                [
+                    SnapshotSelection(shape, where: "sensor = $1", ["s"], age: .before(point), keysOnly: true),
+                    SnapshotSelection(shape, where: "sensor = $1", ["s"], age: .since(point)),
+                ]
+            } rows: { selection, buffer, rows in
+                for row in rows {
+                    guard case .int(let key)? = buffer.withView(row, { $0.value(0) }) else { continue }
+                    seen.withLock { _ = $0[selection, default: []].insert(key) }
+                }
+            }
+            let (old, new) = seen.withLock { ($0[0] ?? [], $0[1] ?? []) }
+            // Row 3 was written while an older transaction ran, so it may come again; those written later must.
+            #expect(old.isSubset(of: [3, 6]) && old.contains(6))
+            #expect(new.isSuperset(of: [1, 2, 4]) && new.union(old) == [1, 2, 3, 4, 6] && new.isDisjoint(with: old))
+            #expect(try #require(identity).cluster.split(separator: "-").count == 3)
+            await running.close()
+        }
+    }
+
     @Test func `is given up when its beginning says so`() async throws {
         try await StoreFixture.with { fixture in
             let identity = try await PostgresSnapshotStore(pool: fixture.pool).read([SnapshotSelection(try StoreFixture.shape("Store"))]) {

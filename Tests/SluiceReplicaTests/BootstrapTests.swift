@@ -34,6 +34,33 @@ import Testing
         #expect(try replica.titles() == [1: "old", 3: "new"])
     }
 
+    @Test func `a bootstrap may keep objects as they are, unless it says something else of them later`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.apply(batch(10, put: [todo(1, "one"), todo(2, "two"), todo(3, "three"), todo(4, "four"), todo(5, "five")]))
+        try replica.rename(4, "mine")
+        try replica.rename(5, "mine too")
+        try await replica.beginBootstrap(version: 1)
+        try await replica.stageKept(type: 0, keys: [.int(1), .int(2), .int(3), .int(4)])
+        try await stage(replica, [todo(2, "changed")])
+        try await replica.stageRemoval(type: 0, keys: [.int(3)])
+        try await replica.endBootstrap(version: 1, lsn: LSN(rawValue: 50), types: [0], held: [7, 8])
+        #expect(try replica.titles() == [1: "one", 2: "changed", 4: "mine"])
+        #expect(try await replica.held() == [7, 8])
+        // Nothing is kept for the next one.
+        try await replica.beginBootstrap(version: 2)
+        try await replica.endBootstrap(version: 2, lsn: LSN(rawValue: 60), types: [0])
+        #expect(try replica.titles() == [:])
+        #expect(try await replica.held() == [])
+    }
+
+    @Test func `what the file has is forgotten with the server`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.beginBootstrap(version: 1)
+        try await replica.endBootstrap(version: 1, lsn: LSN(rawValue: 50), types: [0], held: [7])
+        try await replica.forgetServer()
+        #expect(try await replica.held() == [])
+    }
+
     @Test func `objects that leave during a bootstrap are gone at its end`() async throws {
         let replica = try await Replica.make(folder)
         try await replica.apply(batch(10, put: [todo(1, "old"), todo(2, "old")]))

@@ -61,6 +61,8 @@ struct SimulatedFile {
     var ingestNumber: UInt64 = 0
     var staged: [Int64: Item]?
     var removed: Set<Int64> = []
+    var kept: Set<Int64> = []
+    var held: [UInt8] = []
     /// Compensations that the app was told about, in order.
     var told: [UInt64] = []
     var refusedObjects: Set<Int64> = []
@@ -109,7 +111,7 @@ struct SimulatedFile {
 
     var local: LocalState {
         LocalState(
-            identity: identity, applied: applied, compensation: compensation,
+            identity: identity, applied: applied, held: held, compensation: compensation,
             firstUnacknowledged: pending.first { $0.acknowledged == nil }?.changeset.number)
     }
 
@@ -153,6 +155,7 @@ struct SimulatedFile {
     mutating func beginBootstrap() {
         staged = [:]
         removed = []
+        kept = []
     }
 
     mutating func stage(_ rows: StagedRows) {
@@ -161,16 +164,19 @@ struct SimulatedFile {
             let row = item(values)
             if case .int(let key)? = values[1] { staged?[key] = row }
         }
+        for case .int(let key) in rows.kept { kept.insert(key) }
         for case .int(let key) in rows.removed {
             staged?[key] = nil
+            kept.remove(key)
             removed.insert(key)
         }
     }
 
     private func item(_ values: [Value?]) -> Item { Item(store: text(values[2]), value: text(values[0])) }
 
-    mutating func endBootstrap(_ version: UInt64, _ lsn: LSN, _ types: [Int]) {
-        if types.contains(0) { server = [:] }
+    mutating func endBootstrap(_ version: UInt64, _ lsn: LSN, _ types: [Int], _ held: [UInt8]) {
+        self.held = held
+        if types.contains(0) { server = server.filter { kept.contains($0.key) } }
         for key in removed { server[key] = nil }
         server.merge(staged ?? [:]) { $1 }
         staged = nil

@@ -17,6 +17,8 @@ struct SimulatedGateway {
         var requested: UInt64 = 0
         var active: UInt64 = 0
         var stores: Set<String> = []
+        /// What the client has: rows of these stores as all commits below `before` left them, or newer.
+        var held: (stores: Set<String>, before: UInt64)?
         /// A bootstrap that has been asked for and not been made.
         var wanted: (version: UInt64, stores: Set<String>)?
         var outgoing: [PBServerMessage] = []
@@ -32,6 +34,10 @@ struct SimulatedGateway {
 
     var random: SplitMix64
     var items: [Int64: Item] = [:]
+    /// The commit that wrote an item last.
+    var writtenAt: [Int64: UInt64] = [:]
+    /// How many items were told by their keys alone.
+    var keptCount = 0
     var lsn: UInt64 = 100
     var clients: [UInt64: Client] = [:]
     var sessions: [UInt64: Session] = [:]
@@ -87,6 +93,7 @@ struct SimulatedGateway {
         }
         sessions[id]?.client = client
         sessions[id]?.isOpen = true
+        if hello.hasHeld { sessions[id]?.held = (Set(hello.held.types.map(\.name)), hello.held.transaction) }
         var welcome = PBWelcome()
         welcome.protocol = 1
         welcome.client = client
@@ -127,7 +134,20 @@ struct SimulatedGateway {
                     $0.version = wanted.version
                     $0.rows = UInt64(inView.count)
                 }))
-        for piece in pieces(inView.keys.sorted()) {
+        let kept = session.held.map { held in
+            inView.filter { held.stores.contains($0.value.store) && writtenAt[$0.key] ?? .max < held.before }.keys.sorted()
+        }
+        if let kept, !kept.isEmpty {
+            keptCount += kept.count
+            send(
+                id,
+                .bootstrapRows(
+                    make(PBBootstrapRows()) { message in
+                        message.type = "Item"
+                        message.kept = kept.map { PBValue(.int($0)) }
+                    }))
+        }
+        for piece in pieces(inView.keys.filter { !(kept ?? []).contains($0) }.sorted()) {
             send(
                 id,
                 .bootstrapRows(
@@ -155,7 +175,10 @@ struct SimulatedGateway {
                     $0.version = wanted.version
                     $0.lsn = lsn
                     $0.types = isDifference ? [] : ["Item"]
+                    $0.held.transaction = lsn + 1
+                    $0.held.types = wanted.stores.sorted().map { store in make(PBHeldType()) { $0.name = store } }
                 }))
+        sessions[id]?.held = (wanted.stores, lsn + 1)
         sessions[id]?.active = wanted.version
         sessions[id]?.stores = wanted.stores
         sessions[id]?.wanted = nil
@@ -177,6 +200,7 @@ struct SimulatedGateway {
         let before = items[key]
         lsn += 1
         items[key] = item
+        writtenAt[key] = lsn
         for id in sessions.keys.sorted() {
             guard let session = sessions[id], session.active > 0, !session.isClosed else { continue }
             var change = PBViewChange()

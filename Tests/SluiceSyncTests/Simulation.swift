@@ -267,7 +267,7 @@ struct Simulation {
         case .compensate(let id, let writes): clients[index].file.compensate(id, writes)
         case .beginBootstrap: clients[index].file.beginBootstrap()
         case .stage(let rows): clients[index].file.stage(rows)
-        case .endBootstrap(let version, let lsn, let types): clients[index].file.endBootstrap(version, lsn, types)
+        case .endBootstrap(let version, let lsn, let types, let held): clients[index].file.endBootstrap(version, lsn, types, held)
         case .apply(let batch): clients[index].file.apply(batch)
         case .refuseSet(let version, let error): clients[index].file.refuse(version, error)
         default: clients[index].problems.append("an unexpected action \(action)")

@@ -46,11 +46,11 @@ extension SluiceWireAction {
         harness.pending([set(1, [])])
         harness.receive(.bootstrapBegin(version: 1, rows: 0))
         harness.receive(.bootstrapEnd(version: 1, lsn: LSN(rawValue: 5), types: []))
-        #expect(harness.actions.contains { if case .endBootstrap(1, _, let types) = $0 { types == [0] } else { false } })
+        #expect(harness.actions.contains { if case .endBootstrap(1, _, let types, _) = $0 { types == [0] } else { false } })
         harness.receive(.bootstrapBegin(version: 1, rows: 0))
         harness.receive(.bootstrapRows(StagedRows(type: 0)))
         harness.receive(.bootstrapEnd(version: 1, lsn: LSN(rawValue: 6), types: []))
-        #expect(harness.actions.contains { if case .endBootstrap(1, _, let types) = $0 { types.isEmpty } else { false } })
+        #expect(harness.actions.contains { if case .endBootstrap(1, _, let types, _) = $0 { types.isEmpty } else { false } })
     }
 
     @Test func `a new set is sent after the writes that were made before it, and later writes after its bootstrap`() {

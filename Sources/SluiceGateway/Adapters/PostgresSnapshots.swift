@@ -2,6 +2,7 @@ import SluiceCore
 import SluicePipeline
 import SluicePostgres
 import SluiceQuery
+import Synchronization
 
 /// PostgreSQL's read side as the pipeline's port.
 struct PostgresSnapshots: SnapshotStore {
@@ -16,28 +17,81 @@ struct PostgresSnapshots: SnapshotStore {
     func read(
         _ queries: [SnapshotQuery],
         begin: @Sendable (SnapshotStart) async throws -> Bool,
-        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
+        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void,
+        kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
     ) async throws -> SnapshotStart? {
-        // Where SQL cannot say all, it selects more, and what is left of the predicate decides.
-        let splits = try queries.map { query in
-            let columns = try tables.shape(of: query.type.name).columns
-            return query.predicate.split(.postgres) { columns[$0] }
+        let parts = Mutex<[SnapshotPart]>([])
+        let result = try await store.read { identity in
+            let start = SnapshotStart(identity)
+            guard try await begin(start) else { return nil }
+            let chosen = try queries.indices.flatMap { try SnapshotPart.parts(of: queries[$0], $0, tables, at: start) }
+            parts.withLock { $0 = chosen }
+            return chosen.map(\.selection)
+        } rows: { number, buffer, refs in
+            let part = parts.withLock { $0[number] }
+            if part.selection.keysOnly {
+                try await kept(part.query, refs.map { buffer.withView($0) { $0.value(0) ?? .null } })
+                return
+            }
+            let matching = part.residual.map { program in refs.filter { buffer.withView($0) { program.matches($0) } } } ?? refs
+            if !matching.isEmpty { try await rows(part.query, buffer, matching) }
         }
-        let programs = splits.map { $0.residual?.compile() }
-        let selections = try zip(queries, splits).map { query, split in
-            SnapshotSelection(
-                try tables.shape(of: query.type.name), where: split.condition.text, split.condition.parameters.map(Self.parameter))
-        }
-        let result = try await store.read(
-            selections, begin: { try await begin(SnapshotStart(snapshot: $0, lsn: $1)) },
-            rows: { query, buffer, refs in
-                let matching = programs[query].map { program in refs.filter { buffer.withView($0) { program.matches($0) } } } ?? refs
-                if !matching.isEmpty { try await rows(query, buffer, matching) }
-            })
-        return result.map { SnapshotStart(snapshot: $0.snapshot, lsn: $0.lsn) }
+        return result.map { SnapshotStart($0) }
+    }
+
+    func source(of type: ObjectType) throws -> String {
+        let shape = try tables.shape(of: type.name)
+        return "\(shape.table) (\(shape.columns.joined(separator: ", ")))"
     }
 
     func currentLSN() async throws -> LSN { try await store.currentLSN() }
+}
+
+extension SnapshotStart {
+    init(_ identity: SnapshotIdentity) { self.init(snapshot: identity.snapshot, lsn: identity.lsn, cluster: identity.cluster) }
+}
+
+/// What is read for one query, or a part of it.
+private struct SnapshotPart: Sendable {
+    /// Index of the query.
+    var query: Int
+    var selection: SnapshotSelection
+    /// Decides where SQL selects more.
+    var residual: Program?
+
+    /// Numbers farther apart than this are not compared, to stay well within the 31 bits of a row's.
+    static let horizon: UInt64 = 1 << 30
+
+    static func parts(of query: SnapshotQuery, _ index: Int, _ tables: GatewayTables, at start: SnapshotStart) throws -> [SnapshotPart] {
+        let shape = try tables.shape(of: query.type.name)
+        if let known = query.known, known.point.cluster == start.cluster, start.snapshot.xmax < known.point.transaction + horizon,
+            let parts = difference(query.predicate, known, index, shape)
+        {
+            return parts
+        }
+        return [SnapshotPart(index, shape, query.predicate)]
+    }
+
+    /// Keys of what is known and as it was; rows of what is known and was written since; rows of what is new to the view. Nil
+    /// where keys alone cannot be selected.
+    private static func difference(
+        _ predicate: Predicate, _ known: SnapshotQuery.Known, _ index: Int, _ shape: TableShape
+    ) -> [SnapshotPart]? {
+        let isSame = predicate == known.predicate
+        let both = isSame ? predicate : .and(predicate, known.predicate)
+        let kept = SnapshotPart(index, shape, both, age: .before(known.point.transaction), keysOnly: true)
+        guard kept.residual == nil else { return nil }
+        let written = SnapshotPart(index, shape, both, age: .since(known.point.transaction))
+        return [kept, written] + (isSame ? [] : [SnapshotPart(index, shape, .and(predicate, !known.predicate))])
+    }
+
+    private init(_ index: Int, _ shape: TableShape, _ predicate: Predicate, age: RowAge = .any, keysOnly: Bool = false) {
+        let split = predicate.split(.postgres) { shape.columns[$0] }
+        query = index
+        selection = SnapshotSelection(
+            shape, where: split.condition.text, split.condition.parameters.map(Self.parameter), age: age, keysOnly: keysOnly)
+        residual = split.residual?.compile()
+    }
 
     private static func parameter(_ parameter: SQLParameter) -> PostgresParameter {
         let isList = if case .list = parameter.value { true } else { false }

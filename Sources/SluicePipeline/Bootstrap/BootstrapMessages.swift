@@ -13,13 +13,14 @@ enum BootstrapMessages {
         }
     }
 
-    static func end(version: UInt64, lsn: LSN, rows: UInt64, types: [String]) -> [UInt8] {
+    static func end(version: UInt64, lsn: LSN, rows: UInt64, types: [String], held: PBHeld) -> [UInt8] {
         encode {
             $0.bootstrapEnd = .with {
                 $0.version = version
                 $0.lsn = lsn.rawValue
                 $0.rows = rows
                 $0.types = types
+                $0.held = held
             }
         }
     }

@@ -23,15 +23,19 @@ struct BootstrapRunner {
     /// backend gets to run again, or when a synchronous standby has answered.
     static let pauses = 1...100
 
-    /// - Returns: the new live subscriber, in the place of `old`.
-    func run(_ view: View, replacing old: UInt32?) async throws -> UInt32 {
+    /// - Parameter held: what the client has of an earlier view.
+    /// - Returns: the new live subscriber, in the place of `old`, and what the client has then.
+    func run(_ view: View, replacing old: UInt32?, held: HeldView?) async throws -> (subscriber: UInt32, held: HeldView) {
         for _ in 0..<Self.attempts {
             let id = await fanout.add(channel, view: view, staged: true)
             do {
-                let (start, rows) = try await read(view)
+                let (start, rows) = try await read(view, held)
+                let holding = HeldView(view, at: start.point)
                 try await fanout.passed(start.lsn, milliseconds: Self.patience)
                 try Task.checkCancellation()
-                if await fanout.activate(id, replacing: old, snapshot: start.snapshot, rows: rows) { return id }
+                if await fanout.activate(id, replacing: old, snapshot: start.snapshot, rows: rows, held: holding.message) {
+                    return (id, holding)
+                }
                 await fanout.remove(id)
             } catch {
                 await fanout.remove(id)
@@ -44,11 +48,11 @@ struct BootstrapRunner {
     }
 
     /// Sends the rows of the first snapshot that sees everything delivered so far.
-    private func read(_ view: View) async throws -> (start: SnapshotStart, rows: UInt64) {
+    private func read(_ view: View, _ held: HeldView?) async throws -> (start: SnapshotStart, rows: UInt64) {
         let deadline = environment.monotonicNanoseconds() + UInt64(Self.patience) * 1_000_000
         var pause = Self.pauses.lowerBound
         while environment.monotonicNanoseconds() < deadline {
-            if let read = try await attempt(view) { return read }
+            if let read = try await attempt(view, held) { return read }
             try await environment.sleep(nanoseconds: UInt64(pause) * 1_000_000)
             pause = min(pause * 2, Self.pauses.upperBound)
         }
@@ -58,9 +62,9 @@ struct BootstrapRunner {
     }
 
     /// - Returns: nil when the snapshot misses a transaction already delivered.
-    private func attempt(_ view: View) async throws -> (start: SnapshotStart, rows: UInt64)? {
+    private func attempt(_ view: View, _ held: HeldView?) async throws -> (start: SnapshotStart, rows: UInt64)? {
         let schema = authority.current().schema
-        let queries = view.types.map { SnapshotQuery(type: schema.types[$0.type], predicate: $0.predicate) }
+        let queries = view.types.map { SnapshotQuery(type: schema.types[$0.type], predicate: $0.predicate, known: held?.known(of: $0)) }
         let codecs = queries.map { RowCodec($0.type) }
         let masks = view.types.map(\.mask)
         let sent = Counter()
@@ -71,6 +75,9 @@ struct BootstrapRunner {
         } rows: { query, buffer, rows in
             try await send(rows, of: buffer, codecs[query], masks[query])
             sent.add(UInt64(rows.count))
+        } kept: { query, keys in
+            try await send(kept: keys, codecs[query])
+            sent.add(UInt64(keys.count))
         }
         return start.map { ($0, sent.value) }
     }
@@ -79,6 +86,20 @@ struct BootstrapRunner {
         var writer = BootstrapRowsWriter(codec)
         for row in rows {
             buffer.withView(row) { writer.add($0, mask: mask) }
+            if writer.isFull {
+                send(writer.finish())
+                writer = BootstrapRowsWriter(codec)
+            }
+        }
+        if writer.rowCount > 0 { send(writer.finish()) }
+        await channel.drained(below: Limits.outboxBytes / 4)
+        try Task.checkCancellation()
+    }
+
+    private func send(kept keys: [Value], _ codec: RowCodec) async throws {
+        var writer = BootstrapRowsWriter(codec)
+        for key in keys {
+            writer.addKept(key)
             if writer.isFull {
                 send(writer.finish())
                 writer = BootstrapRowsWriter(codec)

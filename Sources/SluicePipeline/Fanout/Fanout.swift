@@ -2,7 +2,7 @@ package import Logging
 package import SluiceCore
 import SluiceMatch
 import SluiceQuery
-import SluiceWire
+package import SluiceWire
 
 /// Matches released commits against the views of all sessions and sends each session its cut.
 ///
@@ -93,7 +93,7 @@ package actor Fanout {
     /// Ends a bootstrap: sends what the snapshot does not contain, then the end, and makes the subscriber live in the
     /// place of `old`. Nothing can pass in between.
     /// - Returns: false when too much was staged; the bootstrap must start again.
-    package func activate(_ id: UInt32, replacing old: UInt32?, snapshot: TransactionSnapshot, rows: UInt64) -> Bool {
+    package func activate(_ id: UInt32, replacing old: UInt32?, snapshot: TransactionSnapshot, rows: UInt64, held: PBHeld) -> Bool {
         guard Int(id) < subscribers.count, var subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
         guard !staged.hasOverflowed else { return false }
         var messages: [Frame] = []
@@ -104,7 +104,7 @@ package actor Fanout {
         }
         let types = subscriber.view.types.map { schema.schema.types[$0.type].name }
         messages.append(
-            frames.frame(BootstrapMessages.end(version: subscriber.view.version, lsn: watermark, rows: total, types: types)))
+            frames.frame(BootstrapMessages.end(version: subscriber.view.version, lsn: watermark, rows: total, types: types, held: held)))
         subscriber.staged = nil
         if let old, Int(old) < subscribers.count { subscriber.wanted = subscribers[Int(old)]?.wanted }
         subscribers[Int(id)] = subscriber

@@ -8,11 +8,14 @@ package struct TypeView: Sendable {
     package var predicate: Predicate
     /// By property index; nil is everything.
     package var mask: [Bool]?
+    /// Stands for what the client is sent of a row: where it is read from, the properties that the client has, the mask.
+    package var form: Fingerprint
 
-    package init(type: Int, predicate: Predicate, mask: [Bool]?) {
+    package init(type: Int, predicate: Predicate, mask: [Bool]?, form: Fingerprint = Fingerprint()) {
         self.type = type
         self.predicate = predicate
         self.mask = mask
+        self.form = form
     }
 }
 

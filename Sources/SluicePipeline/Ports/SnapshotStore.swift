@@ -1,14 +1,40 @@
 package import SluiceCore
 package import SluiceQuery
 
+/// An instant in the life of one database.
+package struct SnapshotPoint: Hashable, Sendable {
+    /// Where `transaction` is a number of.
+    package var cluster: String
+    /// All transactions with lower numbers were over.
+    package var transaction: UInt64
+
+    package init(cluster: String, transaction: UInt64) {
+        self.cluster = cluster
+        self.transaction = transaction
+    }
+}
+
 /// Rows of one type for one bootstrap.
 package struct SnapshotQuery: Sendable {
     package var type: ObjectType
     package var predicate: Predicate
+    package var known: Known?
 
-    package init(type: ObjectType, predicate: Predicate) {
+    /// The rows of an earlier view that the reader has as a point saw them, or newer.
+    package struct Known: Sendable {
+        package var predicate: Predicate
+        package var point: SnapshotPoint
+
+        package init(predicate: Predicate, point: SnapshotPoint) {
+            self.predicate = predicate
+            self.point = point
+        }
+    }
+
+    package init(type: ObjectType, predicate: Predicate, known: Known? = nil) {
         self.type = type
         self.predicate = predicate
+        self.known = known
     }
 }
 
@@ -16,22 +42,33 @@ package struct SnapshotStart: Sendable {
     package var snapshot: TransactionSnapshot
     /// The write-ahead log's end when the snapshot was there: everything it sees lies before.
     package var lsn: LSN
+    package var cluster: String
 
-    package init(snapshot: TransactionSnapshot, lsn: LSN) {
+    package init(snapshot: TransactionSnapshot, lsn: LSN, cluster: String) {
         self.snapshot = snapshot
         self.lsn = lsn
+        self.cluster = cluster
     }
+
+    /// The point from which on a reader of the snapshot needs news.
+    package var point: SnapshotPoint { SnapshotPoint(cluster: cluster, transaction: snapshot.xmin) }
 }
 
 /// The authority's read side: consistent snapshots of views.
 package protocol SnapshotStore: Sendable {
     /// Opens one read-only snapshot, hands `begin` its identity (false: the snapshot is given up and nil is returned), then
     /// every query's rows in chunks of at most `Limits.bootstrapRows`. The next chunk is read when the hand-over returns.
+    ///
+    /// Of what a query's reader knows and nobody has written since, only the keys may come, by `kept`. Each row of a query comes
+    /// one way or the other, once.
     func read(
         _ queries: [SnapshotQuery],
         begin: @Sendable (SnapshotStart) async throws -> Bool,
-        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
+        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void,
+        kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
     ) async throws -> SnapshotStart?
+    /// Where a type's rows are read from, as text: when it changes, nothing of what was read before is known.
+    func source(of type: ObjectType) throws -> String
     /// The end of the write-ahead log now.
     func currentLSN() async throws -> LSN
 }

@@ -15,6 +15,8 @@ package actor Session {
     private(set) var plan = SessionPlan(types: [:])
     private(set) var clientTypes: [ObjectType] = []
     private var view = View.empty
+    /// What the client's file has.
+    private var held: HeldView?
     /// The live subscriber in the fan-out, from Hello on.
     private var subscriber: UInt32?
     private var bootstrap: Task<Void, Never>?
@@ -109,6 +111,7 @@ package actor Session {
         let types = try SessionMessages.types(of: hello.schema)
         let schema = try await SchemaCheck.accept(types, authority: services.authority)
         clientTypes = types
+        held = HeldView(hello.held)
         self.file = file
         state.begin(changeset: file.changeset)
         plan = try await services.rules.openSession(user: user.user, types: types.map(\.name))
@@ -158,7 +161,7 @@ package actor Session {
         bootstrap?.cancel()
         await bootstrap?.value
         do {
-            let view = try await ViewBuilder(services: services, user: user?.user, plan: plan).build(set)
+            let view = try await ViewBuilder(services: services, user: user?.user, plan: plan, clientTypes: clientTypes).build(set)
             // Unstructured because: uploads go on beside it; it is cancelled by the next set or the close, and awaited there.
             bootstrap = Task { await self.run(view) }
         } catch let error as SluiceError where error.code.isQueryError || error.code == .pluginRefused {
@@ -177,7 +180,8 @@ package actor Session {
             let runner = BootstrapRunner(
                 authority: services.authority, snapshots: services.snapshots, fanout: services.fanout, frames: services.frames,
                 environment: services.environment, channel: channel)
-            let id = try await runner.run(view, replacing: subscriber)
+            let (id, held) = try await runner.run(view, replacing: subscriber, held: held)
+            self.held = held
             guard state.complete(view.version) else {
                 await services.feed.release(view.partitions)
                 return

@@ -8,6 +8,8 @@ struct ViewBuilder {
     let services: SessionServices
     let user: UserContext?
     let plan: SessionPlan
+    /// The classes as the client has them.
+    let clientTypes: [ObjectType]
 
     /// Throws an error of the query language, which fails this version only.
     func build(_ set: PBSubscribe) async throws -> View {
@@ -45,7 +47,18 @@ struct ViewBuilder {
         let mask = allowed.readableFields.map { fields in
             type.properties.enumerated().map { $0.offset == type.primaryKey || fields.contains($0.element.name) }
         }
-        return TypeView(type: index, predicate: readable, mask: mask)
+        return TypeView(type: index, predicate: readable, mask: mask, form: try form(of: type, mask))
+    }
+
+    private func form(of type: ObjectType, _ mask: [Bool]?) throws -> Fingerprint {
+        var form = Fingerprint(try services.snapshots.source(of: type))
+        let client = clientTypes.first { $0.name == type.name }
+        for (index, property) in type.properties.enumerated() {
+            let isSent = mask?[index] ?? true
+            let isWanted = client.map { $0.properties.isEmpty || $0[property.name] != nil } ?? true
+            form.add("\(property.id) \(property.summary) \(isSent) \(isWanted)")
+        }
+        return form
     }
 
     /// Nil when some entry reads all keys.

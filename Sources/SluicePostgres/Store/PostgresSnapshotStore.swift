@@ -1,16 +1,65 @@
 package import SluiceCore
 
+/// Which snapshot it is.
+package struct SnapshotIdentity: Hashable, Sendable {
+    package var snapshot: TransactionSnapshot
+    /// The end of the write-ahead log when the snapshot was there: all that it sees lies before.
+    package var lsn: LSN
+    /// Database, server and timeline: transaction numbers mean the same only where these are the same.
+    package var cluster: String
+}
+
+/// Rows by the transaction that wrote them last.
+package enum RowAge: Hashable, Sendable {
+    case any
+    /// By one with a lower number.
+    case before(UInt64)
+    /// By this one or a later one.
+    case since(UInt64)
+}
+
 /// Rows of one table that belong to a view.
 package struct SnapshotSelection: Sendable {
     package var shape: TableShape
     /// A condition on the table's columns with parameters `$1 …`.
     package var condition: String
     package var parameters: [PostgresParameter]
+    package var age: RowAge
+    /// Whether a row is read as its key alone, in one cell.
+    package var keysOnly: Bool
 
-    package init(_ shape: TableShape, where condition: String = "true", _ parameters: [PostgresParameter] = []) {
+    package init(
+        _ shape: TableShape, where condition: String = "true", _ parameters: [PostgresParameter] = [], age: RowAge = .any,
+        keysOnly: Bool = false
+    ) {
         self.shape = shape
         self.condition = condition
         self.parameters = parameters
+        self.age = age
+        self.keysOnly = keysOnly
+    }
+
+    fileprivate var sql: String {
+        let columns = keysOnly ? shape.keyColumn : shape.columnList
+        return "SELECT \(columns) FROM \(shape.table) WHERE (\(condition))\(ageCondition)"
+    }
+
+    fileprivate var values: [PostgresParameter] {
+        switch age {
+        case .any: parameters
+        case .before(let xid), .since(let xid): parameters + [.int(Int64(UInt32(truncatingIfNeeded: xid)))]
+        }
+    }
+
+    /// A row's `xmin` has the low 32 bits of the number. Of two numbers less than 2³¹ apart the difference, taken within
+    /// 32 bits, tells which is lower; a row that was last written longer ago may count as new, never the other way round.
+    private var ageCondition: String {
+        let distance = "((xmin::text::bigint - $\(parameters.count + 1)::bigint) & 4294967295)"
+        return switch age {
+        case .any: ""
+        case .before: " AND \(distance) >= 2147483648"
+        case .since: " AND \(distance) < 2147483648"
+        }
     }
 }
 
@@ -36,12 +85,20 @@ package struct PostgresSnapshotStore: Sendable {
         _ selections: [SnapshotSelection],
         begin: @Sendable (_ snapshot: TransactionSnapshot, _ lsn: LSN) async throws -> Bool,
         rows: @Sendable (_ selection: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
-    ) async throws -> (snapshot: TransactionSnapshot, lsn: LSN)? {
+    ) async throws -> SnapshotIdentity? {
+        try await read(choose: { try await begin($0.snapshot, $0.lsn) ? selections : nil }, rows: rows)
+    }
+
+    /// As above, with selections that depend on which snapshot it is; nil gives it up.
+    package func read(
+        choose: @Sendable (SnapshotIdentity) async throws -> [SnapshotSelection]?,
+        rows: @Sendable (_ selection: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
+    ) async throws -> SnapshotIdentity? {
         do {
             return try await pool.withConnection { connection in
                 try await connection.inTransaction(.readOnly) {
                     let identity = try await Self.identity(connection)
-                    guard try await begin(identity.snapshot, identity.lsn) else { return nil }
+                    guard let selections = try await choose(identity) else { return nil }
                     for (index, selection) in selections.enumerated() {
                         try await stream(selection, connection) { try await rows(index, $0.buffer, $0.rows) }
                     }
@@ -73,35 +130,46 @@ package struct PostgresSnapshotStore: Sendable {
     private func stream(
         _ selection: SnapshotSelection, _ connection: PostgresConnection, _ deliver: @Sendable (Chunk) async throws -> Void
     ) async throws {
-        let shape = selection.shape
+        let (shape, keysOnly) = (selection.shape, selection.keysOnly)
         try await connection.stream(
-            "SELECT \(shape.columnList) FROM \(shape.table) WHERE \(selection.condition)", selection.parameters,
+            selection.sql, selection.values,
             chunk: { Chunk() },
             row: { lent, chunk in
-                append(lent, shape, &chunk)
+                append(lent, shape, keysOnly: keysOnly, &chunk)
                 return chunk.rows.count >= Limits.bootstrapRows || chunk.buffer.byteCount >= Self.chunkBytes
             }, deliver: deliver)
     }
 
-    private func append(_ lent: PostgresRow, _ shape: TableShape, _ chunk: inout Chunk) {
+    private func append(_ lent: PostgresRow, _ shape: TableShape, keysOnly: Bool, _ chunk: inout Chunk) {
         chunk.buffer.beginRow()
         do throws(Misfit) {
-            for (index, form) in shape.forms.enumerated() {
-                chunk.buffer.append(unsafe try form.decode(lent.bytes(index), into: &chunk.buffer))
+            if keysOnly {
+                chunk.buffer.append(unsafe try shape.forms[shape.key].decode(lent.bytes(0), into: &chunk.buffer))
+            } else {
+                for (index, form) in shape.forms.enumerated() {
+                    chunk.buffer.append(unsafe try form.decode(lent.bytes(index), into: &chunk.buffer))
+                }
             }
             chunk.rows.append(chunk.buffer.endRow())
         } catch {
             chunk.buffer.abandonRow()
-            unfit(shape.type.name, lent.string(shape.key) ?? "", error.reason)
+            unfit(shape.type.name, lent.string(keysOnly ? 0 : shape.key) ?? "", error.reason)
         }
     }
 
-    private static func identity(_ connection: PostgresConnection) async throws -> (snapshot: TransactionSnapshot, lsn: LSN) {
+    private static func identity(_ connection: PostgresConnection) async throws -> SnapshotIdentity {
         // The snapshot is taken when the statement begins, the LSN is read while it runs: after it.
-        let result = try await connection.query("SELECT pg_current_snapshot(), pg_current_wal_insert_lsn()", cached: true)
-        guard let snapshot = result[0, 0].flatMap({ TransactionSnapshot($0) }), let lsn = result[0, 1].flatMap({ LSN($0) }) else {
+        let result = try await connection.query(
+            """
+            SELECT pg_current_snapshot(), pg_current_wal_insert_lsn(),
+                (SELECT system_identifier FROM pg_control_system()) || '-' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)
+                || '-' || (SELECT oid FROM pg_database WHERE datname = current_database())
+            """, cached: true)
+        guard let snapshot = result[0, 0].flatMap({ TransactionSnapshot($0) }), let lsn = result[0, 1].flatMap({ LSN($0) }),
+            let cluster = result[0, 2]
+        else {
             throw SluiceError(.postgresStatement, "PostgreSQL did not tell its snapshot.")
         }
-        return (snapshot, lsn)
+        return SnapshotIdentity(snapshot: snapshot, lsn: lsn, cluster: cluster)
     }
 }

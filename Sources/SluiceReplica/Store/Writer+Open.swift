@@ -18,6 +18,7 @@ extension Writer {
             version INTEGER, position INTEGER, id INTEGER, name TEXT, type TEXT, query TEXT, created BLOB, updated BLOB,
             PRIMARY KEY (version, position)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS _sluice_staged_removal (type TEXT, key, PRIMARY KEY (type, key)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS _sluice_staged_kept (type TEXT, key, PRIMARY KEY (type, key)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS _sluice_ingest (
             id INTEGER PRIMARY KEY AUTOINCREMENT, batch INTEGER, change BLOB);
         CREATE TABLE IF NOT EXISTS _sluice_error (id INTEGER PRIMARY KEY AUTOINCREMENT, writes BLOB);
@@ -34,7 +35,10 @@ extension Writer {
             if fields["format"] == nil { try setMeta("format", .int(Writer.formatVersion)) }
             let lacksData = try fitTables()
             try store.links.fit(store)
-            if lacksData { meta.applied = AppliedPosition(lsn: .zero, version: 0) }
+            if lacksData {
+                meta.applied = AppliedPosition(lsn: .zero, version: 0)
+                meta.held = []
+            }
         }
         connection.forgetStatements()
     }

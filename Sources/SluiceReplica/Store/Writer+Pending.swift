@@ -226,6 +226,7 @@ extension Writer {
         try dropPending("p.acknowledged IS NOT NULL")
         meta.identity = nil
         meta.applied = AppliedPosition(lsn: .zero, version: 0)
+        meta.held = []
         meta.compensation = 0
         try connection.execute(
             """

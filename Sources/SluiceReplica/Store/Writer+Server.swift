@@ -73,7 +73,7 @@ extension Writer {
         for layout in layouts where layout.hasTable {
             try connection.execute("DROP TABLE IF EXISTS \(layout.staging)")
         }
-        try connection.execute("DELETE FROM _sluice_staged_removal")
+        try connection.execute("DELETE FROM _sluice_staged_removal; DELETE FROM _sluice_staged_kept")
     }
 
     private func isStaged(_ layout: TableLayout) throws(SluiceError) -> Bool {
@@ -99,6 +99,17 @@ extension Writer {
         }
     }
 
+    /// Rows of these keys stay as the file has them.
+    func stageKept(type: Int, keys: [Value]) throws(SluiceError) {
+        let layout = try table(type)
+        let statement = try connection.statement("INSERT OR IGNORE INTO _sluice_staged_kept VALUES (?, ?)")
+        for key in keys {
+            statement.bind(0, layout.type.name)
+            layout.bindKey(key, at: 1, to: statement)
+            try statement.run()
+        }
+    }
+
     /// Rows of these keys that are staged are not to be shown, those that the file has are to go at the end; a row that is
     /// staged later counts again.
     func stageRemoval(type: Int, keys: [Value]) throws(SluiceError) {
@@ -110,6 +121,10 @@ extension Writer {
                 layout.bindKey(key, at: 0, to: unstage)
                 try unstage.run()
             }
+            let unkept = try connection.statement("DELETE FROM _sluice_staged_kept WHERE type = ? AND key = ?")
+            unkept.bind(0, layout.type.name)
+            layout.bindKey(key, at: 1, to: unkept)
+            try unkept.run()
             let statement = try connection.statement("INSERT OR IGNORE INTO _sluice_staged_removal VALUES (?, ?)")
             statement.bind(0, layout.type.name)
             layout.bindKey(key, at: 1, to: statement)
@@ -131,7 +146,7 @@ extension Writer {
         }
     }
 
-    func endBootstrap(version: UInt64, lsn: LSN, types: [Int], completes: Bool) throws(SluiceError) {
+    func endBootstrap(version: UInt64, lsn: LSN, types: [Int], held: [UInt8], completes: Bool) throws(SluiceError) {
         let replaced = Set(types)
         for layout in layouts where layout.hasTable {
             let staged = try isStaged(layout)
@@ -146,6 +161,7 @@ extension Writer {
         try dropStaging()
         meta.applied = AppliedPosition(lsn: max(lsn, meta.applied.lsn), version: version)
         meta.bootstrapping = 0
+        meta.held = held
         if completes { try setSubscriptionState(version: version, .complete) }
         try dropApplied()
     }
@@ -168,24 +184,34 @@ extension Writer {
                 _ = try takeServerRow(layout, key: key, named(buffer.withView(row) { Row($0) }, layout))
             } else {
                 statement.reset()
-                if replaces { _ = try takeServerRow(layout, key: key, nil) }
+                if replaces, try !isKept(layout, key) { _ = try takeServerRow(layout, key: key, nil) }
             }
         }
     }
 
-    private static let keptKeys = "(SELECT key FROM _sluice_server WHERE type = ?)"
+    private func isKept(_ layout: TableLayout, _ key: Value) throws(SluiceError) -> Bool {
+        let statement = try connection.statement("SELECT 1 FROM _sluice_staged_kept WHERE type = ? AND key = ?")
+        statement.bind(0, layout.type.name)
+        layout.bindKey(key, at: 1, to: statement)
+        defer { statement.reset() }
+        return try statement.step()
+    }
+
+    /// Objects with pending changes, whose server rows are kept apart.
+    private static let pendingKeys = "(SELECT key FROM _sluice_server WHERE type = ?1)"
 
     private func removeUnstaged(_ layout: TableLayout) throws(SluiceError) {
         try noteKeys(
             """
             DELETE FROM \(layout.table) WHERE \(layout.keyColumn) NOT IN (SELECT \(layout.keyColumn) FROM \(layout.staging))
-            AND \(layout.keyColumn) NOT IN \(Writer.keptKeys) RETURNING \(layout.keyColumn)
+            AND \(layout.keyColumn) NOT IN (SELECT key FROM _sluice_staged_kept WHERE type = ?1)
+            AND \(layout.keyColumn) NOT IN \(Writer.pendingKeys) RETURNING \(layout.keyColumn)
             """, layout)
     }
 
     private func showStaged(_ layout: TableLayout) throws(SluiceError) {
         let rows = """
-            SELECT \(layout.columns) FROM \(layout.staging) WHERE \(layout.keyColumn) NOT IN \(Writer.keptKeys) ORDER BY rowid
+            SELECT \(layout.columns) FROM \(layout.staging) WHERE \(layout.keyColumn) NOT IN \(Writer.pendingKeys) ORDER BY rowid
             """
         try noteKeys("\(layout.upsert(values: rows, table: layout.table)) RETURNING \(layout.keyColumn)", layout)
     }

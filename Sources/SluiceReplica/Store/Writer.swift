@@ -125,6 +125,8 @@ struct ReplicaMeta: Hashable {
     var compensation: UInt64 = 0
     /// The position of the bootstrap's view under way; rows staged belong to it.
     var bootstrapping: UInt64 = 0
+    /// What the gateway said that the file has, as it said it; empty for nothing.
+    var held: [UInt8] = []
 
     var fields: [String: Value] {
         func number(_ value: UInt64) -> Value { .int(Int64(bitPattern: value)) }
@@ -133,7 +135,7 @@ struct ReplicaMeta: Hashable {
             "secret": identity.map { .binary($0.secret) } ?? .null,
             "applied_lsn": number(applied.lsn.rawValue), "applied_version": number(applied.version),
             "changeset": number(changeset), "ingest": number(ingest), "clock": number(clock.rawValue),
-            "compensation": number(compensation), "bootstrapping": number(bootstrapping),
+            "compensation": number(compensation), "bootstrapping": number(bootstrapping), "held": .binary(held),
         ]
     }
 
@@ -150,5 +152,6 @@ struct ReplicaMeta: Hashable {
         clock = HybridTime(rawValue: number("clock"))
         compensation = number("compensation")
         bootstrapping = number("bootstrapping")
+        if case .binary(let bytes)? = fields["held"] { held = bytes }
     }
 }

@@ -66,15 +66,26 @@ extension Replica {
         try await commit { writer throws(SluiceError) in try writer.stageRemoval(type: type, keys: keys) }
     }
 
-    /// Shows what was staged, at once: objects of `types` that were not staged leave the view, the file is at `lsn` for
-    /// the set `version`, which becomes complete unless `completes` is false (the caller then sets the state itself,
-    /// after its mark).
+    /// Notes that objects are in the view as the file has them. A row, or a removal, of the same key counts instead.
+    package func stageKept(type: Int, keys: [Value]) async throws(SluiceError) {
+        try await commit { writer throws(SluiceError) in try writer.stageKept(type: type, keys: keys) }
+    }
+
+    /// Shows what was staged, at once: objects of `types` that were neither staged nor kept leave the view, the file is at
+    /// `lsn` for the set `version`, which becomes complete unless `completes` is false (the caller then sets the state
+    /// itself, after its mark).
+    /// - Parameter held: what the gateway says that the file has now; `held()` gives it back to the next session.
     package func endBootstrap(
-        version: UInt64, lsn: LSN, types: [Int], completes: Bool = true
+        version: UInt64, lsn: LSN, types: [Int], held: [UInt8] = [], completes: Bool = true
     ) async throws(SluiceError) {
         try await commit { writer throws(SluiceError) in
-            try writer.endBootstrap(version: version, lsn: lsn, types: types, completes: completes)
+            try writer.endBootstrap(version: version, lsn: lsn, types: types, held: held, completes: completes)
         }
+    }
+
+    /// What the gateway said at the end of the last bootstrap; empty when there was none or the file's classes have changed.
+    package func held() async throws(SluiceError) -> [UInt8] {
+        try await onWriter { writer throws(SluiceError) in writer.meta.held }
     }
 
     /// Applies transactions of the server, all or none. Commits at or before the applied position are skipped.

@@ -105,8 +105,8 @@ struct SyncLoop {
         case .compensate(let id, let writes): try await tell(try await replica.applyCompensation(id: id, writes: writes))
         case .beginBootstrap(let version): try await replica.beginBootstrap(version: version)
         case .stage(let rows): try await stage(rows)
-        case .endBootstrap(let version, let lsn, let types):
-            try await replica.endBootstrap(version: version, lsn: lsn, types: types, completes: true)
+        case .endBootstrap(let version, let lsn, let types, let held):
+            try await replica.endBootstrap(version: version, lsn: lsn, types: types, held: held, completes: true)
         case .apply(let batch): try await replica.apply(batch)
         case .refuseSet(let version, let error):
             try await replica.setSubscriptionState(version: version, .error(code: error.code.rawValue, message: error.message))
@@ -117,6 +117,7 @@ struct SyncLoop {
 
     private func stage(_ staged: StagedRows) async throws(SluiceError) {
         if !staged.rows.isEmpty { try await engine.replica.stage(type: staged.type, rows: staged.rows, of: staged.buffer) }
+        if !staged.kept.isEmpty { try await engine.replica.stageKept(type: staged.type, keys: staged.kept) }
         if !staged.removed.isEmpty { try await engine.replica.stageRemoval(type: staged.type, keys: staged.removed) }
     }
 

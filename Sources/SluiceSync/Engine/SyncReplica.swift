@@ -27,7 +27,9 @@ package protocol SyncReplica: Sendable {
     func beginBootstrap(version: UInt64) async throws(SluiceError)
     func stage(type: Int, rows: [RowRef], of buffer: RowBuffer) async throws(SluiceError)
     func stageRemoval(type: Int, keys: [Value]) async throws(SluiceError)
-    func endBootstrap(version: UInt64, lsn: LSN, types: [Int], completes: Bool) async throws(SluiceError)
+    func stageKept(type: Int, keys: [Value]) async throws(SluiceError)
+    func endBootstrap(version: UInt64, lsn: LSN, types: [Int], held: [UInt8], completes: Bool) async throws(SluiceError)
+    func held() async throws(SluiceError) -> [UInt8]
     func apply(_ batch: ReplicaBatch) async throws(SluiceError)
 
     /// Calls the handler after each commit that gives the engine something to send.
@@ -40,7 +42,8 @@ extension Replica: SyncReplica {}
 extension SyncReplica {
     func localState() async throws(SluiceError) -> LocalState {
         LocalState(
-            identity: try await identity(), applied: try await appliedPosition(), compensation: try await lastCompensation(),
+            identity: try await identity(), applied: try await appliedPosition(), held: try await held(),
+            compensation: try await lastCompensation(),
             firstUnacknowledged: try await pendingChangesets(after: 0, maximumBytes: 1).first?.number)
     }
 

@@ -5,16 +5,19 @@ package import SluiceReplica
 package struct LocalState: Hashable, Sendable {
     package var identity: ReplicaIdentity?
     package var applied: AppliedPosition
+    /// A `PBHeld` as the gateway last said it; empty for nothing.
+    package var held: [UInt8]
     package var compensation: UInt64
     /// The lowest changeset that is not acknowledged; nil when there is none.
     package var firstUnacknowledged: UInt64?
 
     package init(
         identity: ReplicaIdentity? = nil, applied: AppliedPosition = AppliedPosition(lsn: .zero, version: 0),
-        compensation: UInt64 = 0, firstUnacknowledged: UInt64? = nil
+        held: [UInt8] = [], compensation: UInt64 = 0, firstUnacknowledged: UInt64? = nil
     ) {
         self.identity = identity
         self.applied = applied
+        self.held = held
         self.compensation = compensation
         self.firstUnacknowledged = firstUnacknowledged
     }

@@ -60,7 +60,7 @@ package enum SyncAction: Sendable {
     case compensate(UInt64, [RefusedWrite])
     case beginBootstrap(version: UInt64)
     case stage(StagedRows)
-    case endBootstrap(version: UInt64, lsn: LSN, types: [Int])
+    case endBootstrap(version: UInt64, lsn: LSN, types: [Int], held: [UInt8])
     case apply(ReplicaBatch)
     case refuseSet(version: UInt64, SluiceError)
     case forgetServer

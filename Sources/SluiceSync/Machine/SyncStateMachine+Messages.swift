@@ -53,7 +53,7 @@ extension SyncStateMachine {
             actions.append(.beginBootstrap(version: version))
             actions.append(.report(.downloading(version: version, rows: 0, expected: rows)))
         case .bootstrapRows(let rows): stage(rows)
-        case .bootstrapEnd(let version, let lsn, let types): endBootstrap(version, lsn, types)
+        case .bootstrapEnd(let version, let lsn, let types, let held): endBootstrap(version, lsn, types, held)
         case .commits(let batch, let more): commits(batch, more: more)
         case .uploadAck(let number, let lsn):
             session?.inFlight.removeAll { $0.number <= number }
@@ -79,7 +79,7 @@ extension SyncStateMachine {
             return
         }
         guard let rows else { return }
-        bootstrap.rows += UInt64(rows.rows.count)
+        bootstrap.rows += UInt64(rows.rows.count + rows.kept.count)
         bootstrap.types.insert(rows.type)
         session?.bootstrap = bootstrap
         actions.append(.stage(rows))
@@ -87,13 +87,13 @@ extension SyncStateMachine {
             .report(.downloading(version: bootstrap.version, rows: bootstrap.rows, expected: max(bootstrap.expected, bootstrap.rows))))
     }
 
-    private mutating func endBootstrap(_ version: UInt64, _ lsn: LSN, _ types: [Int]) {
+    private mutating func endBootstrap(_ version: UInt64, _ lsn: LSN, _ types: [Int], _ held: [UInt8]) {
         guard let bootstrap = session?.bootstrap, bootstrap.version == version else {
             fail(SluiceError(.badMessageOrder, "The end of a bootstrap of version \(version) came outside of one."))
             return
         }
         let replaced = Set(types).union(unsubscribedTypes(in: version).subtracting(bootstrap.types)).filter { hasRows($0) }
-        actions.append(.endBootstrap(version: version, lsn: lsn, types: replaced.sorted()))
+        actions.append(.endBootstrap(version: version, lsn: lsn, types: replaced.sorted(), held: held))
         actions.append(.report(.downloaded(version: version)))
         session?.bootstrap = nil
         session?.settled = version

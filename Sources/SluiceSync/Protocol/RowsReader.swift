@@ -20,6 +20,9 @@ enum RowsReader {
             case (3, .lengthDelimited):
                 let key = try ValueCodec.decode(reader.slice(try reader.content()))
                 staged?.removed.append(key)
+            case (4, .lengthDelimited):
+                let key = try ValueCodec.decode(reader.slice(try reader.content()))
+                staged?.kept.append(key)
             default: try reader.skip(tag.type)
             }
         }

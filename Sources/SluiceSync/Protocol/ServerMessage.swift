@@ -10,12 +10,15 @@ package struct StagedRows: Sendable {
     package var rows: [RowRef]
     /// Keys that left the view; they count after `rows`.
     package var removed: [Value]
+    /// Keys of objects that stay as the file has them.
+    package var kept: [Value]
 
-    package init(type: Int, buffer: RowBuffer = RowBuffer(), rows: [RowRef] = [], removed: [Value] = []) {
+    package init(type: Int, buffer: RowBuffer = RowBuffer(), rows: [RowRef] = [], removed: [Value] = [], kept: [Value] = []) {
         self.type = type
         self.buffer = buffer
         self.rows = rows
         self.removed = removed
+        self.kept = kept
     }
 }
 
@@ -25,7 +28,8 @@ package enum ServerMessage: Sendable {
     case bootstrapBegin(version: UInt64, rows: UInt64)
     /// Nil for a type that the file does not have.
     case bootstrapRows(StagedRows?)
-    case bootstrapEnd(version: UInt64, lsn: LSN, types: [Int])
+    /// `held`: a `PBHeld` as it came, for the next Hello.
+    case bootstrapEnd(version: UInt64, lsn: LSN, types: [Int], held: [UInt8] = [])
     case commits(ReplicaBatch, more: Bool)
     case uploadAck(number: UInt64, lsn: LSN)
     case compensation(id: UInt64, [RefusedWrite])
@@ -81,7 +85,8 @@ extension ServerMessage {
         case .bootstrapBegin(let m): return .bootstrapBegin(version: m.version, rows: m.rows)
         case .bootstrapEnd(let m):
             let types = m.types.compactMap { schema?.schema.index(of: $0) }
-            return .bootstrapEnd(version: m.version, lsn: LSN(rawValue: m.lsn), types: types)
+            return .bootstrapEnd(
+                version: m.version, lsn: LSN(rawValue: m.lsn), types: types, held: m.hasHeld ? try WireProtocol.encode(m.held) : [])
         case .uploadAck(let m): return .uploadAck(number: m.number, lsn: LSN(rawValue: m.lsn))
         case .compensation(let m): return .compensation(id: m.id, try refused(m.writes))
         case .ingestAck(let m): return .ingestAck(number: m.number, try refused(m.writes))

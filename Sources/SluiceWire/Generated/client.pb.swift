@@ -406,6 +406,54 @@ package nonisolated struct PBHello: Sendable {
 
   package var appliedVersion: UInt64 = 0
 
+  /// The `held` of the last BootstrapEnd that the file applied, so that the next bootstrap sends only what it lacks.
+  package var held: PBHeld {
+    get {_held ?? PBHeld()}
+    set {_held = newValue}
+  }
+  /// Returns true if `held` has been explicitly set.
+  package var hasHeld: Bool {self._held != nil}
+  /// Clears the value of `held`. Subsequent reads from it will return its default value.
+  package mutating func clearHeld() {self._held = nil}
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _held: PBHeld? = nil
+}
+
+/// What a file has: of each type the rows of a view as one instant saw them, or newer. The gateway makes it, the client keeps it
+/// and gives it back as it is.
+package nonisolated struct PBHeld: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// The database, and all transactions of it that were over.
+  package var cluster: String = String()
+
+  package var transaction: UInt64 = 0
+
+  package var types: [PBHeldType] = []
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+package nonisolated struct PBHeldType: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var name: String = String()
+
+  /// Stand for what is sent of a row, and for the condition of the view.
+  package var form: UInt64 = 0
+
+  package var condition: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -711,6 +759,9 @@ package nonisolated struct PBBootstrapRows: Sendable {
   /// Keys that left the view while the bootstrap ran; applied after `rows`.
   package var removed: [PBValue] = []
 
+  /// Keys of objects in the view that the file has as they are; a row, or a removal, of the same key counts instead.
+  package var kept: [PBValue] = []
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -731,9 +782,21 @@ package nonisolated struct PBBootstrapEnd: Sendable {
   /// listed were sent as a difference, or did not change.
   package var types: [String] = []
 
+  /// What the file has now.
+  package var held: PBHeld {
+    get {_held ?? PBHeld()}
+    set {_held = newValue}
+  }
+  /// Returns true if `held` has been explicitly set.
+  package var hasHeld: Bool {self._held != nil}
+  /// Clears the value of `held`. Subsequent reads from it will return its default value.
+  package mutating func clearHeld() {self._held = nil}
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
+
+  fileprivate var _held: PBHeld? = nil
 }
 
 /// Transactions of one run of the commit order, whole, cut to the session's view.
@@ -1106,7 +1169,7 @@ nonisolated extension PBClientMessage: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension PBHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Hello"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}protocol\0\u{3}access_token\0\u{1}client\0\u{1}secret\0\u{1}sdk\0\u{1}schema\0\u{3}applied_lsn\0\u{3}applied_version\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}protocol\0\u{3}access_token\0\u{1}client\0\u{1}secret\0\u{1}sdk\0\u{1}schema\0\u{3}applied_lsn\0\u{3}applied_version\0\u{1}held\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1122,12 +1185,17 @@ nonisolated extension PBHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
       case 6: try { try decoder.decodeRepeatedMessageField(value: &self.schema) }()
       case 7: try { try decoder.decodeSingularFixed64Field(value: &self.appliedLsn) }()
       case 8: try { try decoder.decodeSingularUInt64Field(value: &self.appliedVersion) }()
+      case 9: try { try decoder.decodeSingularMessageField(value: &self._held) }()
       default: break
       }
     }
   }
 
   package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if self.`protocol` != 0 {
       try visitor.visitSingularUInt32Field(value: self.`protocol`, fieldNumber: 1)
     }
@@ -1152,6 +1220,9 @@ nonisolated extension PBHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
     if self.appliedVersion != 0 {
       try visitor.visitSingularUInt64Field(value: self.appliedVersion, fieldNumber: 8)
     }
+    try { if let v = self._held {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 9)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1164,6 +1235,87 @@ nonisolated extension PBHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
     if lhs.schema != rhs.schema {return false}
     if lhs.appliedLsn != rhs.appliedLsn {return false}
     if lhs.appliedVersion != rhs.appliedVersion {return false}
+    if lhs._held != rhs._held {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBHeld: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".Held"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}cluster\0\u{1}transaction\0\u{1}types\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.cluster) }()
+      case 2: try { try decoder.decodeSingularFixed64Field(value: &self.transaction) }()
+      case 3: try { try decoder.decodeRepeatedMessageField(value: &self.types) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.cluster.isEmpty {
+      try visitor.visitSingularStringField(value: self.cluster, fieldNumber: 1)
+    }
+    if self.transaction != 0 {
+      try visitor.visitSingularFixed64Field(value: self.transaction, fieldNumber: 2)
+    }
+    if !self.types.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.types, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBHeld, rhs: PBHeld) -> Bool {
+    if lhs.cluster != rhs.cluster {return false}
+    if lhs.transaction != rhs.transaction {return false}
+    if lhs.types != rhs.types {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBHeldType: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".HeldType"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}form\0\u{1}condition\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.name) }()
+      case 2: try { try decoder.decodeSingularFixed64Field(value: &self.form) }()
+      case 3: try { try decoder.decodeSingularFixed64Field(value: &self.condition) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.name.isEmpty {
+      try visitor.visitSingularStringField(value: self.name, fieldNumber: 1)
+    }
+    if self.form != 0 {
+      try visitor.visitSingularFixed64Field(value: self.form, fieldNumber: 2)
+    }
+    if self.condition != 0 {
+      try visitor.visitSingularFixed64Field(value: self.condition, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBHeldType, rhs: PBHeldType) -> Bool {
+    if lhs.name != rhs.name {return false}
+    if lhs.form != rhs.form {return false}
+    if lhs.condition != rhs.condition {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1791,7 +1943,7 @@ nonisolated extension PBBootstrapBegin: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".BootstrapRows"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}rows\0\u{1}removed\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}rows\0\u{1}removed\0\u{1}kept\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1802,6 +1954,7 @@ nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._Mes
       case 1: try { try decoder.decodeSingularStringField(value: &self.type) }()
       case 2: try { try decoder.decodeRepeatedMessageField(value: &self.rows) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.removed) }()
+      case 4: try { try decoder.decodeRepeatedMessageField(value: &self.kept) }()
       default: break
       }
     }
@@ -1817,6 +1970,9 @@ nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if !self.removed.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.removed, fieldNumber: 3)
     }
+    if !self.kept.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.kept, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1824,6 +1980,7 @@ nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if lhs.type != rhs.type {return false}
     if lhs.rows != rhs.rows {return false}
     if lhs.removed != rhs.removed {return false}
+    if lhs.kept != rhs.kept {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1831,7 +1988,7 @@ nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".BootstrapEnd"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}lsn\0\u{1}rows\0\u{1}types\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}lsn\0\u{1}rows\0\u{1}types\0\u{1}held\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1843,12 +2000,17 @@ nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 2: try { try decoder.decodeSingularFixed64Field(value: &self.lsn) }()
       case 3: try { try decoder.decodeSingularUInt64Field(value: &self.rows) }()
       case 4: try { try decoder.decodeRepeatedStringField(value: &self.types) }()
+      case 5: try { try decoder.decodeSingularMessageField(value: &self._held) }()
       default: break
       }
     }
   }
 
   package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if self.version != 0 {
       try visitor.visitSingularUInt64Field(value: self.version, fieldNumber: 1)
     }
@@ -1861,6 +2023,9 @@ nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if !self.types.isEmpty {
       try visitor.visitRepeatedStringField(value: self.types, fieldNumber: 4)
     }
+    try { if let v = self._held {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1869,6 +2034,7 @@ nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs.lsn != rhs.lsn {return false}
     if lhs.rows != rhs.rows {return false}
     if lhs.types != rhs.types {return false}
+    if lhs._held != rhs._held {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

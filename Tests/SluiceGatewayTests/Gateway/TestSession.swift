@@ -26,6 +26,10 @@ final class TestSession {
     private(set) var goodbye: SluiceError?
     /// What the present bootstrap said: rows, and keys that left meanwhile.
     private var staged: [String: [Value: [String: Value]?]] = [:]
+    private var kept: [String: Set<Value>] = [:]
+    /// Rows and keys that the last bootstrap brought.
+    private(set) var brought = (rows: 0, kept: 0)
+    var held: PBHeld?
 
     private init(_ connection: any SyncConnection, token: String) {
         self.connection = connection
@@ -38,6 +42,12 @@ final class TestSession {
     }
 
     func close() { connection.close() }
+
+    /// Has what another session showed when it ended, and tells the gateway so.
+    func takeOver(_ earlier: TestSession) {
+        rows = earlier.rows
+        held = earlier.held
+    }
 
     /// The keys of a class's objects in the view.
     func keys(_ type: String) -> Set<String> {
@@ -60,6 +70,7 @@ final class TestSession {
                     $0.accessToken = token
                     $0.client = client
                     $0.secret = .init(secret)
+                    if let held { $0.held = held }
                     $0.schema = types.map { name in
                         .with {
                             $0.name = name
@@ -168,7 +179,7 @@ final class TestSession {
         case .welcome(let welcome):
             self.welcome = welcome
             schema = try Schema(messages: welcome.schema)
-        case .bootstrapBegin: staged = [:]
+        case .bootstrapBegin: (staged, kept, brought) = ([:], [:], (0, 0))
         case .bootstrapRows(let piece): try stage(piece)
         case .bootstrapEnd(let end): finish(end)
         case .commits(let commits): try apply(commits)
@@ -188,11 +199,17 @@ final class TestSession {
             let (key, values) = try read(row, type)
             staged[type.name, default: [:]][key] = .some(values)
         }
+        for key in piece.kept { kept[type.name, default: []].insert(try Value(key)) }
         for key in piece.removed { staged[type.name, default: [:]][try Value(key)] = .some(nil) }
+        brought = (brought.rows + piece.rows.count, brought.kept + piece.kept.count)
     }
 
     private func finish(_ end: PBBootstrapEnd) {
-        for type in end.types { rows[type] = [:] }
+        for type in end.types {
+            let kept = kept[type] ?? []
+            rows[type] = rows[type]?.filter { kept.contains($0.key) }
+        }
+        held = end.hasHeld ? end.held : nil
         for (type, entries) in staged {
             for (key, values) in entries { rows[type, default: [:]][key] = values }
         }

@@ -1,0 +1,61 @@
+import SluiceCore
+import SluiceQuery
+import SluiceWire
+import SwiftProtobuf
+
+/// What a client's file has: of each type the rows of a view as one point saw them, or newer.
+///
+/// The next bootstrap sends only what that lacks (docs/decisions/0005). The session knows the conditions themselves; the client
+/// keeps a `Held` for its next session, in which fingerprints stand for them.
+struct HeldView: Sendable {
+    struct Part: Sendable {
+        var form: Fingerprint
+        var condition: Fingerprint
+        /// Nil when it is known from a fingerprint only.
+        var predicate: Predicate?
+    }
+
+    var point: SnapshotPoint
+    private var parts: [String: Part]
+
+    /// What a client has after the bootstrap of a view.
+    init(_ view: View, at point: SnapshotPoint) {
+        self.point = point
+        parts = Dictionary(
+            view.types.map { type in
+                let part = Part(form: type.form, condition: Fingerprint(type.predicate.canonicalText), predicate: type.predicate)
+                return (type.predicate.type.name, part)
+            }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// What a client says that it has; nil when it says nothing.
+    init?(_ message: PBHeld) {
+        guard !message.cluster.isEmpty else { return nil }
+        point = SnapshotPoint(cluster: message.cluster, transaction: message.transaction)
+        parts = Dictionary(
+            message.types.map { ($0.name, Part(form: Fingerprint(rawValue: $0.form), condition: Fingerprint(rawValue: $0.condition))) },
+            uniquingKeysWith: { first, _ in first })
+    }
+
+    var message: PBHeld {
+        .with { held in
+            held.cluster = point.cluster
+            held.transaction = point.transaction
+            held.types = parts.sorted { $0.key < $1.key }.map { name, part in
+                .with {
+                    $0.name = name
+                    $0.form = part.form.rawValue
+                    $0.condition = part.condition.rawValue
+                }
+            }
+        }
+    }
+
+    /// What the client has of a type of a new view; nil when nothing of it can be told apart.
+    func known(of type: TypeView) -> SnapshotQuery.Known? {
+        guard let part = parts[type.predicate.type.name], part.form == type.form else { return nil }
+        if let predicate = part.predicate { return SnapshotQuery.Known(predicate: predicate, point: point) }
+        guard part.condition == Fingerprint(type.predicate.canonicalText) else { return nil }
+        return SnapshotQuery.Known(predicate: type.predicate, point: point)
+    }
+}

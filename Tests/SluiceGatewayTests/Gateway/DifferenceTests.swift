@@ -1,0 +1,122 @@
+import SluiceCore
+import SluiceWire
+import Testing
+
+/// What a bootstrap brings to a client that has had one before.
+@Suite struct `A bootstrap for a client that has rows` {
+    private static func fill(_ gateway: RunningGateway) async throws {
+        try await gateway.sql(
+            "INSERT INTO orders (_id, store, title, size) SELECT 'k' || g, (ARRAY['north', 'south'])[g % 2 + 1], 't', g FROM generate_series(1, 100) g"
+        )
+        // Old is what was written before the oldest transaction of the whole server began, and other tests have transactions.
+        let last = try #require(try await gateway.count("SELECT pg_current_xact_id()::text::bigint"))
+        #expect(try await gateway.eventually("SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::bigint > \(last))::int", is: 1))
+    }
+
+    private static func expectEqual(
+        _ session: TestSession, _ gateway: RunningGateway, _ condition: String, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        let count = try await gateway.count("SELECT count(*) FROM orders WHERE \(condition)")
+        #expect(session.rows["Order"]?.count == count.map { Int($0) }, sourceLocation: sourceLocation)
+        for (key, values) in session.rows["Order"] ?? [:] {
+            guard case .string(let id) = key, case .int(let size)? = values["size"] else { continue }
+            let same = try await gateway.count("SELECT count(*) FROM orders WHERE _id = '\(id)' AND size = \(size) AND \(condition)")
+            #expect(same == 1, "\(id)", sourceLocation: sourceLocation)
+        }
+    }
+
+    @Test func `brings only what was written since, and takes away what is gone`() async throws {
+        try await RunningGateway.with { gateway in
+            try await Self.fill(gateway)
+            let token = try await gateway.anonymousToken()
+            let first = try await gateway.session(token: token)
+            try await first.hello()
+            try await first.subscribe(1, [("Order", "store == 'north'")])
+            #expect(first.brought == (50, 0))
+            // One change comes live: the file has it, whatever the next bootstrap thinks of it.
+            try await gateway.sql("UPDATE orders SET size = 1000 WHERE _id = 'k2'")
+            try await first.receive { $0.rows["Order"]?[.string("k2")]?["size"] == .int(1_000) }
+            first.close()
+            try await gateway.sql(
+                """
+                UPDATE orders SET size = size + 1 WHERE _id IN ('k4', 'k6');
+                UPDATE orders SET store = 'south' WHERE _id = 'k8';
+                UPDATE orders SET store = 'north' WHERE _id = 'k1';
+                DELETE FROM orders WHERE _id = 'k10';
+                INSERT INTO orders (_id, store, size) VALUES ('new', 'north', 7);
+                """)
+            let second = try await gateway.session(token: token)
+            second.takeOver(first)
+            try await second.hello()
+            try await second.subscribe(1, [("Order", "store == 'north'")])
+            // k2, k4, k6, k1 and the new one; 45 of the 50 are as they were.
+            #expect(second.brought == (5, 45))
+            try await Self.expectEqual(second, gateway, "store = 'north'")
+            second.close()
+        }
+    }
+
+    @Test func `brings only the rows that a changed set adds`() async throws {
+        try await RunningGateway.with { gateway in
+            try await Self.fill(gateway)
+            let session = try await gateway.openSession()
+            try await session.subscribe(1, [("Order", "store == 'north' AND size <= 40")])
+            #expect(session.brought == (20, 0))
+            try await session.subscribe(2, [("Order", "store IN {'north', 'south'} AND size <= 50")])
+            #expect(session.brought == (30, 20))
+            try await Self.expectEqual(session, gateway, "size <= 50")
+            try await session.subscribe(3, [("Order", "store == 'south' AND size > 10")])
+            #expect(session.brought == (25, 20))
+            try await Self.expectEqual(session, gateway, "store = 'south' AND size > 10")
+            try await session.subscribe(4, [])
+            #expect(session.brought == (0, 0))
+            session.close()
+        }
+    }
+
+    @Test func `brings everything when another query, other classes or another database are asked for`() async throws {
+        try await RunningGateway.with { gateway in
+            try await Self.fill(gateway)
+            let token = try await gateway.anonymousToken()
+            let first = try await gateway.session(token: token)
+            try await first.hello()
+            try await first.subscribe(1, [("Order", "store == 'north'")])
+            first.close()
+            let other = try await gateway.session(token: token)
+            other.takeOver(first)
+            try await other.hello()
+            try await other.subscribe(1, [("Order", "store == 'south'")])
+            #expect(other.brought == (50, 0))
+            other.close()
+            let restored = try await gateway.session(token: token)
+            restored.takeOver(first)
+            restored.held?.cluster += "x"
+            try await restored.hello()
+            try await restored.subscribe(1, [("Order", "store == 'north'")])
+            #expect(restored.brought == (50, 0))
+            restored.close()
+        }
+    }
+
+    @Test func `brings everything when the rules show other fields than before`() async throws {
+        try await RunningGateway.with { gateway in
+            try await Self.fill(gateway)
+            try await gateway.createUser("ann@example.com")
+            let login = try await gateway.login("ann@example.com")
+            let first = try await gateway.session(token: try #require(login.json["access_token"]?.string))
+            try await first.hello()
+            try await first.subscribe(1, [("Order", "store == 'north'")])
+            #expect(first.brought == (50, 0))
+            first.close()
+            // What the client says of a row's form is not what it is sent now.
+            let second = try await gateway.session(token: try #require(login.json["access_token"]?.string))
+            second.takeOver(first)
+            second.held?.types[0].form += 1
+            try await second.hello()
+            try await second.subscribe(1, [("Order", "store == 'north'")])
+            #expect(second.brought == (50, 0))
+            try await Self.expectEqual(second, gateway, "store = 'north'")
+            second.close()
+        }
+    }
+}
