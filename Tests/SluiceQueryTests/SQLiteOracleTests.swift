@@ -3,8 +3,9 @@ import SluiceQuery
 import TestSupport
 import Testing
 
-/// SQLite executing the generated SQL, against the tree and the compiled evaluation.
-struct SQLiteOracleTests {
+/// SQLite executing the generated SQL, against the tree and the compiled evaluation. One seed at a time, since there are
+/// tests beside it that cannot wait.
+@Suite(.serialized) struct SQLiteOracleTests {
     @Test(.enabled(if: SQLiteLibrary() != nil), arguments: seeds(4))
     func `SQLite and what is left over select what the tree accepts`(_ seed: UInt64) throws {
         var oracle = SQLOracle(try SQLiteOracle())
