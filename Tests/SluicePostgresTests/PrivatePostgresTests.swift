@@ -43,6 +43,27 @@ import Testing
         }
     }
 
+    @Test func `gives up its making at once when it is cancelled, and begins it anew the next time`() async throws {
+        try await Self.withFolder { (folder) async throws in
+            let start = Task { try await PrivatePostgres.start(in: folder) }
+            // PG_VERSION is among the first files that initdb writes.
+            let deadline = ContinuousClock.now + .seconds(60)
+            while !FileManager.default.fileExists(atPath: folder + "/data.new/PG_VERSION") {
+                try #require(ContinuousClock.now < deadline)
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            start.cancel()
+            await #expect(throws: CancellationError.self) { try await start.value }
+            #expect(!FileManager.default.fileExists(atPath: folder + "/data"))
+            let server = try await PrivatePostgres.start(in: folder)
+            let connection = try await PostgresConnection.connect(server.conninfo)
+            #expect(try await connection.query("SELECT 1").int(0, 0) == 1)
+            #expect(!FileManager.default.fileExists(atPath: folder + "/data.new"))
+            await connection.close()
+            await server.stop(within: .zero)
+        }
+    }
+
     @Test func `starts again after it was killed, with its lock file left behind`() async throws {
         try await Self.withFolder { (folder) async throws in
             let first = try await PrivatePostgres.start(in: folder)

@@ -65,7 +65,14 @@ final class ChildProcess: Sendable {
     /// Sends a signal, unless the child has ended: its number may be somebody else's by then.
     func signal(_ number: Int32) {
         state.withLock { state in
-            if state.status == nil { kill(state.identifier, number) }
+            if state.status == nil, state.identifier > 0 { kill(state.identifier, number) }
+        }
+    }
+
+    /// Sends a signal to the child and to what it has started.
+    func signalGroup(_ number: Int32) {
+        state.withLock { state in
+            if state.status == nil, state.identifier > 0 { kill(-state.identifier, number) }
         }
     }
 

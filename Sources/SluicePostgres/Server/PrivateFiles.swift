@@ -16,6 +16,8 @@ struct PrivateFiles: Sendable {
     let user: ServerUser?
 
     var data: String { folder + "/data" }
+    /// Where initdb works until it has made everything.
+    private var unfinished: String { folder + "/data.new" }
     var log: String { folder + "/postgres.log" }
     private var passwordPath: String { folder + "/password" }
     private var portPath: String { folder + "/port" }
@@ -41,6 +43,21 @@ struct PrivateFiles: Sendable {
         try user?.own(folder)
         if let size = try? FileManager.default.attributesOfItem(atPath: log)[.size] as? Int, size > Self.logBound {
             try? FileManager.default.removeItem(atPath: log)
+        }
+    }
+
+    /// Removes what an initdb that was ended has left.
+    func removeUnfinished() throws {
+        guard FileManager.default.fileExists(atPath: unfinished) else { return }
+        do { try FileManager.default.removeItem(atPath: unfinished) } catch {
+            throw PostgresFailure(.configInvalid, "\(unfinished) cannot be removed: \(error).", fix: "Remove it.")
+        }
+    }
+
+    /// Makes what initdb has made the server's data, in one step: a folder that is there is whole.
+    func finish() throws {
+        guard unsafe rename(unfinished, data) == 0 else {
+            throw PostgresFailure(.configInvalid, "\(unfinished) cannot be renamed to \(data): \(unsafe String(cString: strerror(errno))).")
         }
     }
 
@@ -115,10 +132,12 @@ struct PrivateFiles: Sendable {
     // MARK: Commands
 
     func initialise(_ binaries: ServerBinaries) -> ChildProcess.Command {
-        command([
-            binaries.initdb, "-D", data, "-U", "sluice", "-E", "UTF8", "--locale=C", "--auth=scram-sha-256",
-            "--pwfile=\(passwordPath)",
-        ])
+        // It notes other signals and goes on for a while.
+        command(
+            [
+                binaries.initdb, "-D", unfinished, "-U", "sluice", "-E", "UTF8", "--locale=C", "--auth=scram-sha-256",
+                "--pwfile=\(passwordPath)",
+            ], deathSignal: "SIGKILL")
     }
 
     func serve(_ binaries: ServerBinaries, port: Int, settings: [String: String]) -> ChildProcess.Command {
@@ -132,15 +151,15 @@ struct PrivateFiles: Sendable {
         for (name, value) in ours.merging(settings, uniquingKeysWith: { $1 }).sorted(by: { $0.key < $1.key }) {
             arguments += ["-c", "\(name)=\(value)"]
         }
-        return command(arguments)
+        return command(arguments, deathSignal: "SIGQUIT")
     }
 
     /// The command as the unprivileged user, tied to our life.
-    private func command(_ arguments: [String]) -> ChildProcess.Command {
+    private func command(_ arguments: [String], deathSignal: String) -> ChildProcess.Command {
         var wrapped: [String] = []
         #if os(Linux)
             if let setpriv = ["/usr/bin/setpriv", "/bin/setpriv"].first(where: { (path: String) in unsafe access(path, X_OK) == 0 }) {
-                wrapped = [setpriv, "--pdeathsig", "SIGQUIT"]
+                wrapped = [setpriv, "--pdeathsig", deathSignal]
                 if let user { wrapped += ["--reuid", "\(user.user)", "--regid", "\(user.group)", "--clear-groups"] }
                 wrapped.append("--")
             }

@@ -80,10 +80,17 @@ package final class PrivatePostgres: Sendable {
     }
 
     private static func initialise(_ files: PrivateFiles, _ binaries: ServerBinaries, _ deadline: ContinuousClock.Instant) async throws {
+        try files.removeUnfinished()
         try files.makePassword()
         let child = try await ChildProcess.start(files.initialise(binaries))
-        guard let status = await child.wait(deadline - .now) else {
-            child.signal(SIGKILL)
+        let ending = await withTaskCancellationHandler {
+            await child.wait(deadline - .now)
+        } onCancel: {
+            child.signalGroup(SIGKILL)
+        }
+        try Task.checkCancellation()
+        guard let status = ending else {
+            child.signalGroup(SIGKILL)
             throw PostgresFailure(.timeout, "initdb did not finish in time in \(files.folder).")
         }
         if status != 0 {
@@ -91,6 +98,7 @@ package final class PrivatePostgres: Sendable {
                 .configInvalid, "initdb could not make a database in \(files.folder): \(files.lastWords)",
                 fix: "See \(files.log).")
         }
+        try files.finish()
     }
 
     private static func waitUntilReady(
