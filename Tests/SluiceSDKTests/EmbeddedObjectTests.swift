@@ -151,7 +151,7 @@ class Resident: Object {
     }
 
     @Test func `misuse ends the program`() async {
-        await #expect(processExitsWith: .failure) {
+        let end0 = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let folder = try TemporaryFolder()
             let realm = try Realm(configuration: folder.configuration([Resident.self]))
             try realm.write {
@@ -160,11 +160,13 @@ class Resident: Object {
                 realm.create(Resident.self, value: ["_id": 2]).home = resident.home
             }
         }
-        await #expect(processExitsWith: .failure) {
+        #expect(message(end0).contains("Can't set link to existing managed embedded object"))
+        let end1 = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let folder = try TemporaryFolder()
             let realm = try Realm(configuration: folder.configuration([Resident.self]))
             let home = try realm.write { realm.create(Resident.self, value: ["_id": 1, "home": ["street": "Elm"]]).home }
             home?.street = "outside of a transaction"
         }
+        #expect(message(end1).contains("Cannot modify managed objects outside of a write transaction."))
     }
 }

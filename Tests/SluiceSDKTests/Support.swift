@@ -1,5 +1,6 @@
 import Foundation
 import SluiceSDK
+import Testing
 
 /// A folder that goes away with its owner.
 final class TemporaryFolder: Sendable {
@@ -43,6 +44,9 @@ final class TemporaryFolder: Sendable {
         return user
     }
 }
+
+/// What a program that has ended wrote at its end.
+func message(_ result: ExitTest.Result?) -> String { String(decoding: result?.standardErrorContent ?? [], as: UTF8.self) }
 
 class Task: Object {
     @Persisted(primaryKey: true) var _id: ObjectId

@@ -95,15 +95,18 @@ package final class WriteTransaction {
     }
 
     /// Sets one property of an object that is there; does nothing when it is not.
-    package func set(type: Int, key: Value, property: Int, _ value: Value) throws(SluiceError) {
+    /// - Returns: whether it is there.
+    @discardableResult
+    package func set(type: Int, key: Value, property: Int, _ value: Value) throws(SluiceError) -> Bool {
         let layout = writer.layouts[type]
         try prepare(layout, key: key)
-        guard try store.update(type: type, key: key, property: property, value) else { return }
+        guard try store.update(type: type, key: key, property: property, value) else { return false }
         writer.note(type, key)
         append(
             ObjectChange(
                 object: ObjectKey(type: layout.type.name, key: key), kind: .set,
                 values: [layout.type.properties[property].name: value]))
+        return true
     }
 
     /// Adds to an integer property; concurrent additions on several devices all count (CR-8).

@@ -16,15 +16,23 @@ where PersistedType: _OptionalPersistable & RealmCollectionValue {
 /// }
 /// ```
 public protocol CustomPersistable: _CustomPersistable {
+    // Declared again so that it is inferred from the members below.
+    associatedtype PersistedType
     /// The value of what is stored.
     init(persistedValue: PersistedType)
+    /// What is stored for the value.
+    var persistableValue: PersistedType { get }
 }
 
 /// A type of an app that is stored as one that can be stored, of which not everything can be read back: what cannot reads as
 /// nil where the property is optional and ends the program where it is not.
 public protocol FailableCustomPersistable: _CustomPersistable {
+    // Declared again so that it is inferred from the members below.
+    associatedtype PersistedType
     /// The value of what is stored; nil when there is none. It must not be nil for the default of the type.
     init?(persistedValue: PersistedType)
+    /// What is stored for the value.
+    var persistableValue: PersistedType { get }
 }
 
 extension CustomPersistable {
@@ -76,6 +84,7 @@ extension _CustomPersistable {
         (value as? Self) ?? PersistedType._coerce(value).flatMap { _fromPersisted($0) }
     }
 
+    public static var _hasPlace: Bool { PersistedType._hasPlace }
     public var _untyped: Any? { persistableValue._untyped }
     public static var _kind: _PropertyKind { PersistedType._kind }
     public func hash(into hasher: inout Hasher) { persistableValue.hash(into: &hasher) }

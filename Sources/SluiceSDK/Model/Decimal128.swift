@@ -38,8 +38,16 @@ public struct Decimal128: Hashable, Comparable, Codable, Sendable, CustomStringC
     public static func < (lhs: Decimal128, rhs: Decimal128) -> Bool { SluiceCore.Decimal128.compare(lhs.bits, rhs.bits) < 0 }
     public func hash(into hasher: inout Hasher) { hasher.combine(doubleValue) }
 
+    /// Reads a text or a number.
     public init(from decoder: any Decoder) throws {
-        try self.init(string: try decoder.singleValueContainer().decode(String.self))
+        let container = try decoder.singleValueContainer()
+        if let text = try? container.decode(String.self) {
+            try self.init(string: text)
+        } else if let integer = try? container.decode(Int64.self) {
+            self.init(SluiceCore.Decimal128(integer))
+        } else {
+            self.init(try container.decode(Double.self))
+        }
     }
 
     public func encode(to encoder: any Encoder) throws {

@@ -1,3 +1,4 @@
+import Foundation
 import SluiceCore
 
 /// An object seen without its class: its properties are read and set by name.
@@ -46,7 +47,7 @@ extension ObjectBase {
         guard let slot = slot(key), slot < model.storedCount else {
             throwRealmException("Invalid property name '\(key)' for class '\(model.name)'.")
         }
-        model.put(value as Any, slot, self)
+        model.put(value ?? NSNull(), slot, self)
     }
 
     /// Dynamic access knows properties by the names that the class has; the key is not looked up in the file's.
@@ -56,8 +57,7 @@ extension ObjectBase {
         guard let slot = slot(name), model.properties[slot].kind.collection == collection, !model.properties[slot].kind.isComputed else {
             throwRealmException("Property '\(model.name).\(name)' is no \(collection) of objects.")
         }
-        guard let core = managingCore else { throwRealmException("Dynamic collections need an object that a Realm manages.") }
-        _ = core
+        if managingCore == nil { throwRealmException("Dynamic collections need an object that a Realm manages.") }
         return _Place(owner: self, slot: slot)
     }
 

@@ -83,7 +83,7 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: Random
     /// The place of an object; nil when it does not link here.
     public func index(of object: Element) -> Int? { firstIndex { $0 == object } }
 
-    public var description: String { ObjectDescription.list("LinkingObjects", Element.self, Array(self)) }
+    public var description: String { text(depth: 0) }
 }
 
 @available(*, unavailable)

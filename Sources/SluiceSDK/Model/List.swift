@@ -135,6 +135,21 @@ public final class List<Element: RealmCollectionValue>: RandomAccessCollection, 
     /// Inserts an element before an index.
     public func insert(_ element: Element, at index: Int) { replace(index..<index, with: [element]) }
 
+    /// Inserts elements before an index.
+    public func insert(contentsOf newElements: some Collection<Element>, at index: Int) { replace(index..<index, with: Array(newElements)) }
+
+    /// Removes the elements of a range.
+    public func removeSubrange(_ bounds: Range<Int>) { replace(bounds, with: []) }
+
+    /// Removes the first elements.
+    public func removeFirst(_ number: Int = 1) { replace(0..<number, with: []) }
+
+    /// Removes the last elements.
+    public func removeLast(_ number: Int = 1) {
+        if number > count { throwRealmException("It is not possible to remove \(number) elements from a list of \(count).") }
+        replace(count - number..<count, with: [])
+    }
+
     /// Removes the element at an index.
     public func remove(at index: Int) { replace(index..<index + 1, with: []) }
 
@@ -194,7 +209,7 @@ public final class List<Element: RealmCollectionValue>: RandomAccessCollection, 
 
     public static func == (lhs: List, rhs: List) -> Bool { lhs === rhs || lhs.elements == rhs.elements }
     public func hash(into hasher: inout Hasher) { hasher.combine(elements) }
-    public var description: String { ObjectDescription.list("List", Element.self, elements) }
+    public var description: String { text(depth: 0) }
 }
 
 @available(*, unavailable)

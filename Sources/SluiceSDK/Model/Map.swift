@@ -166,10 +166,7 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue>: Sequence, Has
     public func hash(into hasher: inout Hasher) { hasher.combine(dictionary) }
     private var dictionary: [String: Value] { Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.value) }) }
 
-    public var description: String {
-        let lines = entries.map { "\t[\($0.key)]: \(ObjectDescription.text(of: $0.value))" }
-        return "Map<\(Key.self), \(Value.self)> (\n\(lines.joined(separator: ",\n"))\n)"
-    }
+    public var description: String { text(depth: 0) }
 }
 
 @available(*, unavailable)

@@ -231,7 +231,8 @@ package final class ModelSchema: @unchecked Sendable {
 
     /// A new object with values that no Realm manages.
     func instance<T: ObjectBase>(_ value: Any, of type: T.Type) -> T {
-        let object = T()
+        // Not T(): the class may be known at run time only.
+        let object = type.init()
         assign(value, to: object)
         return object
     }

@@ -136,7 +136,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RandomAccessCollec
 
     public static func == (lhs: MutableSet, rhs: MutableSet) -> Bool { lhs === rhs || Set(lhs.elements) == Set(rhs.elements) }
     public func hash(into hasher: inout Hasher) { hasher.combine(Set(elements)) }
-    public var description: String { ObjectDescription.list("MutableSet", Element.self, elements) }
+    public var description: String { text(depth: 0) }
 }
 
 @available(*, unavailable)

@@ -154,12 +154,39 @@ enum ObjectDescription {
     static func text(of value: Any?, depth: Int = 0) -> String {
         guard let value, !isNil(value) else { return "(null)" }
         if let object = value as? ObjectBase { return text(object, depth: depth) }
+        if let collection = value as? any DescribedCollection { return collection.text(depth: depth) }
         return "\(value)"
     }
 
-    static func list(_ name: String, _ element: Any.Type, _ elements: [some Any]) -> String {
-        let shown = elements.prefix(100).enumerated().map { "\t[\($0)] \(text(of: $1).replacing("\n", with: "\n\t"))" }
-        let rest = elements.count > 100 ? ["\t... \(elements.count - 100) objects skipped."] : []
-        return "\(name)<\(element)> (\n\((shown + rest).joined(separator: ",\n"))\n)"
+    static func list(_ name: String, _ element: Any.Type, _ elements: [some Any], depth: Int) -> String {
+        let indent = String(repeating: "\t", count: depth)
+        let shown = elements.prefix(100).enumerated().map { "\(indent)\t[\($0)] \(text(of: $1, depth: depth + 1))" }
+        let rest = elements.count > 100 ? ["\(indent)\t... \(elements.count - 100) objects skipped."] : []
+        return "\(name)<\(element)> (\n\((shown + rest).joined(separator: ",\n"))\n\(indent))"
+    }
+}
+
+/// A collection inside of what is described: objects may lead back to themselves through it.
+protocol DescribedCollection {
+    func text(depth: Int) -> String
+}
+
+extension List: DescribedCollection {
+    func text(depth: Int) -> String { ObjectDescription.list("List", Element.self, Array(self), depth: depth) }
+}
+
+extension MutableSet: DescribedCollection {
+    func text(depth: Int) -> String { ObjectDescription.list("MutableSet", Element.self, Array(self), depth: depth) }
+}
+
+extension LinkingObjects: DescribedCollection {
+    func text(depth: Int) -> String { ObjectDescription.list("LinkingObjects", Element.self, Array(self), depth: depth) }
+}
+
+extension Map: DescribedCollection {
+    func text(depth: Int) -> String {
+        let indent = String(repeating: "\t", count: depth)
+        let lines = map { "\(indent)\t[\($0.key)]: \(ObjectDescription.text(of: $0.value, depth: depth + 1))" }
+        return "Map<\(Key.self), \(Value.self)> (\n\(lines.joined(separator: ",\n"))\n\(indent))"
     }
 }

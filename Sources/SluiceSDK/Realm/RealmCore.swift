@@ -115,7 +115,7 @@ final class RealmCore {
     func object<T: ObjectBase>(_ objectClass: T.Type, type: Int, key: Value) -> T? {
         guard let row = row(type, key) else { return nil }
         let schema = schema(type)
-        let object = T()
+        let object = objectClass.init()
         schema.bind(object, to: _RowCache(core: self, schema: schema, type: type, key: key, row: row), attaching: false)
         return object
     }
@@ -197,7 +197,10 @@ final class RealmCore {
     }
 
     func set(_ type: Int, _ key: Value, _ slot: Int, _ value: Value) {
-        change { transaction throws(SluiceError) in try transaction.set(type: type, key: key, property: slot, value) }
+        change { transaction throws(SluiceError) in
+            let isThere = try transaction.set(type: type, key: key, property: slot, value)
+            if !isThere { throwRealmException(RealmMisuse.invalidated) }
+        }
     }
 
     func delete(_ object: ObjectBase) {
@@ -233,7 +236,7 @@ final class RealmCore {
         requireTransaction()
         let schema = object.model
         let type = type(of: Swift.type(of: object))
-        guard let slot = schema.primaryKeySlot else {
+        if schema.primaryKeySlot == nil {
             throwRealmException("The class \(schema.name) has no primary key; synced classes need one named '_id'.")
         }
         let key = schema.primaryKey(of: object)
@@ -252,7 +255,6 @@ final class RealmCore {
             return
         }
         let shown = row(type, key) ?? existing ?? Row([])
-        _ = slot
         schema.bind(object, to: _RowCache(core: self, schema: schema, type: type, key: key, row: shown), attaching: true)
     }
 
