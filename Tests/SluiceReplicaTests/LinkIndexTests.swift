@@ -1,0 +1,70 @@
+import SluiceCore
+import SluiceReplica
+import Testing
+
+@Suite struct LinkIndexTests {
+    let folder: TemporaryFolder
+
+    private static let schema = Schema([
+        ObjectType(
+            name: "Person",
+            properties: [
+                Property(id: 1, name: "_id", type: .int), Property(id: 2, name: "friends", type: .link(to: "Person"), collection: .list),
+                Property(id: 3, name: "best", type: .link(to: "Person"), isOptional: true),
+            ])
+    ])
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private func open(_ properties: Set<String> = ["friends", "best"]) throws -> Replica {
+        try Replica(path: folder.file, schema: Self.schema, inverses: ["Person": properties], environment: TestEnvironment())
+    }
+
+    private func person(_ id: Int64, friends: [Int64] = [], best: Int64? = nil) -> Row {
+        Row([.int(id), .list(friends.map { .int($0) }), best.map { .int($0) } ?? .null])
+    }
+
+    /// Who has an object among the friends, and whose best friend it is.
+    private func fans(_ replica: Replica, of id: Int64) throws -> [[Value]] {
+        let store = try replica.makeReader().store
+        return try [1, 2].map { try store.origins(of: .int(id), type: 0, property: $0) }
+    }
+
+    @Test func `links of the server's rows are followed backwards`() async throws {
+        let replica = try open()
+        try await replica.apply(batch(10, put: [person(1, friends: [2, 3, 2], best: 3), person(2, friends: [3])]))
+        #expect(try fans(replica, of: 2) == [[.int(1), .int(1)], []])
+        #expect(try fans(replica, of: 3) == [[.int(1), .int(2)], [.int(1)]])
+        try await replica.apply(batch(20, put: [person(1, friends: [3])], leave: [2]))
+        #expect(try fans(replica, of: 2) == [[], []] && fans(replica, of: 3) == [[.int(1)], []])
+    }
+
+    @Test func `a bootstrap replaces them`() async throws {
+        let replica = try open()
+        try await replica.apply(batch(10, put: [person(1, friends: [2]), person(2, friends: [1])]))
+        try await replica.beginBootstrap(version: 1)
+        var buffer = RowBuffer()
+        let rows = [person(2, friends: [3]), person(4, friends: [3])].map { buffer.append($0) }
+        try await replica.stage(type: 0, rows: rows, of: buffer)
+        try await replica.endBootstrap(version: 1, lsn: LSN(rawValue: 50), types: [0])
+        #expect(try fans(replica, of: 1)[0] == [] && fans(replica, of: 2)[0] == [] && fans(replica, of: 3)[0] == [.int(2), .int(4)])
+    }
+
+    @Test func `an index that is asked for later is made from what is there`() async throws {
+        do {
+            let replica = try open([])
+            try await replica.apply(batch(10, put: [person(1, friends: [2])]))
+        }
+        do {
+            let replica = try open()
+            #expect(try fans(replica, of: 2)[0] == [.int(1)])
+        }
+        // While nobody asks for it, it does not follow.
+        do {
+            let replica = try open([])
+            try await replica.apply(batch(20, put: [person(3, friends: [2])]))
+        }
+        let replica = try open()
+        #expect(try fans(replica, of: 2)[0] == [.int(1), .int(3)])
+    }
+}
