@@ -133,8 +133,13 @@ class Renamed: Object {
         var configuration = try TemporaryFolder().configuration([])
         configuration.objectTypes = nil
         let names = Set(try Realm(configuration: configuration).schema.objectSchema.map(\.className))
-        #expect(names.isSuperset(of: ["Task", "Team", "Horse", "Stable", "Reading", "Address", "NewName"]))
-        #expect(names.isDisjoint(with: ["Object", "DynamicObject", "Orphan"]))
+        #expect(names.isSuperset(of: ["Task", "Team", "Horse", "Stable", "Address", "NewName"]))
+        #expect(names.isDisjoint(with: ["Object", "DynamicObject", "Orphan", "Reading"]))
+    }
+
+    @Test func `what is only sent cannot be in a Realm that nobody syncs`() throws {
+        let configuration = try TemporaryFolder().configuration([Reading.self])
+        #expect(throws: Realm.Error.self) { try Realm(configuration: configuration) }
     }
 
     @Test func `objects describe themselves`() throws {

@@ -87,6 +87,25 @@ import Testing
         override class func shouldIncludeInDefaultSchema() -> Bool { false }
     }
 
+    class Tag: EmbeddedObject {
+        @Persisted var tagged: Tagged?
+        override class func shouldIncludeInDefaultSchema() -> Bool { false }
+    }
+
+    class Tagged: Object {
+        @Persisted(primaryKey: true) var _id: Int
+        @Persisted(originProperty: "tagged") var tags: LinkingObjects<Tag>
+        override class func shouldIncludeInDefaultSchema() -> Bool { false }
+    }
+
+    @Test func `links from embedded objects are refused`() async {
+        let end = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let folder = try TemporaryFolder()
+            _ = try Realm(configuration: folder.configuration([Tagged.self]))
+        }
+        #expect(message(end).contains("'Tagged.tags' is the inverse of links from the embedded class 'Tag'"))
+    }
+
     @Test func `an origin that does not exist ends the program`() async {
         let end0 = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let folder = try TemporaryFolder()

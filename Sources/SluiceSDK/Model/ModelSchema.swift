@@ -163,6 +163,11 @@ package final class ModelSchema: @unchecked Sendable {
                 throwRealmException("Property '\(name).\(property.name)' of type LinkingObjects has no origin property name.")
             }
             let source = ModelSchema.of(target)
+            if target is EmbeddedObject.Type, !(objectClass is EmbeddedObject.Type) {
+                throwRealmException(
+                    "Property '\(name).\(property.name)' is the inverse of links from the embedded class '\(source.name)', which is not supported"
+                )
+            }
             guard let slot = source.slot(of: origin) else {
                 throwRealmException(
                     "Property '\(source.name).\(origin)' declared as origin of linking objects property '\(name).\(property.name)' does not exist"

@@ -22,8 +22,10 @@ extension Realm {
             self.objectTypes = objectTypes
         }
 
-        /// The classes to open with: those given, or all that are known.
-        var classes: [ObjectBase.Type] { objectTypes ?? KnownClasses.all }
+        /// The classes to open with: those given, or all that are known and can be in such a Realm.
+        var classes: [ObjectBase.Type] {
+            objectTypes ?? KnownClasses.all.filter { syncConfiguration != nil || !($0 is AsymmetricObject.Type) }
+        }
 
         /// What `Realm()` opens.
         public static var defaultConfiguration: Configuration { Configuration() }

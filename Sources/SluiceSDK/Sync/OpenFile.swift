@@ -50,6 +50,9 @@ final class OpenFile: Sendable {
             throw Realm.Error(.fileAccess, "The folder of \(path) cannot be made: \(error.localizedDescription)")
         }
         let schemas = ModelSchema.closure(of: types)
+        if sync == nil, let asymmetric = schemas.first(where: { $0.objectClass is AsymmetricObject.Type }) {
+            throw Realm.Error(.schemaMismatch, "Asymmetric table '\(asymmetric.name)' not allowed in a local Realm")
+        }
         replica = try asRealmError {
             try Replica(path: path, schema: SluiceCore.Schema(schemas.map(\.objectType)), isSynced: sync != nil, inverses: schemas.inverses)
         }
