@@ -8,7 +8,7 @@ enum Calculation {
         case (.int(let l), .int(let r)): return .int(int(arithmetic, l, r))
         case (.decimal, _), (_, .decimal):
             guard let l = Number(left), let r = Number(right) else { return .null }
-            return .decimal(Decimal128.calculate(arithmetic, l.asDecimal, r.asDecimal))
+            return .decimal(calculate(arithmetic, l.asDecimal, r.asDecimal))
         case (.double, _), (_, .double):
             guard let l = Number(left), let r = Number(right) else { return .null }
             return .double(floating(arithmetic, l.asDouble, r.asDouble))
@@ -23,6 +23,15 @@ enum Calculation {
         case .int(let value): Float(value)
         case .float(let value): value
         default: nil
+        }
+    }
+
+    private static func calculate(_ arithmetic: Arithmetic, _ left: Decimal128, _ right: Decimal128) -> Decimal128 {
+        switch arithmetic {
+        case .add: left + right
+        case .subtract: left - right
+        case .multiply: left * right
+        case .divide: left / right
         }
     }
 
