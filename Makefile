@@ -23,7 +23,7 @@ demo: setup
 
 test: setup lint
 	dev/check-compose
-	dev/with-servers --postgres --kafka dev/run-tests $(if $(FILTER),--filter '$(FILTER)')
+	dev/with-servers --postgres --kafka --in-memory dev/run-tests $(if $(FILTER),--filter '$(FILTER)')
 
 bench: setup
 	swift build -c release --package-path Benchmarks
