@@ -50,9 +50,11 @@ struct BootstrapRunner {
     /// Sends the rows of the first snapshot that sees everything delivered so far.
     private func read(_ view: View, _ held: HeldView?) async throws -> (start: SnapshotStart, rows: UInt64) {
         let deadline = environment.monotonicNanoseconds() + UInt64(Self.patience) * 1_000_000
+        let schema = authority.current().schema
+        let queries = view.types.map { SnapshotQuery(type: schema.types[$0.type], predicate: $0.predicate, known: held?.known(of: $0)) }
         var pause = Self.pauses.lowerBound
         while environment.monotonicNanoseconds() < deadline {
-            if let read = try await attempt(view, held) { return read }
+            if let read = try await attempt(view, queries) { return read }
             try await environment.sleep(nanoseconds: UInt64(pause) * 1_000_000)
             pause = min(pause * 2, Self.pauses.upperBound)
         }
@@ -62,9 +64,7 @@ struct BootstrapRunner {
     }
 
     /// - Returns: nil when the snapshot misses a transaction already delivered.
-    private func attempt(_ view: View, _ held: HeldView?) async throws -> (start: SnapshotStart, rows: UInt64)? {
-        let schema = authority.current().schema
-        let queries = view.types.map { SnapshotQuery(type: schema.types[$0.type], predicate: $0.predicate, known: held?.known(of: $0)) }
+    private func attempt(_ view: View, _ queries: [SnapshotQuery]) async throws -> (start: SnapshotStart, rows: UInt64)? {
         let codecs = queries.map { RowCodec($0.type) }
         let masks = view.types.map(\.mask)
         let sent = Counter()
@@ -73,33 +73,22 @@ struct BootstrapRunner {
             send(BootstrapMessages.begin(version: view.version, rows: 0))
             return true
         } rows: { query, buffer, rows in
-            try await send(rows, of: buffer, codecs[query], masks[query])
+            try await send(rows.count, codecs[query]) { number, writer in
+                buffer.withView(rows[number]) { writer.add($0, mask: masks[query]) }
+            }
             sent.add(UInt64(rows.count))
         } kept: { query, keys in
-            try await send(kept: keys, codecs[query])
+            try await send(keys.count, codecs[query]) { number, writer in writer.addKept(keys[number]) }
             sent.add(UInt64(keys.count))
         }
         return start.map { ($0, sent.value) }
     }
 
-    private func send(_ rows: [RowRef], of buffer: RowBuffer, _ codec: RowCodec, _ mask: [Bool]?) async throws {
+    /// Sends so many rows or keys in messages of bounded size, and waits for the client to take most of them.
+    private func send(_ count: Int, _ codec: RowCodec, _ add: (Int, inout BootstrapRowsWriter) -> Void) async throws {
         var writer = BootstrapRowsWriter(codec)
-        for row in rows {
-            buffer.withView(row) { writer.add($0, mask: mask) }
-            if writer.isFull {
-                send(writer.finish())
-                writer = BootstrapRowsWriter(codec)
-            }
-        }
-        if writer.rowCount > 0 { send(writer.finish()) }
-        await channel.drained(below: Limits.outboxBytes / 4)
-        try Task.checkCancellation()
-    }
-
-    private func send(kept keys: [Value], _ codec: RowCodec) async throws {
-        var writer = BootstrapRowsWriter(codec)
-        for key in keys {
-            writer.addKept(key)
+        for number in 0..<count {
+            add(number, &writer)
             if writer.isFull {
                 send(writer.finish())
                 writer = BootstrapRowsWriter(codec)
