@@ -121,19 +121,9 @@ extension Property {
     package var typeText: String {
         let base =
             switch type {
-            case .bool: "bool"
-            case .int: "int"
-            case .float: "float"
-            case .double: "double"
-            case .decimal: "decimal"
-            case .string: "string"
-            case .binary: "binary"
-            case .timestamp: "date"
-            case .objectId: "objectId"
-            case .uuid: "uuid"
-            case .mixed: "mixed"
             case .link(let target): "link to \(target)"
             case .embedded(let name): "embedded \(name)"
+            default: type.name
             }
         switch collection {
         case .none: return isOptional ? "\(base) or null" : base

@@ -7,6 +7,27 @@ package enum PropertyType: Hashable, Sendable {
     case embedded(String)
 }
 
+extension PropertyType {
+    /// The kind of value, without a target: as errors and the plugin interface name it.
+    package var name: String {
+        switch self {
+        case .bool: "bool"
+        case .int: "int"
+        case .float: "float"
+        case .double: "double"
+        case .decimal: "decimal"
+        case .string: "string"
+        case .binary: "binary"
+        case .timestamp: "date"
+        case .objectId: "objectId"
+        case .uuid: "uuid"
+        case .mixed: "mixed"
+        case .link: "link"
+        case .embedded: "object"
+        }
+    }
+}
+
 package enum CollectionKind: UInt8, Sendable { case none, list, set, dictionary }
 
 /// One property of an object type.

@@ -41,19 +41,9 @@ package enum AppDescription {
 
     private static func name(_ type: PropertyType) -> String {
         switch type {
-        case .bool: "bool"
-        case .int: "int"
-        case .float: "float"
-        case .double: "double"
-        case .decimal: "decimal"
-        case .string: "string"
-        case .binary: "binary"
-        case .timestamp: "date"
-        case .objectId: "objectId"
-        case .uuid: "uuid"
-        case .mixed: "mixed"
         case .link(let target): "link:\(target)"
         case .embedded(let name): "embedded:\(name)"
+        default: type.name
         }
     }
 

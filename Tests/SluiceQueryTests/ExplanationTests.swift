@@ -19,7 +19,7 @@ struct ExplanationTests {
                         where $1 is each Book
                           ($1.price * int(2)) (double) > int(4) (double), over the graph
                   ANY {int(1)} (int) == ANY Shop.codes[*] (int), pair by pair
-                  ANY Shop.tags[*].@type (@type) == int(8) (@type), by the names of types
+                  ANY Shop.tags[*].@type (@type) == string (@type), by the names of types
                   Shop.place⊃Place (object) lies in a circle
                   Shop.about (string) contains the words a -b*
                   Shop.books[*]→Book.pages.@max (int) > int(1) (int), over the graph

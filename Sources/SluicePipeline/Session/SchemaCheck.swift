@@ -27,16 +27,8 @@ enum SchemaCheck {
             guard known.type == property.type, known.collection == property.collection, known.isOptional == property.isOptional else {
                 throw SluiceError(
                     .invalidSchemaChange,
-                    "Property \(client.name).\(property.name) is \(property.summary) in the app and \(known.summary) on the server.")
+                    "Property \(client.name).\(property.name) is \(property.typeText) in the app and \(known.typeText) on the server.")
             }
         }
-    }
-}
-
-extension Property {
-    /// The type as errors print it.
-    var summary: String {
-        let base = "\(type)\(isOptional ? "?" : "")"
-        return collection == .none ? base : "\(collection) of \(base)"
     }
 }

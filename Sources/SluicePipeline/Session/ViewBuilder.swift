@@ -56,7 +56,7 @@ struct ViewBuilder {
         for (index, property) in type.properties.enumerated() {
             let isSent = mask?[index] ?? true
             let isWanted = client.map { $0.properties.isEmpty || $0[property.name] != nil } ?? true
-            form.add("\(property.id) \(property.summary) \(isSent) \(isWanted)")
+            form.add("\(property.id) \(property.typeText) \(isSent) \(isWanted)")
         }
         return form
     }

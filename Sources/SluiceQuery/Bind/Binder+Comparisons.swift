@@ -103,7 +103,7 @@ private struct Context {
         let type = property.type
         if test.isText, type != .string, type != .binary, type != .mixed {
             throw binder.mismatch(
-                "Unsupported comparison operator '\(test.syntax.rawValue.lowercased())' against type '\(type.queryName)', "
+                "Unsupported comparison operator '\(test.syntax.rawValue.lowercased())' against type '\(type.name)', "
                     + "right side must be a string or binary type ('\(property.name)')", at: comparison.position)
         }
         if case .link(let target) = type, case .link(let found, _) = constant, found != target {
@@ -122,14 +122,14 @@ private struct Context {
             throw diagnosticForArgument(argument, constant, type)
         }
         throw binder.mismatch(
-            "Unsupported comparison between type '\(type.queryName)' of '\(property.name)' and type '\(constant.value.typeName)'",
+            "Unsupported comparison between type '\(type.name)' of '\(property.name)' and type '\(constant.value.typeName)'",
             at: comparison.position)
     }
 
     private func diagnosticForArgument(_ argument: Int, _ constant: QueryConstant, _ type: PropertyType) -> SluiceError {
         let shown = String("\(constant.value)".prefix(80))
         return binder.diagnostic.error(
-            .queryTypeMismatch, "Cannot compare argument $\(argument) with value '\(shown)' to a \(type.queryName)",
+            .queryTypeMismatch, "Cannot compare argument $\(argument) with value '\(shown)' to a \(type.name)",
             at: comparison.position)
     }
 
@@ -226,7 +226,7 @@ private struct Context {
         }
         guard Context.areComparable(l.type, r.type, test) else {
             throw binder.mismatch(
-                "Unsupported comparison between type '\(l.type.queryName)' of '\(l.name)' and type '\(r.type.queryName)' of '\(r.name)'",
+                "Unsupported comparison between type '\(l.type.name)' of '\(l.name)' and type '\(r.type.name)' of '\(r.name)'",
                 at: comparison.position)
         }
         // A link property stores a key, which says nothing of the class; a link in a mixed one has both.
@@ -245,25 +245,6 @@ private struct Context {
 }
 
 extension PropertyType {
-    /// The type as the language's errors name it.
-    var queryName: String {
-        switch self {
-        case .bool: "bool"
-        case .int: "int"
-        case .float: "float"
-        case .double: "double"
-        case .decimal: "decimal"
-        case .string: "string"
-        case .binary: "binary"
-        case .timestamp: "date"
-        case .objectId: "objectId"
-        case .uuid: "uuid"
-        case .mixed: "mixed"
-        case .link: "link"
-        case .embedded: "object"
-        }
-    }
-
     var isNumeric: Bool {
         switch self {
         case .int, .float, .double, .decimal: true

@@ -55,26 +55,14 @@ struct Binder {
     private func key(_ operand: SyntaxOperand) throws(SluiceError) -> Value { try constant(operand).0.value }
 
     private func value(of number: Int, at position: SourcePosition) throws(SluiceError) -> Value {
-        guard number < arguments.count else {
-            let given =
-                switch arguments.count {
-                case 0: "no arguments are provided"
-                case 1: "only 1 argument is provided"
-                default: "only \(arguments.count) arguments are provided"
-                }
-            throw diagnostic.error(.queryArgument, "Request for argument at index \(number) but \(given)", at: position)
-        }
+        guard number < arguments.count else { throw diagnostic.missingArgument(number, of: arguments.count, at: position) }
         return arguments[number]
     }
 
     private func argument(_ number: Int, _ quantifier: Quantifier?, at position: SourcePosition) throws(SluiceError) -> Side {
         let value = try value(of: number, at: position)
         if case .list(let members) = value { return .constants(members.map { (QueryConstant(argument: $0), number) }, quantifier) }
-        guard quantifier == nil else {
-            throw diagnostic.error(
-                .queryArgument, "ANY/ALL/NONE are only allowed on arguments which contain a list, but argument $\(number) is '\(value)'",
-                at: position)
-        }
+        guard quantifier == nil else { throw diagnostic.quantifiedArgument(number, value, at: position) }
         return .constant(QueryConstant(argument: value), argument: number)
     }
 

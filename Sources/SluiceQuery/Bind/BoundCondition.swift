@@ -93,10 +93,10 @@ package enum BoundType: Hashable, Sendable {
     /// Names of types, `@type`.
     case typeName
 
-    var queryName: String {
+    var name: String {
         switch self {
         case .null: "null"
-        case .value(let type): type.queryName
+        case .value(let type): type.name
         case .typeName: "@type"
         }
     }

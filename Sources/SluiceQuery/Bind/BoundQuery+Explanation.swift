@@ -67,7 +67,13 @@ private struct Explanation {
     // MARK: Operands
 
     private func text(_ side: BoundSide) -> String {
-        "\(side.isMany ? "\(side.quantifier.rawValue) " : "")\(text(side.operand)) (\(side.type.queryName))"
+        let operand =
+            if side.type == .typeName, case .constant(.int(let mask)) = side.operand {
+                TypeMask(rawValue: mask).name
+            } else {
+                text(side.operand)
+            }
+        return "\(side.isMany ? "\(side.quantifier.rawValue) " : "")\(operand) (\(side.type.name))"
     }
 
     private func text(_ operand: BoundOperand) -> String {

@@ -133,13 +133,14 @@ struct Meeting {
     private func twoPaths(_ l: BoundSide, _ r: BoundSide) throws(SluiceError) -> BoundComparison {
         if test == .isIn, !r.isMany { throw noList }
         if !l.isQuantified, !r.isQuantified, Meeting.isPrimitiveList(l), Meeting.isPrimitiveList(r) {
+            // Realm's own words for it, as with the other errors of binding: apps and their tests know them.
             throw binder.mismatch("Ordered comparison between two primitive lists is not implemented yet", at: comparison.position)
         }
         guard areComparable(l.type, r.type) else {
             if test.isText { throw unsupportedText(r.type) }
             throw binder.mismatch(
-                "Unsupported comparison between type '\(l.type.queryName)' of '\(written(comparison.left))' and type "
-                    + "'\(r.type.queryName)' of '\(written(comparison.right))'", at: comparison.position)
+                "Unsupported comparison between type '\(l.type.name)' of '\(written(comparison.left))' and type "
+                    + "'\(r.type.name)' of '\(written(comparison.right))'", at: comparison.position)
         }
         return finish(l, r, l, r: r)
     }
@@ -171,7 +172,7 @@ struct Meeting {
 
     private func unsupportedText(_ type: BoundType) -> SluiceError {
         binder.mismatch(
-            "Unsupported comparison operator '\(test.syntax.rawValue.lowercased())' against type '\(type.queryName)', "
+            "Unsupported comparison operator '\(test.syntax.rawValue.lowercased())' against type '\(type.name)', "
                 + "right side must be a string or binary type", at: comparison.position)
     }
 
@@ -250,11 +251,11 @@ struct Meeting {
         if let argument {
             let shown = String("\(constant.value)".prefix(80))
             return binder.mismatch(
-                "Cannot compare argument $\(argument) with value '\(shown)' to a \(type.queryName)", at: comparison.position)
+                "Cannot compare argument $\(argument) with value '\(shown)' to a \(type.name)", at: comparison.position)
         }
         let name = written(comparison.left.isPath ? comparison.left : comparison.right)
         return binder.mismatch(
-            "Unsupported comparison between type '\(type.queryName)' of '\(name)' and type '\(constant.value.typeName)'",
+            "Unsupported comparison between type '\(type.name)' of '\(name)' and type '\(constant.value.typeName)'",
             at: comparison.position)
     }
 

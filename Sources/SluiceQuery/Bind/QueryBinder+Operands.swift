@@ -55,11 +55,7 @@ extension QueryBinder {
             throw diagnostic.error(.queryArgument, "Argument $\(number) is a shape, which only GEOWITHIN takes", at: position)
         }
         if case .list(let members) = value { return .constants(members.map { (QueryConstant(argument: $0), number) }, quantifier) }
-        guard quantifier == nil else {
-            throw diagnostic.error(
-                .queryArgument, "ANY/ALL/NONE are only allowed on arguments which contain a list, but argument $\(number) is '\(value)'",
-                at: position)
-        }
+        guard quantifier == nil else { throw diagnostic.quantifiedArgument(number, value, at: position) }
         return .constant(QueryConstant(argument: value), argument: number)
     }
 
@@ -113,7 +109,7 @@ extension QueryBinder {
         case (.decimal, .sum), (.decimal, .average), (.mixed, .sum), (.mixed, .average): return .decimal
         case (.int, _), (.float, _), (.double, _), (.decimal, _), (.mixed, _): return aggregate.type
         case (.timestamp, .min), (.timestamp, .max): return .timestamp
-        default: throw refused(aggregate.function, name, aggregate.type.queryName, at: position)
+        default: throw refused(aggregate.function, name, aggregate.type.name, at: position)
         }
     }
 
@@ -160,7 +156,7 @@ extension QueryBinder {
             if case .value(let a) = l, case .value(let b) = r, let wider = PropertyType.wider(a, b) { return .value(wider) }
         }
         throw mismatch(
-            "Cannot perform '\(arithmetic.rawValue)' operation on '\(l?.queryName ?? "list")' and '\(r?.queryName ?? "list")'", at: position
+            "Cannot perform '\(arithmetic.rawValue)' operation on '\(l?.name ?? "list")' and '\(r?.name ?? "list")'", at: position
         )
     }
 

@@ -42,15 +42,7 @@ extension QueryBinder {
     }
 
     func argument(_ number: Int, at position: SourcePosition) throws(SluiceError) -> QueryArgument {
-        guard number < arguments.count else {
-            let given =
-                switch arguments.count {
-                case 0: "no arguments are provided"
-                case 1: "only 1 argument is provided"
-                default: "only \(arguments.count) arguments are provided"
-                }
-            throw diagnostic.error(.queryArgument, "Request for argument at index \(number) but \(given)", at: position)
-        }
+        guard number < arguments.count else { throw diagnostic.missingArgument(number, of: arguments.count, at: position) }
         return arguments[number]
     }
 }
@@ -172,7 +164,7 @@ struct PathWalk {
     private var noObject: SluiceError {
         guard case .stored(let type, _) = place else { return binder.mismatch("not an object", at: path.position) }
         return binder.mismatch(
-            "'\(binder.written(path))' goes on behind a property of type '\(type.queryName)', which is not an object; "
+            "'\(binder.written(path))' goes on behind a property of type '\(type.name)', which is not an object; "
                 + "Only Property of type 'any' can have nested collections", at: path.position)
     }
 
@@ -329,7 +321,7 @@ struct PathWalk {
                     var path = path
                     path.suffix = nil
                     throw binder.mismatch(
-                        "Operation '@count' is not supported on '\(binder.written(path))' of type '\(type.queryName)'", at: path.position)
+                        "Operation '@count' is not supported on '\(binder.written(path))' of type '\(type.name)'", at: path.position)
                 }
             }
         }

@@ -6,46 +6,33 @@ package struct TypeMask: OptionSet, Hashable, Sendable {
 
     package init(rawValue: Int64) { self.rawValue = rawValue }
 
-    static let null = TypeMask(rawValue: 1)
-    static let int = TypeMask(rawValue: 2)
-    static let bool = TypeMask(rawValue: 4)
-    static let string = TypeMask(rawValue: 8)
-    static let binary = TypeMask(rawValue: 16)
-    static let timestamp = TypeMask(rawValue: 32)
-    static let float = TypeMask(rawValue: 64)
-    static let double = TypeMask(rawValue: 128)
-    static let decimal = TypeMask(rawValue: 256)
-    static let link = TypeMask(rawValue: 512)
-    static let objectId = TypeMask(rawValue: 1_024)
-    static let uuid = TypeMask(rawValue: 2_048)
-    static let dictionary = TypeMask(rawValue: 4_096)
-    static let list = TypeMask(rawValue: 8_192)
+    static let null = TypeMask(.null)
+    static let int = TypeMask(.int)
+    static let bool = TypeMask(.bool)
+    static let string = TypeMask(.string)
+    static let binary = TypeMask(.binary)
+    static let timestamp = TypeMask(.timestamp)
+    static let float = TypeMask(.float)
+    static let double = TypeMask(.double)
+    static let decimal = TypeMask(.decimal)
+    static let link = TypeMask(.link)
+    static let objectId = TypeMask(.objectId)
+    static let uuid = TypeMask(.uuid)
+    static let dictionary = TypeMask(.dictionary)
+    static let list = TypeMask(.list)
 
-    init(of value: Value) {
-        self =
-            switch value {
-            case .null: .null
-            case .bool: .bool
-            case .int: .int
-            case .float: .float
-            case .double: .double
-            case .decimal: .decimal
-            case .string: .string
-            case .binary: .binary
-            case .timestamp: .timestamp
-            case .objectId: .objectId
-            case .uuid: .uuid
-            case .list: .list
-            case .dictionary: .dictionary
-            case .link: .link
-            }
-    }
+    init(of value: Value) { self.init(ValueCoding.tag(of: value)) }
+
+    private init(_ tag: CellTag) { rawValue = 1 << Int64(tag.rawValue) }
 
     /// The types that a name means, in any letter case; nil for a name that means none.
     init?(name: String) {
         guard name.utf8.count <= 32, let mask = TypeMask.byName[name.lowercased()] else { return nil }
         self = mask
     }
+
+    /// The first of the names that mean this set.
+    var name: String { TypeMask.groups.first { $0.mask == self }?.names[0] ?? "\(rawValue)" }
 
     static let names: [String] = groups.flatMap(\.names).sorted()
 

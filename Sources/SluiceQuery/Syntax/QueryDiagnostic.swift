@@ -41,6 +41,24 @@ package struct QueryDiagnostic: Sendable {
             code, "line \(line), column \(column): \(sentence)\n    \(excerpt)\n    \(caret)\n", fix: fix)
     }
 
+    /// An argument that nobody gave.
+    func missingArgument(_ number: Int, of count: Int, at position: SourcePosition) -> SluiceError {
+        let given =
+            switch count {
+            case 0: "no arguments are provided"
+            case 1: "only 1 argument is provided"
+            default: "only \(count) arguments are provided"
+            }
+        return error(.queryArgument, "Request for argument at index \(number) but \(given)", at: position)
+    }
+
+    /// A quantifier before an argument that is no list.
+    func quantifiedArgument(_ number: Int, _ value: Value, at position: SourcePosition) -> SluiceError {
+        error(
+            .queryArgument, "ANY/ALL/NONE are only allowed on arguments which contain a list, but argument $\(number) is '\(value)'",
+            at: position)
+    }
+
     /// How many characters of the line are shown on each side of the place.
     private static let reach = 60
 
