@@ -239,7 +239,7 @@ private struct JSONParser {
         return scalar
     }
 
-    /// Reads `uXXXX` at the position.
+    /// Reads a `u` and four hexadecimal digits at the position.
     private mutating func hexUnit() throws(JSON.Mistake) -> UInt16 {
         position += 1
         guard position + 4 <= bytes.count,

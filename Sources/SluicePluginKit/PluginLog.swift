@@ -21,8 +21,8 @@ public struct PluginLog: Sendable {
     public func error(_ message: String) { write(.error, message) }
 }
 
-// Sendable because: the table is constant, and the interface lets log be called from any thread.
 @safe
+// Sendable because: the table is constant, and the interface lets log be called from any thread.
 private struct HostChannel: @unchecked Sendable {
     let host: UnsafePointer<sluice_host>
 

@@ -2,8 +2,8 @@ import CLibPQ
 
 /// The rows of a finished statement, in text form, as libpq holds them (nothing is copied until it is asked for).
 @safe
+// Sendable because: a result is complete when it comes here, nobody changes it, and libpq's accessors only read it.
 package final class PostgresResult: @unchecked Sendable {
-    // Sendable because: a result is complete when it comes here, nobody changes it, and libpq's accessors only read it.
     private let handle: OpaquePointer?
 
     /// Takes ownership.

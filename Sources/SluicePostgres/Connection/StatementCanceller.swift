@@ -5,9 +5,9 @@ import Synchronization
 /// Stops the statement that a connection is running, from any thread, and makes sure that a late request for one
 /// statement cannot hit the next.
 @safe
+// Sendable because: `PQcancel` may be called from any thread on its own copy of the connection's address, which is never
+// changed after `init`; everything else is behind the mutex or is a Dispatch object.
 final class StatementCanceller: @unchecked Sendable {
-    // Sendable because: `PQcancel` may be called from any thread on its own copy of the connection's address, which is
-    // never changed after `init`; everything else is behind the mutex or is a Dispatch object.
     private let handle: OpaquePointer?
     private let state = Mutex(State())
     private let requests = DispatchGroup()

@@ -57,6 +57,7 @@ public final class _RealmClock {
 public final class _RowCache {
     /// One per slot, in the order of the class's properties.
     @usableFromInline let values: UnsafeMutablePointer<_StoredValue>
+    // Unchecked because: as in `_RealmClock`.
     @exclusivity(unchecked) @usableFromInline final var generation: UInt64
     @usableFromInline let clock: _RealmClock
     let count: Int
