@@ -38,10 +38,7 @@ import Testing
             }
         }
         defer { replica.removeObserver(observer) }
-        let query = ReplicaQuery(
-            type: 0,
-            predicate: try Query.parse("priority > 3").bind(to: todoType),
-            sort: [ReplicaQuery.SortKey(property: 2, ascending: false), ReplicaQuery.SortKey(property: 0, ascending: true)])
+        let query = try ReplicaQuery(type: 0, in: replica.schema).narrowed(by: "priority > 3 SORT(priority DESC, _id ASC)")
         let reader = try replica.makeReader()
         var live = try LiveQuery(query, on: reader.store)
         var oracle: [Int: Int] = [:]

@@ -31,7 +31,9 @@ struct QuerySplitTests {
         for _ in 0..<200 {
             let text = writer.query()
             guard let predicate = try? Query.parse(text).bind(to: Samples.type) else { continue }
-            let found = try ReplicaQuery(type: 0, predicate: predicate).run(on: store)
+            let query = try ReplicaQuery(type: 0, in: replica.schema).narrowed(by: text)
+            let found = try query.run(on: store)
+            #expect(try query.count(on: store) == found.count, "seed \(seed): \(text)")
             #expect(found == stored.filter { predicate.matches($0) }.map { $0[0] ?? .null }, "seed \(seed): \(text)")
             if predicate.split(.sqlite).residual != nil { split += 1 }
         }

@@ -10,10 +10,10 @@ package struct BoundQuery: Hashable, Sendable {
     package let condition: BoundCondition
     /// SORT, DISTINCT and LIMIT, in the order in which they are applied.
     package let suffixes: [BoundSuffix]
-    private let tree: SyntaxTree
-    private let arguments: [QueryArgument]
+    let tree: SyntaxTree
+    let arguments: [QueryArgument]
 
-    fileprivate init(
+    init(
         type: ObjectType, schema: Schema, condition: BoundCondition, suffixes: [BoundSuffix], tree: SyntaxTree, arguments: [QueryArgument]
     ) {
         self.type = type

@@ -1,4 +1,4 @@
-import SluiceCore
+package import SluiceCore
 
 /// Arithmetic of two values, in the wider of their types: int, float, double, decimal.
 enum Calculation {
@@ -65,32 +65,50 @@ extension Number {
     }
 }
 
-/// `@min`, `@max`, `@sum`, `@avg`.
-enum Aggregation {
-    /// Nulls are left out, and of mixed values what is no number where numbers are added up. Nothing left: the sum is 0, the rest null.
-    static func apply(_ function: Aggregate, _ values: [Value], of type: PropertyType) -> Value {
-        let values = values.filter { !$0.isNull }
-        switch function {
-        case .min: return values.dropFirst().reduce(values.first ?? .null) { SortOrder.compare($1, $0) == .less ? $1 : $0 }
-        case .max: return values.dropFirst().reduce(values.first ?? .null) { SortOrder.compare($1, $0) == .greater ? $1 : $0 }
-        case .sum: return sum(values, type)
-        case .average:
-            let count = values.count { Number($0) != nil }
-            if count == 0 { return .null }
-            let total = sum(values, type)
-            if case .decimal = total { return Calculation.apply(.divide, total, .decimal(Decimal128(Int64(count)))) }
-            return Calculation.apply(.divide, .double(Number(total)?.asDouble ?? .nan), .double(Double(count)))
+/// `@min`, `@max`, `@sum`, `@avg` of values that come one by one.
+///
+/// Nulls are left out, and of mixed values what is no number where numbers are added up. Nothing left: the sum is 0, the rest null.
+package struct Aggregation: Sendable {
+    private let function: Aggregate
+    /// What was chosen of the values, or their sum.
+    private var value: Value
+    /// Numbers among them.
+    private var count: Int64 = 0
+
+    /// - Parameter type: of the values.
+    package init(_ function: Aggregate, of type: PropertyType) {
+        self.function = function
+        switch (function, type) {
+        case (.min, _), (.max, _): value = .null
+        case (_, .int): value = .int(0)
+        case (_, .float), (_, .double): value = .double(0)
+        default: value = .decimal(.zero)
         }
     }
 
-    private static func sum(_ values: [Value], _ type: PropertyType) -> Value {
-        let zero: Value =
-            switch type {
-            case .int: .int(0)
-            case .float, .double: .double(0)
-            default: .decimal(.zero)
-            }
-        return values.reduce(zero) { total, value in Number(value) == nil ? total : Calculation.apply(.add, total, value) }
+    package mutating func add(_ next: Value) {
+        if next.isNull { return }
+        switch function {
+        case .min: if value.isNull || SortOrder.compare(next, value) == .less { value = next }
+        case .max: if value.isNull || SortOrder.compare(next, value) == .greater { value = next }
+        case .sum, .average:
+            guard Number(next) != nil else { return }
+            count += 1
+            value = Calculation.apply(.add, value, next)
+        }
+    }
+
+    package var result: Value {
+        guard function == .average else { return value }
+        if count == 0 { return .null }
+        if case .decimal = value { return Calculation.apply(.divide, value, .decimal(Decimal128(count))) }
+        return Calculation.apply(.divide, .double(Number(value)?.asDouble ?? .nan), .double(Double(count)))
+    }
+
+    static func apply(_ function: Aggregate, _ values: [Value], of type: PropertyType) -> Value {
+        var aggregation = Aggregation(function, of: type)
+        for value in values { aggregation.add(value) }
+        return aggregation.result
     }
 }
 

@@ -51,7 +51,7 @@ package struct MemoryGraph: ObjectGraph, Sendable {
         }
         for type in tables.indices {
             for (key, row) in zip(tables[type].keys, tables[type].rows) {
-                index(row.values.map { $0 ?? .null }, of: schema.types[type], owner: key, source: type, property: nil)
+                index(row.values.map { $0 ?? .null }, of: schema.types[type], owner: key, source: type)
             }
         }
     }
@@ -79,46 +79,12 @@ package struct MemoryGraph: ObjectGraph, Sendable {
         return tables[index].buffer.withView(tables[index].references[row], body)
     }
 
-    // MARK: Links
-
     /// Notes the links of an object. Those of an embedded object count, and belong to no property of a class with rows.
-    private mutating func index(_ values: [Value], of type: ObjectType, owner: Value, source: Int, property outer: Int?) {
-        for (index, (property, value)) in zip(type.properties, values).enumerated() {
-            for element in MemoryGraph.elements(value, property.collection) where !element.isNull {
-                switch (property.type, element) {
-                case (.link(let target), _): note(Target(type: target, key: element), owner, source, outer == nil ? index : nil)
-                case (.mixed, _): noteMixed(element, owner, source, outer == nil ? index : nil)
-                case (.embedded(let name), .dictionary(let inner)):
-                    guard let embedded = schema[name] else { break }
-                    self.index(
-                        embedded.properties.map { inner[$0.name] ?? .null }, of: embedded, owner: owner, source: source,
-                        property: outer ?? index)
-                default: break
-                }
-            }
-        }
-    }
-
-    private mutating func noteMixed(_ value: Value, _ owner: Value, _ source: Int, _ property: Int?) {
-        switch value {
-        case .link(let target, let key): note(Target(type: target, key: key), owner, source, property)
-        case .list(let members): for member in members { noteMixed(member, owner, source, property) }
-        case .dictionary(let members): for member in members.values { noteMixed(member, owner, source, property) }
-        default: break
-        }
-    }
-
-    private mutating func note(_ target: Target, _ owner: Value, _ source: Int, _ property: Int?) {
-        linkCounts[target, default: 0] += 1
-        if let property { links[Link(target: target, source: source, property: property), default: []].append(owner) }
-    }
-
-    private static func elements(_ value: Value, _ collection: CollectionKind) -> [Value] {
-        switch (collection, value) {
-        case (.none, _): [value]
-        case (_, .list(let elements)): elements
-        case (_, .dictionary(let pairs)): Array(pairs.values)
-        default: []
+    private mutating func index(_ values: [Value], of type: ObjectType, owner: Value, source: Int) {
+        LinkWalk(schema: schema).visit(values, of: type) { target, key, property in
+            let target = Target(type: target, key: key)
+            linkCounts[target, default: 0] += 1
+            if let property { links[Link(target: target, source: source, property: property), default: []].append(owner) }
         }
     }
 }

@@ -74,13 +74,22 @@ extension BoundQuery {
         }
         switch type.properties[index].type {
         case .bool, .int, .string, .binary, .timestamp, .objectId, .uuid: return type.properties[index].collection == .none ? index : nil
+        case .float, .double: return layout.dialect == .sqlite && type.properties[index].collection == .none ? index : nil
         default: return nil
         }
     }
 
     /// Null first ascending, text by its bytes.
     private func term(_ column: String, _ type: PropertyType, _ ascending: Bool, _ dialect: SQLDialect) -> String {
-        guard dialect == .postgres else { return "\(column) \(ascending ? "ASC" : "DESC")" }
+        if dialect == .sqlite {
+            let direction = ascending ? "ASC" : "DESC"
+            guard type == .float || type == .double else { return "\(column) \(direction)" }
+            // What is no number lies in blobs: NaN, which comes between null and the numbers, and -0, which is 0.
+            let isBlob = "typeof(\(column)) = 'blob'"
+            let isNaN = "\(isBlob) AND \(column) NOT IN (x'80000000', x'8000000000000000')"
+            return "CASE WHEN \(column) IS NULL THEN 0 WHEN \(isNaN) THEN 1 ELSE 2 END \(direction), "
+                + "CASE WHEN \(isBlob) THEN 0.0 ELSE \(column) END \(direction)"
+        }
         let collation = type == .string || type == .objectId ? " COLLATE \"C\"" : ""
         return "\(column)\(collation) \(ascending ? "ASC NULLS FIRST" : "DESC NULLS LAST")"
     }

@@ -30,11 +30,14 @@ package struct SQLTable: Hashable, Sendable {
     package var columns: [String]
     /// An expression of the rows' own order, which makes every order total: SQLite's `rowid`. Nil where rows have none.
     package var ownOrder: String?
+    /// The links, by property index, that the database finds by their targets without reading the table; nil: all.
+    package var linksBack: Set<Int>?
 
-    package init(name: String, columns: [String], ownOrder: String? = nil) {
+    package init(name: String, columns: [String], ownOrder: String? = nil, linksBack: Set<Int>? = nil) {
         self.name = name
         self.columns = columns
         self.ownOrder = ownOrder
+        self.linksBack = linksBack
     }
 }
 

@@ -207,7 +207,8 @@ struct SQLPathPrinter {
         _ source: ObjectType, _ property: Int, from object: SQLText, _ target: ObjectType, _ walk: inout Walk
     ) -> Bool {
         guard let table = layout.tables[source.name], let primaryKey = target.primaryKey,
-            let key = column(object, target, primaryKey), source.properties[property].type == .link(to: target.name)
+            let key = column(object, target, primaryKey), source.properties[property].type == .link(to: target.name),
+            table.linksBack?.contains(property) ?? true
         else { return false }
         let name = SQLText(name: names.next("t"))
         guard let place = self.property(name, source, property) else { return false }

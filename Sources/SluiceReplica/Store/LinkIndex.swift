@@ -35,6 +35,11 @@ struct LinkIndex: Sendable {
         self.collections = collections
     }
 
+    /// Whether the links of a property are found by their targets.
+    func covers(_ type: Int, _ property: Int) -> Bool {
+        single[type]?.contains(property) ?? false || collections[type]?.contains(property) ?? false
+    }
+
     /// Makes the index fit the classes, after their tables have been made.
     func fit(_ store: RowStore) throws(SluiceError) {
         let connection = store.connection
@@ -111,7 +116,7 @@ extension RowStore {
         guard layout.type.properties[property].collection != .none else {
             let column = TableLayout.quoted(layout.type.properties[property].name)
             let statement = try connection.statement(
-                "SELECT \(layout.keyColumn) FROM \(layout.table) WHERE \(column) = ? ORDER BY rowid")
+                "SELECT \(layout.keyColumn) FROM \(layout.table) WHERE \(column) = ? ORDER BY \(layout.rowid)")
             layout.bind(key, property: property, at: 0, to: statement)
             defer { statement.reset() }
             var keys: [Value] = []
@@ -123,7 +128,7 @@ extension RowStore {
         let statement = try connection.statement(
             """
             SELECT o.\(layout.keyColumn), l.count FROM _sluice_link l JOIN \(layout.table) o ON o.\(layout.keyColumn) = l.key
-            WHERE l.type = ? AND l.property = ? AND l.target = ? ORDER BY o.rowid
+            WHERE l.type = ? AND l.property = ? AND l.target = ? ORDER BY o.\(layout.rowid)
             """)
         statement.bind(0, layout.type.name)
         statement.bind(1, layout.type.properties[property].name)

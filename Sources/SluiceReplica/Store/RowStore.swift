@@ -8,6 +8,10 @@ package final class RowStore {
     /// Reused for scans.
     private var scratch = RowBuffer()
 
+    /// What the layouts are of.
+    let schema: Schema
+    /// The tables as conditions in SQL see them.
+    let sql: SQLLayout
     let links: LinkIndex
     /// Whether rows may have changed since the links were indexed.
     let isWriter: Bool
@@ -15,6 +19,8 @@ package final class RowStore {
     init(connection: Connection, layouts: [TableLayout], links: LinkIndex, isWriter: Bool) {
         self.connection = connection
         self.layouts = layouts
+        schema = Schema(layouts.map(\.type))
+        sql = TableLayout.sql(layouts, schema: schema, links: links)
         self.links = links
         self.isWriter = isWriter
     }
@@ -41,6 +47,16 @@ package final class RowStore {
         return try statement.step()
     }
 
+    /// The number that the table's order is by; nil when there is no such object.
+    func rowid(type: Int, key: Value) throws(SluiceError) -> Int64? {
+        let layout = layouts[type]
+        guard layout.hasTable else { return nil }
+        let statement = try connection.statement("SELECT \(layout.rowid) FROM \(layout.table) WHERE \(layout.keyColumn) = ?")
+        layout.bindKey(key, at: 0, to: statement)
+        defer { statement.reset() }
+        return try statement.step() ? statement.int(0) : nil
+    }
+
     package func count(type: Int) throws(SluiceError) -> Int {
         guard layouts[type].hasTable else { return 0 }
         let statement = try connection.statement("SELECT count(*) FROM \(layouts[type].table)")
@@ -48,31 +64,11 @@ package final class RowStore {
         return try statement.step() ? Int(statement.int(0)) : 0
     }
 
-    /// Visits key and some properties of the rows that meet a condition, in the table's order: that of insertion.
-    func select(
-        type: Int, where condition: SQLCondition, properties: [Int], _ visit: (Value, [Value]) -> Void
-    ) throws(SluiceError) {
-        let layout = layouts[type]
-        guard layout.hasTable else { return }
-        let columns = ([layout.key] + properties).map { TableLayout.quoted(layout.type.properties[$0].name) }
-        let statement = try connection.statement(
-            "SELECT \(columns.joined(separator: ", ")) FROM \(layout.table) WHERE \(condition.text) ORDER BY rowid")
-        for (index, parameter) in condition.parameters.enumerated() {
-            layout.bind(parameter.value, at: index, to: statement)
-        }
-        defer { statement.reset() }
-        while try statement.step() {
-            visit(
-                layout.readKey(statement),
-                properties.enumerated().map { layout.value(statement, $0 + 1, layout.kinds[$1]) })
-        }
-    }
-
     /// Visits all rows in the table's order; the view is valid during the call only.
     package func scan(type: Int, _ visit: (RowView) throws(SluiceError) -> Void) throws(SluiceError) {
         let layout = layouts[type]
         guard layout.hasTable else { return }
-        let statement = try connection.statement("SELECT \(layout.columns) FROM \(layout.table) ORDER BY rowid")
+        let statement = try connection.statement("SELECT \(layout.columns) FROM \(layout.table) ORDER BY \(layout.rowid)")
         defer { statement.reset() }
         var buffer = RowBuffer()
         while try statement.step() {

@@ -94,7 +94,7 @@ extension TableLayout {
         return buffer.endRow()
     }
 
-    private func append(_ statement: Statement, _ column: Int, _ kind: ColumnKind, to buffer: inout RowBuffer) {
+    func append(_ statement: Statement, _ column: Int, _ kind: ColumnKind, to buffer: inout RowBuffer) {
         switch (kind, statement.storage(column)) {
         case (.bool, SQLITE_INTEGER): buffer.append(Cell(tag: .bool, bits: statement.int(column) != 0 ? 1 : 0))
         case (.int, SQLITE_INTEGER): buffer.append(Cell(tag: .int, bits: statement.unsigned(column)))

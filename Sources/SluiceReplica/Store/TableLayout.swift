@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceQuery
 
 /// How a property's values lie in its column. Part of the file format.
 ///
@@ -62,6 +63,8 @@ package struct TableLayout: Sendable {
     let staging: String
     let columns: String
     let keyColumn: String
+    /// SQLite's name for a row's number, one that no property has.
+    let rowid: String
     /// Index of the primary key in the properties.
     package let key: Int
 
@@ -89,10 +92,33 @@ package struct TableLayout: Sendable {
         key = type.primaryKey ?? 0
         kinds = type.properties.map { ColumnKind($0, schema: schema) }
         defaults = zip(type.properties, kinds).map { TableLayout.absent($0, kind: $1) }
+        guard let rowid = ["rowid", "_rowid_", "oid"].first(where: { !names.contains($0) }) else {
+            throw SluiceError(
+                .invalidSchemaChange, "\(type.name) has properties of all the names that SQLite has for a row's number.",
+                fix: "Rename one of rowid, _rowid_ and oid.")
+        }
+        self.rowid = rowid
         table = TableLayout.quoted(type.name)
         staging = TableLayout.quoted("_sluice_staging_\(type.name)")
         columns = type.properties.map { TableLayout.quoted($0.name) }.joined(separator: ", ")
         keyColumn = type.properties.isEmpty ? "" : TableLayout.quoted(type.properties[key].name)
+    }
+
+    /// The tables as conditions in SQL see them. A class with a link whose key is itself a link is left out: SQL does not know the form.
+    static func sql(_ layouts: [TableLayout], schema: Schema, links: LinkIndex) -> SQLLayout {
+        var tables: [String: SQLTable] = [:]
+        for layout in layouts where layout.hasTable {
+            let properties = layout.type.properties
+            let isCoded = properties.indices.contains { index in
+                guard case .link = properties[index].type, properties[index].collection == .none else { return false }
+                return layout.kinds[index] == .coded
+            }
+            if isCoded { continue }
+            tables[layout.type.name] = SQLTable(
+                name: layout.table, columns: properties.map { quoted($0.name) }, ownOrder: layout.rowid,
+                linksBack: Set(properties.indices.filter { links.covers(layout.index, $0) }))
+        }
+        return SQLLayout(.sqlite, schema: schema, tables: tables)
     }
 
     var hasTable: Bool { type.kind == .topLevel }

@@ -76,7 +76,7 @@ extension ObjectBase {
 extension Realm {
     /// All objects of a class seen without it.
     public func dynamicObjects(_ typeName: String) -> Results<DynamicObject> {
-        Results(storage: .init(core: core, type: dynamicType(typeName), text: nil, predicate: nil, sort: []))
+        Results(core: core, query: core.all(dynamicType(typeName)))
     }
 
     /// The object of a class with a primary key, seen without the class; nil when it is not on the device.

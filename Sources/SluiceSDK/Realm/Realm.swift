@@ -163,7 +163,7 @@ extension Realm {
     /// Deletes all objects of all classes of the Realm.
     public func deleteAll() {
         for (type, objectType) in core.replica.schema.types.enumerated() where objectType.kind == .topLevel {
-            let keys = core.run(ReplicaQuery(type: type))
+            let keys = core.run(core.all(type))
             if !keys.isEmpty { core.delete(type, keys) }
         }
     }

@@ -1,5 +1,6 @@
 import Dispatch
 import SluiceCore
+import SluiceQuery
 import SluiceReplica
 
 /// What all handles of one Realm on one thread, queue or actor share.
@@ -14,6 +15,8 @@ final class RealmCore {
     private let schemasByType: [Int: ModelSchema]
     /// The classes of this Realm.
     let schemas: [ModelSchema]
+    /// The names that queries may use besides those in the file.
+    private(set) lazy var aliases = schemas.queryAliases
     /// The embedded objects and nested collections that the app holds.
     var places = PlaceRegistry()
     /// What is done with objects that come along with the one being added.
@@ -142,6 +145,9 @@ final class RealmCore {
         guard let property = schema(type).slot(of: name) else { return [] }
         return attempt([]) { store throws(SluiceError) in try store.origins(of: key, type: type, property: property) }
     }
+
+    /// All objects of a class in the file.
+    func all(_ type: Int) -> ReplicaQuery { ReplicaQuery(type: type, in: replica.schema) }
 
     func run(_ query: ReplicaQuery) -> [Value] { attempt([]) { store throws(SluiceError) in try query.run(on: store) } }
 

@@ -1,5 +1,4 @@
 import SluiceCore
-import SluiceQuery
 import SluiceReplica
 
 /// The objects that match a query: live, lazy and in order.
@@ -11,40 +10,27 @@ public struct Results<Element: Object>: RandomAccessCollection {
     /// What copies share.
     final class Storage {
         let core: RealmCore
-        let type: Int
-        /// Query text; nil: all objects.
-        let text: String?
-        let predicate: Predicate?
-        var sort: [ReplicaQuery.SortKey]
+        let query: ReplicaQuery
         /// The last result and the state that it is of.
         var keys: [Value] = []
         var generation: UInt64 = 0
         /// The subscription that `subscribe` made.
         var subscription: UInt64?
 
-        init(core: RealmCore, type: Int, text: String?, predicate: Predicate?, sort: [ReplicaQuery.SortKey]) {
+        init(core: RealmCore, query: ReplicaQuery) {
             self.core = core
-            self.type = type
-            self.text = text
-            self.predicate = predicate
-            self.sort = sort
+            self.query = query
         }
 
-        var query: ReplicaQuery { ReplicaQuery(type: type, predicate: predicate, sort: sort) }
+        var type: Int { query.type }
     }
 
-    init(core: RealmCore) {
-        storage = Storage(core: core, type: core.type(of: Element.self), text: nil, predicate: nil, sort: [])
-    }
+    init(core: RealmCore) { self.init(core: core, query: core.all(core.type(of: Element.self))) }
 
-    init(storage: Storage) { self.storage = storage }
+    init(core: RealmCore, query: ReplicaQuery) { storage = Storage(core: core, query: query) }
 
     /// The same query in another Realm.
-    func moved(to core: RealmCore) -> Results {
-        Results(
-            storage: Storage(
-                core: core, type: storage.type, text: storage.text, predicate: storage.predicate, sort: storage.sort))
-    }
+    func moved(to core: RealmCore) -> Results { Results(core: core, query: storage.query) }
 
     var keys: [Value] {
         let core = storage.core
@@ -112,11 +98,7 @@ public struct Results<Element: Object>: RandomAccessCollection {
 
     private func narrowed(_ text: String) -> Results {
         do throws(SluiceError) {
-            let query = try SluiceQuery.Query.parse(storage.text.map { "(\($0)) AND (\(text))" } ?? text)
-            let predicate = try query.bind(to: storage.core.replica.schema.types[storage.type])
-            return Results(
-                storage: Storage(
-                    core: storage.core, type: storage.type, text: query.canonicalText, predicate: predicate, sort: storage.sort))
+            return Results(core: storage.core, query: try storage.query.narrowed(by: text, aliases: storage.core.aliases))
         } catch {
             throwRealmException("\(error)")
         }
@@ -137,18 +119,15 @@ public struct Results<Element: Object>: RandomAccessCollection {
 
     /// The same objects ordered by several properties, the most significant first.
     public func sorted(by sortDescriptors: some Sequence<SortDescriptor>) -> Results {
-        let objectType = storage.core.replica.schema.types[storage.type]
-        let model = storage.core.schema(storage.type)
-        let keys = sortDescriptors.map { descriptor in
-            guard let property = objectType.index(of: descriptor.keyPath) ?? model.slot(of: descriptor.keyPath) else {
-                throwRealmException(
-                    "Cannot sort on key path '\(descriptor.keyPath)': property '\(objectType.name).\(descriptor.keyPath)' does not exist.")
-            }
-            return ReplicaQuery.SortKey(property: property, ascending: descriptor.ascending)
+        let keys = sortDescriptors.map { (path: $0.keyPath, ascending: $0.ascending) }
+        do throws(SluiceError) {
+            return Results(core: storage.core, query: try storage.query.sorted(by: keys, aliases: storage.core.aliases))
+        } catch {
+            let paths = keys.map { "'\($0.path)'" }.joined(separator: ", ")
+            guard error.code == .queryUnknownProperty else { throwRealmException("Cannot sort on key path \(paths): \(error.message)") }
+            let name = storage.core.schema(storage.type).name
+            throwRealmException("Cannot sort on key path \(paths): property '\(name).\(keys[0].path)' does not exist.")
         }
-        return Results(
-            storage: Storage(
-                core: storage.core, type: storage.type, text: storage.text, predicate: storage.predicate, sort: keys))
     }
 }
 

@@ -46,7 +46,8 @@ extension Results {
         set.update { set.storage.writable.removeAll { $0.id == found.id } }
     }
 
-    private var subscriptionText: String { storage.text ?? "TRUEPREDICATE" }
+    /// The query with the file's names, which are the server's.
+    private var subscriptionText: String { storage.query.storedText }
 
     private static func wait(_ file: OpenFile, _ version: UInt64, seconds: TimeInterval?) async throws {
         guard let seconds else { return try await file.waitForSubscriptionSet(version) }

@@ -1,0 +1,66 @@
+package import SluiceCore
+
+/// Finds the links in the values of an object: its own, those in its collections and mixed values, and those of what is embedded in it.
+package struct LinkWalk {
+    private let schema: Schema
+
+    package init(schema: Schema) { self.schema = schema }
+
+    /// Whether a property of a type can hold a link at all.
+    package func canLink(_ property: Property) -> Bool { canLink(property, within: []) }
+
+    private func canLink(_ property: Property, within outer: Set<String>) -> Bool {
+        switch property.type {
+        case .link, .mixed: return true
+        case .embedded(let name):
+            guard !outer.contains(name), let type = schema[name] else { return false }
+            return type.properties.contains { canLink($0, within: outer.union([name])) }
+        default: return false
+        }
+    }
+
+    /// Calls the body with the class and the key of each target, and with the index of the object's property when the link is one of its
+    /// own; nil for one of what is embedded in it.
+    package func visit(_ values: [Value], of type: ObjectType, _ body: (String, Value, Int?) -> Void) {
+        for (index, value) in values.enumerated() { visit(value, type, index, isOwn: true, body) }
+    }
+
+    /// The same for one property's value.
+    package func visit(_ value: Value, _ type: ObjectType, _ index: Int, _ body: (String, Value, Int?) -> Void) {
+        visit(value, type, index, isOwn: true, body)
+    }
+
+    private func visit(_ value: Value, _ type: ObjectType, _ index: Int, isOwn: Bool, _ body: (String, Value, Int?) -> Void) {
+        let property = type.properties[index]
+        for element in elements(value, property.collection) where !element.isNull {
+            switch (property.type, element) {
+            case (.link(let target), _): body(target, element, isOwn ? index : nil)
+            case (.mixed, _): visit(mixed: element, isOwn ? index : nil, body)
+            case (.embedded(let name), .dictionary(let inner)):
+                guard let embedded = schema[name] else { break }
+                for (index, property) in embedded.properties.enumerated() {
+                    visit(inner[property.name] ?? .null, embedded, index, isOwn: false, body)
+                }
+            default: break
+            }
+        }
+    }
+
+    private func visit(mixed value: Value, _ property: Int?, _ body: (String, Value, Int?) -> Void) {
+        switch value {
+        case .link(let target, let key): body(target, key, property)
+        case .list(let members): for member in members { visit(mixed: member, property, body) }
+        case .dictionary(let members): for member in members.values { visit(mixed: member, property, body) }
+        default: break
+        }
+    }
+
+    private func elements(_ value: Value, _ collection: CollectionKind) -> [Value] {
+        switch (collection, value) {
+        case (.none, _): [value]
+        case (_, .list(let elements)): elements
+        case (_, .dictionary(let pairs)): Array(pairs.values)
+        default: []
+        }
+    }
+}

@@ -1,0 +1,83 @@
+import SluiceCore
+import SluiceQuery
+
+/// Rows of a class that SQLite picks, and what of them is to be read.
+struct RowSelection {
+    var type: Int
+    /// On the table as `SQLLayout.row`.
+    var condition = SQLCondition(text: "TRUE", parameters: [])
+    /// For ORDER BY; nil: the table's order, that of insertion.
+    var order: String?
+    var limit: Int?
+    /// Only the row with this key.
+    var key: Value?
+    /// Ascending; the others read as absent.
+    var properties: [Int] = []
+    /// Whether other rows are read while these are visited, perhaps by the same statement.
+    var isNested = false
+    /// Whether the order matters.
+    var isOrdered = true
+}
+
+extension RowStore {
+    /// Visits the rows until the body returns false: each with its key. The view is valid during the call only.
+    func visit(
+        _ selection: RowSelection, _ body: (Value, RowView) throws(SluiceError) -> Bool
+    ) throws(SluiceError) {
+        let layout = layouts[selection.type]
+        guard layout.hasTable else { return }
+        let row = SQLLayout.row
+        let columns = [layout.keyColumn] + selection.properties.map { TableLayout.quoted(layout.type.properties[$0].name) }
+        var sql = "SELECT \(columns.map { "\(row).\($0)" }.joined(separator: ", ")) FROM \(layout.table) AS \(row)"
+        if selection.condition.text != "TRUE" || selection.key != nil { sql += " WHERE \(selection.condition.text)" }
+        let parameters = selection.condition.parameters.count
+        if selection.key != nil { sql += " AND \(row).\(layout.keyColumn) = ?\(parameters + 1)" }
+        if selection.isOrdered { sql += " ORDER BY \(selection.order ?? "\(row).\(layout.rowid)")" }
+        if let limit = selection.limit { sql += " LIMIT \(limit)" }
+        let statement = selection.isNested ? try Statement(sql, on: connection) : try connection.statement(sql)
+        layout.bind(selection.condition, to: statement)
+        if let key = selection.key { layout.bindKey(key, at: parameters, to: statement) }
+        defer { statement.reset() }
+        var buffer = RowBuffer()
+        while try statement.step() {
+            buffer.removeAll()
+            let key = layout.readKey(statement)
+            let part = layout.read(statement, selection.properties, from: 1, into: &buffer)
+            guard try buffer.withView(part, { view throws(SluiceError) in try body(key, view) }) else { return }
+        }
+    }
+
+    /// The first column of the one row that an expression over the picked rows gives.
+    func value<R>(
+        of expression: String, _ type: Int, _ condition: SQLCondition, _ read: (Statement) -> R
+    ) throws(SluiceError) -> R? {
+        let layout = layouts[type]
+        guard layout.hasTable else { return nil }
+        let statement = try connection.statement(
+            "SELECT \(expression) FROM \(layout.table) AS \(SQLLayout.row) WHERE \(condition.text)")
+        layout.bind(condition, to: statement)
+        defer { statement.reset() }
+        return try statement.step() ? read(statement) : nil
+    }
+}
+
+extension TableLayout {
+    func bind(_ condition: SQLCondition, to statement: Statement) {
+        for (index, parameter) in condition.parameters.enumerated() { bind(parameter.value, at: index, to: statement) }
+    }
+
+    /// Appends a row of which only some properties are read; the others are absent.
+    func read(_ statement: Statement, _ properties: [Int], from first: Int, into buffer: inout RowBuffer) -> RowRef {
+        buffer.beginRow()
+        var column = first
+        for property in kinds.indices where !properties.isEmpty {
+            if column - first < properties.count, properties[column - first] == property {
+                append(statement, column, kinds[property], to: &buffer)
+                column += 1
+            } else {
+                buffer.append(Cell.absent)
+            }
+        }
+        return buffer.endRow()
+    }
+}
