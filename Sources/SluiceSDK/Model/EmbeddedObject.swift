@@ -40,7 +40,7 @@ extension EmbeddedObject: RealmCollectionValue, _OptionalPersistable {
 
     public static func _makeElement(from stored: _StoredValue, at place: _Place) -> Self { accessor(at: place) }
 
-    private static func accessor(at place: _Place) -> Self {
+    static func accessor(at place: _Place) -> Self {
         let object = Self()
         object.becomeAccessor(of: place, attaching: false)
         return object

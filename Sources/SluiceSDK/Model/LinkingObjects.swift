@@ -13,6 +13,9 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: Random
     let originProperty: String
     private let storage: Storage?
 
+    /// The managed object that the links lead to; nil when no Realm manages it.
+    var owner: ObjectBase? { storage?.owner }
+
     /// What copies share.
     private final class Storage {
         let owner: ObjectBase
@@ -30,7 +33,7 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: Random
         storage = nil
     }
 
-    private init(originProperty: String, owner: ObjectBase) {
+    init(originProperty: String, owner: ObjectBase) {
         self.originProperty = originProperty
         storage = Storage(owner: owner)
     }
@@ -45,11 +48,13 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: Random
         guard let storage, let row = storage.owner._row, row.place == nil else { return [] }
         // Lets a Realm that moves on by use do so before the generations are compared.
         row.core.attempt(()) { _ in }
-        if storage.generation != row.clock.generation {
-            storage.keys = row.core.origins(of: row.key, type: Element.self, property: originProperty)
-            storage.generation = row.clock.generation
+        return row.core.exclusively {
+            if storage.generation != row.clock.generation {
+                storage.keys = row.core.origins(of: row.key, type: Element.self, property: originProperty)
+                storage.generation = row.clock.generation
+            }
+            return storage.keys
         }
-        return storage.keys
     }
 
     /// The one object that an embedded object is in.

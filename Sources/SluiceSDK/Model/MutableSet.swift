@@ -7,7 +7,8 @@ import SluiceCore
 public final class MutableSet<Element: RealmCollectionValue>: RandomAccessCollection, Hashable, CustomStringConvertible {
     private var unmanaged: [Element] = []
     private var unmanagedMembers: Set<Element> = []
-    private var place: _Place?
+    /// Nil while no Realm manages the set.
+    private(set) var place: _Place?
 
     /// An empty set that no Realm manages.
     public init() {}

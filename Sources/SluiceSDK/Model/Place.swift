@@ -24,7 +24,7 @@ public final class _Place {
     let owner: ObjectBase
     let slot: Int
     /// The collection that it is an element of; nil: it is the property itself.
-    private let parent: _Place?
+    let parent: _Place?
     private(set) var step: Step?
     /// What stood here has been removed or replaced.
     private(set) var isGone = false
@@ -130,7 +130,8 @@ struct PlaceRegistry {
     private var bound = 64
 
     mutating func insert(_ place: _Place) {
-        guard let address = place.address else { return }
+        // In a frozen Realm nothing changes its place.
+        guard place.core?.isFrozen == false, let address = place.address else { return }
         places[address.root, default: []].append(Weak(place: place))
         count += 1
         if count > bound { purge() }

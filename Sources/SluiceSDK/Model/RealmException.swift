@@ -10,6 +10,10 @@ public enum RealmMisuse {
     public static func onException(_ handler: (@Sendable (String) -> Void)?) { replaced.withLock { $0 = handler } }
 
     static let invalidated = "Object has been deleted or invalidated."
+    static let wrongThread = "Realm accessed from incorrect thread."
+    static let frozenTransaction = "Can't perform transactions on a frozen Realm"
+    static let frozenObject = "Attempting to modify a frozen object - call thaw on the Object instance first."
+    static let frozenNotifications = "Frozen Realms do not change and do not have change notifications."
 
     static func report(_ reason: String) { replaced.withLock { $0 }?(reason) }
 }

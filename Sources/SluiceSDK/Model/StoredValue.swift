@@ -71,9 +71,12 @@ public final class _RowCache {
     let place: _Place?
     /// The object is not in the Realm any more.
     private(set) var isInvalidated = false
+    /// The core's when this was made; another one means that the Realm was invalidated.
+    private let epoch: UInt64
 
     init(core: RealmCore, schema: ModelSchema, type: Int, key: Value, row: Row) {
         self.core = core
+        epoch = core.epoch
         self.schema = schema
         self.type = type
         self.key = key
@@ -90,9 +93,10 @@ public final class _RowCache {
         values.deallocate()
     }
 
-    /// The values of an embedded object, read on first use.
+    /// The values of an embedded object, read on first use; of a frozen one at once, since any thread may be the first.
     init(core: RealmCore, schema: ModelSchema, place: _Place) {
         self.core = core
+        epoch = core.epoch
         self.schema = schema
         self.place = place
         type = -1
@@ -102,11 +106,16 @@ public final class _RowCache {
         for slot in 0..<count { (values + slot).initialize(to: _StoredValue(schema.properties[slot].absent)) }
         clock = core.clock
         generation = core.clock.generation &- 1
+        if core.isFrozen { reload() }
     }
 
     /// Reads the row again. A row that is gone keeps its last values and is invalidated.
     @usableFromInline func reload() {
         generation = clock.generation
+        if epoch != core.epoch {
+            isInvalidated = true
+            return
+        }
         if let place {
             guard case .dictionary(let fields)? = place.value else {
                 isInvalidated = true

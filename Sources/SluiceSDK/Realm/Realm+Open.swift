@@ -16,19 +16,23 @@ extension Realm {
         configuration: Configuration = .defaultConfiguration, downloadBeforeOpen: OpenBehavior = .never,
         _isolation: isolated (any Actor)? = #isolation
     ) async throws {
-        core = try Realm.makeCore(configuration, scheduler: .of(_isolation), floats: _isolation == nil)
-        try await Realm.download(core.file, configuration, downloadBeforeOpen, wasEmpty: core.wasEmptyAtOpen)
-        _ = core.refresh()
+        let opened = try Realm.makeCore(configuration, scheduler: .of(_isolation), floats: _isolation == nil)
+        core = opened.core
+        try await Realm.download(core.file, configuration, downloadBeforeOpen, wasEmpty: opened.wasEmpty)
+        core.refresh()
     }
 
     /// Opens a Realm for an actor.
     public init<A: Actor>(
         configuration: Configuration = .defaultConfiguration, actor: A, downloadBeforeOpen: OpenBehavior = .never
     ) async throws {
-        core = try Realm.makeCore(configuration, scheduler: .of(actor), floats: false)
-        try await Realm.download(core.file, configuration, downloadBeforeOpen, wasEmpty: core.wasEmptyAtOpen)
-        _ = core.refresh()
+        let opened = try Realm.makeCore(configuration, scheduler: .of(actor))
+        core = opened.core
+        try await Realm.download(core.file, configuration, downloadBeforeOpen, wasEmpty: opened.wasEmpty)
+        await Realm.refresh(Confined(core), on: actor)
     }
+
+    private static func refresh(_ core: Confined<RealmCore>, on actor: isolated any Actor) { core.content.refresh() }
 
     /// Waits until the file has what the server has for its subscriptions.
     private static func download(
@@ -59,7 +63,7 @@ extension Realm {
                     withExtendedLifetime(file) {
                         callback(
                             Result {
-                                try Realm(configuration: configuration, queue: callbackQueue === DispatchQueue.main ? nil : callbackQueue)
+                                try Realm(configuration: configuration, queue: callbackQueue)
                             })
                     }
                 }
@@ -80,7 +84,7 @@ extension Realm {
 
 extension Scheduler {
     static func of(_ actor: (any Actor)?) -> Scheduler {
-        guard let actor else { return .none }
+        guard let actor else { return .current }
         return actor === MainActor.shared ? .main : .actor(actor)
     }
 }

@@ -1,5 +1,4 @@
 public import Dispatch
-import Foundation
 import SluiceCore
 import SluiceReplica
 
@@ -18,16 +17,19 @@ public struct Realm: Equatable {
     /// Opens a Realm without waiting for the server.
     /// - Parameter queue: the serial queue that the Realm is confined to; nil: the current thread.
     public init(configuration: Configuration, queue: DispatchQueue? = nil) throws {
-        let scheduler: Scheduler = queue.map { .queue($0) } ?? (Thread.isMainThread ? .main : .none)
-        core = try Realm.makeCore(configuration, scheduler: scheduler, floats: false)
+        core = try Realm.makeCore(configuration, scheduler: queue.map { .of($0) } ?? .current).core
     }
 
-    static func makeCore(_ configuration: Configuration, scheduler: Scheduler, floats: Bool) throws -> RealmCore {
+    /// - Returns: the Realm, and whether its file held nothing of the server's yet.
+    static func makeCore(
+        _ configuration: Configuration, scheduler: Scheduler, floats: Bool = false
+    ) throws -> (core: RealmCore, wasEmpty: Bool) {
         let (file, isNew) = try OpenFile.of(configuration)
-        let core = try RealmCore(configuration: configuration, file: file, scheduler: scheduler, floats: floats)
+        let wasEmpty = try asRealmError { try file.replica.currentSubscriptionSet() }.version == 0
+        let core = try file.core(configuration, scheduler: scheduler, floats: floats)
         try file.runInitialSubscriptions(configuration, core: core, isFirstOpen: isNew)
         file.start()
-        return core
+        return (core, wasEmpty)
     }
 
     public static func == (lhs: Realm, rhs: Realm) -> Bool { lhs.core === rhs.core }

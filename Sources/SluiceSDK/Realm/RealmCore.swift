@@ -27,14 +27,16 @@ final class RealmCore {
         /// Properties that were not given are left alone.
         var isPartial: Bool
     }
-    private let reader: ReplicaReader
+    let state: ShownState
+    /// It shows one state for ever, to any thread.
+    let isFrozen: Bool
+    /// Grows when the app invalidates the Realm: what was got from it before is of no use any more.
+    var epoch: UInt64 = 0
     private(set) var transaction: WriteTransaction?
     /// The first error of the open transaction; the commit throws it.
     private var failure: SluiceError?
     /// Whether reading moves on to newer states by itself.
-    private let floats: Bool
-    /// Whether the file held nothing of the server's when this Realm was opened.
-    let wasEmptyAtOpen: Bool
+    var floats: Bool
     private let inbox = ChangeInbox()
     private var observer: UInt64 = 0
     private var observations: [Observation] = []
@@ -47,6 +49,7 @@ final class RealmCore {
         self.file = file
         self.scheduler = scheduler
         self.floats = floats
+        isFrozen = false
         var types: [ObjectIdentifier: Int] = [:]
         var schemasByType: [Int: ModelSchema] = [:]
         schemas = ModelSchema.closure(of: configuration.classes)
@@ -60,13 +63,25 @@ final class RealmCore {
         }
         self.types = types
         self.schemasByType = schemasByType
-        wasEmptyAtOpen = try asRealmError { try file.replica.currentSubscriptionSet() }.version == 0
-        reader = try asRealmError { try file.replica.makeReader() }
+        state = try asRealmError { try ShownState(of: file.replica) }
         let inbox = inbox
         let weak = WeakConfined(self)
         observer = file.replica.observeChanges { change in
             if inbox.put(change) { scheduler.enqueue { weak.content?.deliver() } }
         }
+    }
+
+    /// A Realm that shows what another shows now.
+    init(frozen live: RealmCore, _ pinned: PinnedReader) {
+        configuration = live.configuration
+        file = live.file
+        scheduler = .none
+        floats = false
+        isFrozen = true
+        types = live.types
+        schemas = live.schemas
+        schemasByType = live.schemasByType
+        state = ShownState(frozen: pinned)
     }
 
     deinit { file.replica.removeObserver(observer) }
@@ -75,25 +90,30 @@ final class RealmCore {
 
     /// Runs a read. A file that cannot be read shows nothing; the sync error handler hears why.
     func attempt<R>(_ fallback: R, _ body: (RowStore) throws(SluiceError) -> R) -> R {
+        scheduler.verify()
         do throws(SluiceError) {
             if let transaction { return try body(transaction.store) }
-            if floats && reader.isStale { try advance() }
-            return try body(reader.store)
+            if floats, try state.advance() { clock.generation += 1 }
+            return try state.read(body)
         } catch {
             file.report(error)
             return fallback
         }
     }
 
-    private func advance() throws(SluiceError) {
-        if try reader.refresh() { clock.generation += 1 }
-    }
-
     /// Moves to the newest state. - Returns: whether there was something newer.
+    @discardableResult
     func refresh() -> Bool {
-        guard transaction == nil, reader.isStale else { return false }
-        attempt(()) { _ throws(SluiceError) in try advance() }
-        return true
+        scheduler.verify()
+        guard transaction == nil else { return false }
+        do throws(SluiceError) {
+            guard try state.advance() else { return false }
+            clock.generation += 1
+            return true
+        } catch {
+            file.report(error)
+            return false
+        }
     }
 
     func type(of objectClass: ObjectBase.Type) -> Int {
@@ -154,6 +174,8 @@ final class RealmCore {
     // MARK: Transactions
 
     func begin() throws {
+        scheduler.verify()
+        if isFrozen { throwRealmException(RealmMisuse.frozenTransaction) }
         if transaction != nil { throwRealmException("The Realm is already in a write transaction") }
         failure = nil
         transaction = try asRealmError { try replica.beginWrite() }
@@ -181,7 +203,7 @@ final class RealmCore {
     }
 
     private func afterTransaction() {
-        attempt(()) { _ throws(SluiceError) in _ = try reader.refresh() }
+        refresh()
         clock.generation += 1
     }
 
@@ -199,6 +221,8 @@ final class RealmCore {
     }
 
     func requireTransaction() {
+        if isFrozen { throwRealmException(RealmMisuse.frozenObject) }
+        scheduler.verify()
         if transaction == nil { throwRealmException("Cannot modify managed objects outside of a write transaction.") }
     }
 
@@ -324,7 +348,7 @@ final class RealmCore {
             return scheduler.enqueue { later.content?.deliver() }
         }
         guard let change = inbox.take() else { return }
-        _ = refresh()
+        refresh()
         forgetEnded()
         for observation in observations where observation.isValid && change.types[observation.type] != nil {
             attempt(()) { store throws(SluiceError) in try observation.deliver(change, store) }

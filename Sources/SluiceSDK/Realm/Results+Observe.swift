@@ -52,6 +52,7 @@ extension Results {
     /// - Parameter queue: where to call; nil: where the Realm lives. On another queue the collection is one of a Realm of that queue.
     /// - Returns: the token that keeps the notifications coming.
     public func observe(on queue: DispatchQueue? = nil, _ block: @escaping (RealmCollectionChange<Results>) -> Void) -> NotificationToken {
+        if storage.core.isFrozen { throwRealmException(RealmMisuse.frozenNotifications) }
         let token = NotificationToken()
         let block = Confined(block)
         let weakToken = WeakConfined(token)
@@ -66,7 +67,7 @@ extension Results {
         let template = Confined(self)
         queue.async {
             do {
-                let core = try RealmCore(configuration: configuration, file: file, scheduler: .queue(queue), floats: false)
+                let core = try file.core(configuration, scheduler: .of(queue))
                 template.content.moved(to: core).beginObserving(weakToken, block.content)
             } catch {
                 block.content(.error(error))
@@ -79,7 +80,7 @@ extension Results {
     private func beginObserving(_ token: WeakConfined<NotificationToken>, _ block: @escaping (RealmCollectionChange<Results>) -> Void) {
         guard let strong = token.content, strong.isValid else { return }
         let core = storage.core
-        _ = core.refresh()
+        core.refresh()
         let initial: LiveQuery? = core.attempt(nil) { store throws(SluiceError) in try LiveQuery(storage.query, on: store) }
         guard var live = initial else { return }
         block(.initial(self))

@@ -14,11 +14,14 @@ public struct Results<Element: Object>: RandomAccessCollection {
         /// The last result and the state that it is of.
         var keys: [Value] = []
         var generation: UInt64 = 0
+        /// The core's when this was made; another one means that the Realm was invalidated.
+        let epoch: UInt64
         /// The subscription that `subscribe` made.
         var subscription: UInt64?
 
         init(core: RealmCore, query: ReplicaQuery) {
             self.core = core
+            epoch = core.epoch
             self.query = query
         }
 
@@ -36,11 +39,14 @@ public struct Results<Element: Object>: RandomAccessCollection {
         let core = storage.core
         // Lets a Realm that moves on by use do so before the generations are compared.
         core.attempt(()) { _ in }
-        if storage.generation != core.clock.generation {
-            storage.keys = core.run(storage.query)
-            storage.generation = core.clock.generation
+        if storage.epoch != core.epoch { throwRealmException("Access to invalidated Results objects") }
+        return core.exclusively {
+            if storage.generation != core.clock.generation {
+                storage.keys = core.run(storage.query)
+                storage.generation = core.clock.generation
+            }
+            return storage.keys
         }
-        return storage.keys
     }
 
     private func object(_ key: Value) -> Element {

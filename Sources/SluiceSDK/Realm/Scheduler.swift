@@ -5,21 +5,31 @@ import Synchronization
 /// Where a Realm lives: the one place from which it may be used, and to which its notifications come.
 enum Scheduler: Sendable {
     case main
-    case queue(DispatchQueue)
+    /// The number is the same for all Realms of the queue; see `Scheduler.of`.
+    case queue(DispatchQueue, number: UInt64)
     case actor(any Actor)
-    /// A thread without a queue: the Realm moves on by `refresh()` only, or, when it was opened in a task without actor, by use.
+    /// A thread without a queue: the Realm moves on by `refresh()` only.
+    case thread(ThreadNumber)
+    /// A task without actor. What comes after an `await` may be on another thread, so there is nothing to check.
+    case task(Int)
+    /// Nowhere: a frozen Realm.
     case none
 
-    var canDeliver: Bool { if case .none = self { false } else { true } }
+    var canDeliver: Bool {
+        switch self {
+        case .main, .queue, .actor: true
+        case .thread, .task, .none: false
+        }
+    }
 
     func enqueue(_ body: @escaping @Sendable () -> Void) {
         switch self {
         case .main: DispatchQueue.main.async(execute: body)
-        case .queue(let queue): queue.async(execute: body)
+        case .queue(let queue, _): queue.async(execute: body)
         case .actor(let actor):
             // Unstructured because: a notification has no caller to wait for it; it is short and ends by itself.
             _Concurrency.Task { await Scheduler.run(body, on: actor) }
-        case .none: break
+        case .thread, .task, .none: break
         }
     }
 

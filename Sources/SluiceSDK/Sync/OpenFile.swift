@@ -11,6 +11,7 @@ final class OpenFile: Sendable {
     let replica: Replica
     /// Nil for a file that is not synced.
     let session: SyncSession?
+    let cores = CoreCache()
 
     private struct Weak {
         weak var file: OpenFile?

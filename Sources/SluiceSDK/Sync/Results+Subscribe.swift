@@ -30,7 +30,7 @@ extension Results {
         let version = try set.commit { storage.subscription = set.storage.put(name: name, type: Element.className(), text: text) }
         if waitForSync == .never { return self }
         try await Results.wait(storage.core.file, version, seconds: timeout)
-        _ = storage.core.refresh()
+        storage.core.refresh()
         return self
     }
 

@@ -1,0 +1,94 @@
+import Foundation
+import SluiceCore
+import SluiceReplica
+
+/// A reader that stands on one state, used by one Realm at a time, or by several that take turns.
+// Sendable because: whoever shares it reads through `read`, which takes turns; it moves on only while one Realm has it.
+final class PinnedReader: @unchecked Sendable {
+    let reader: ReplicaReader
+    private let lock = NSRecursiveLock()
+
+    init(_ reader: ReplicaReader) { self.reader = reader }
+
+    func read<R>(_ body: (RowStore) throws(SluiceError) -> R) throws(SluiceError) -> R {
+        lock.lock()
+        defer { lock.unlock() }
+        return try body(reader.store)
+    }
+
+    func locked<R>(_ body: () -> R) -> R {
+        lock.lock()
+        defer { lock.unlock() }
+        return body()
+    }
+}
+
+/// The state of the file that a Realm shows.
+///
+/// A frozen Realm reads through the reader of the live one that it was made of. When the live one moves on it leaves that
+/// reader behind and takes a new one; so freezing costs nothing and moves nothing.
+final class ShownState {
+    private let replica: Replica
+    /// Nil after `letGo`, until somebody reads.
+    private var pinned: PinnedReader?
+    private let isFrozen: Bool
+    /// The frozen Realm that reads through `pinned` too.
+    private weak var borrower: RealmCore?
+    private var isLent = false
+
+    init(of replica: Replica) throws(SluiceError) {
+        self.replica = replica
+        pinned = PinnedReader(try replica.makeReader())
+        isFrozen = false
+    }
+
+    init(frozen pinned: PinnedReader) {
+        replica = pinned.reader.replica
+        self.pinned = pinned
+        isFrozen = true
+    }
+
+    /// The version of the file that is at least contained in what is shown.
+    var version: UInt64 { pinned?.reader.version ?? 0 }
+
+    func read<R>(_ body: (RowStore) throws(SluiceError) -> R) throws(SluiceError) -> R {
+        let pinned = try pin()
+        return isFrozen || isLent ? try pinned.read(body) : try body(pinned.reader.store)
+    }
+
+    private func pin() throws(SluiceError) -> PinnedReader {
+        if let pinned { return pinned }
+        let fresh = PinnedReader(try replica.makeReader())
+        pinned = fresh
+        return fresh
+    }
+
+    /// Moves to the newest state. - Returns: whether there was something newer.
+    func advance() throws(SluiceError) -> Bool {
+        guard !isFrozen, try pin().reader.isStale else { return false }
+        if borrower != nil { pinned = nil }
+        borrower = nil
+        isLent = false
+        _ = try pin().reader.refresh()
+        return true
+    }
+
+    /// A Realm that goes on showing this state; the same one until this moves on.
+    func lend(to make: (PinnedReader) -> RealmCore) throws(SluiceError) -> RealmCore {
+        if let borrower { return borrower }
+        let frozen = make(try pin())
+        borrower = frozen
+        isLent = true
+        return frozen
+    }
+
+    /// Lets the state go; the next read is of the newest one.
+    func letGo() {
+        pinned = nil
+        borrower = nil
+        isLent = false
+    }
+
+    /// Runs what fills a cache that hangs on the state, one at a time.
+    func locked<R>(_ body: () -> R) -> R { pinned?.locked(body) ?? body() }
+}
