@@ -124,7 +124,7 @@ let package = Package(
             name: "SluiceBench",
             dependencies: ["SluiceCore", "SluiceQuery", "SluicePostgres", "SluiceWire", "RealmSwift"]
                 + of("swift-argument-parser", "ArgumentParser")
-                + of("swift-protobuf", "SwiftProtobuf"),
+                + of("swift-protobuf", "SwiftProtobuf") + of("GRDB.swift", "GRDB"),
             swiftSettings: common
         ),
     ],

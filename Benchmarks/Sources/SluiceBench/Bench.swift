@@ -8,8 +8,8 @@ struct Bench: AsyncParsableCommand {
         commandName: "sluice-bench",
         abstract: "Measures Sluice beside references that run in turn with it, and prints a table of ratios.",
         discussion: """
-            Needs a PostgreSQL superuser in SLUICE_TEST_POSTGRES and a broker in SLUICE_TEST_KAFKA, except for `query`: run it with `make \
-            bench`, or under dev/with-servers. Figures without the ratio beside them say more about the machine than about Sluice.
+            Needs a PostgreSQL superuser in SLUICE_TEST_POSTGRES and a broker in SLUICE_TEST_KAFKA, except for `query` and `objects`: run it \
+            with `make bench`, or under dev/with-servers. Figures without the ratio beside them say more about the machine than about Sluice.
             """)
 
     @Argument(help: "What to measure: \(Kind.allCases.map(\.rawValue).joined(separator: ", ")). Default: everything.")
@@ -22,9 +22,9 @@ struct Bench: AsyncParsableCommand {
     var scale = 1.0
 
     enum Kind: String, CaseIterable, ExpressibleByArgument {
-        case latency, publish, bootstrap, fanout, memory, query
+        case latency, publish, bootstrap, fanout, memory, query, objects
 
-        var needsServers: Bool { self != .query }
+        var needsServers: Bool { self != .query && self != .objects }
     }
 
     func run() async throws {
@@ -39,7 +39,7 @@ struct Bench: AsyncParsableCommand {
         let kinds = kinds.isEmpty ? Kind.allCases : kinds
         guard kinds.contains(where: \.needsServers) else {
             say(Machine.description)
-            try QueryBenchmark(rounds: rounds, scale: scale).run(&report)
+            for kind in kinds { try measureAlone(kind, &report) }
             return say(report.table)
         }
         let setup = try Setup(rounds: rounds, scale: scale)
@@ -63,7 +63,16 @@ struct Bench: AsyncParsableCommand {
         case .bootstrap: try await BootstrapBenchmark(setup: setup).run(&report)
         case .fanout: try await FanoutBenchmark(setup: setup).run(&report)
         case .memory: try await MemoryBenchmark(setup: setup).run(&report)
+        case .query, .objects: try measureAlone(kind, &report)
+        }
+    }
+
+    /// What needs no server.
+    private func measureAlone(_ kind: Kind, _ report: inout Report) throws {
+        switch kind {
         case .query: try QueryBenchmark(rounds: rounds, scale: scale).run(&report)
+        case .objects: try ObjectStoreBenchmark(rounds: rounds, scale: scale).run(&report)
+        case .latency, .publish, .bootstrap, .fanout, .memory: break
         }
     }
 }

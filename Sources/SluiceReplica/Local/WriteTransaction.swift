@@ -6,7 +6,7 @@ import SluiceMerge
 ///
 /// Confined to the Realm that began it.
 package final class WriteTransaction {
-    private let writer: Writer
+    let writer: Writer
     private let lease: WriterLease
     private let publish: (WriterNews) -> Void
     private var isOpen = true
@@ -90,7 +90,12 @@ package final class WriteTransaction {
         guard var after = try Overlay.apply(server: server, pending: [change], type: layout.type) else { return }
         after[layout.type.properties[layout.key].name] = key
         if try store.put(type: type, writer.row(after, layout)) { writer.note(type, key) }
-        if before == nil && lastChange[object] == nil { fresh.insert(object) }
+        if before == nil { remember(created: change) } else { append(change) }
+    }
+
+    /// Notes that an object was made that was not there.
+    func remember(created change: ObjectChange) {
+        if lastChange[change.object] == nil { fresh.insert(change.object) }
         append(change)
     }
 
@@ -137,20 +142,23 @@ package final class WriteTransaction {
     }
 
     private func prepare(_ layout: TableLayout, key: Value) throws(SluiceError) {
-        guard writer.isSynced else { return }
-        if !writable.contains(layout.index) {
-            guard try writer.isSubscribed(layout.type.name) else {
-                throw SluiceError(
-                    .noSubscriptionForWrite,
-                    "Cannot write to class \(layout.type.name) when no flexible sync subscription has been created.")
-            }
-            writable.insert(layout.index)
+        try requireSubscription(layout)
+        if writer.isSynced { try writer.keepServerRow(layout, key: key) }
+    }
+
+    func requireSubscription(_ layout: TableLayout) throws(SluiceError) {
+        guard writer.isSynced, !writable.contains(layout.index) else { return }
+        guard try writer.isSubscribed(layout.type.name) else {
+            throw SluiceError(
+                .noSubscriptionForWrite,
+                "Cannot write to class \(layout.type.name) when no flexible sync subscription has been created.")
         }
-        try writer.keepServerRow(layout, key: key)
+        writable.insert(layout.index)
     }
 
     /// Adds a change, joined with the one before of the same object where both say the same together.
     private func append(_ change: ObjectChange) {
+        guard writer.isSynced else { return }
         guard let index = lastChange[change.object], var last = changes[index], last.kind != .delete else {
             lastChange[change.object] = changes.count
             changes.append(change)

@@ -31,6 +31,11 @@ extension TableLayout {
         }
     }
 
+    /// Binds a whole row of values.
+    func bind(_ values: [Value], to statement: Statement) {
+        for property in 0..<kinds.count { bind(values[property], kind: kinds[property], at: property, to: statement) }
+    }
+
     func bindKey(_ value: Value, at index: Int, to statement: Statement) {
         bind(value, kind: kinds[key], at: index, to: statement)
     }

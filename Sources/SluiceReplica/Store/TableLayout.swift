@@ -102,6 +102,8 @@ package struct TableLayout: Sendable {
         staging = TableLayout.quoted("_sluice_staging_\(type.name)")
         columns = type.properties.map { TableLayout.quoted($0.name) }.joined(separator: ", ")
         keyColumn = type.properties.isEmpty ? "" : TableLayout.quoted(type.properties[key].name)
+        let parameters = kinds.map { _ in "?" }.joined(separator: ", ")
+        insertion = "INSERT INTO \(table) (\(columns)) VALUES (\(parameters)) ON CONFLICT (\(keyColumn)) DO NOTHING"
     }
 
     /// The tables as conditions in SQL see them. A class with a link whose key is itself a link is left out: SQL does not know the form.
@@ -160,6 +162,9 @@ package struct TableLayout: Sendable {
 
     /// Insert or update; rows that are there already and equal are left alone and do not count as changed.
     var upsert: String { upsert(values: placeholders, table: table) }
+
+    /// Insert; does nothing when the key is there.
+    let insertion: String
 
     var placeholders: String { "VALUES (\(kinds.map { _ in "?" }.joined(separator: ", ")))" }
 

@@ -28,6 +28,12 @@ extension Writer {
         try setServerRow(layout, key: key, row.map { named($0, layout) })
     }
 
+    /// The same for an object that was just made: the server had none, unless it is known what it had.
+    func keepAbsence(_ layout: TableLayout, key: Value) throws(SluiceError) {
+        if case .kept = try serverRow(layout, key: key) { return }
+        try setServerRow(layout, key: key, nil)
+    }
+
     private func setServerRow(_ layout: TableLayout, key: Value, _ row: [String: Value]?) throws(SluiceError) {
         let statement = try connection.statement(
             "INSERT INTO _sluice_server VALUES (?, ?, ?) ON CONFLICT (type, key) DO UPDATE SET row = excluded.row")

@@ -61,7 +61,9 @@ extension EmbeddedObject: RealmCollectionValue, _OptionalPersistable {
             return .boxed(_BoxedValue(row.place?.value ?? .null))
         }
         var fields: [String: Value] = [:]
-        for (slot, (value, _)) in schema.take(self, owner: owner).enumerated() { fields[schema.properties[slot].column] = value }
+        for slot in 0..<schema.storedCount {
+            fields[schema.properties[slot].column] = schema.take(self, slot: slot, owner: owner).value.value
+        }
         return .boxed(_BoxedValue(.dictionary(fields)))
     }
 

@@ -49,9 +49,9 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: Random
         // Lets a Realm that moves on by use do so before the generations are compared.
         row.core.attempt(()) { _ in }
         return row.core.exclusively {
-            if storage.generation != row.clock.generation {
+            if storage.generation != row.core.clock.generation {
                 storage.keys = row.core.origins(of: row.key, type: Element.self, property: originProperty)
-                storage.generation = row.clock.generation
+                storage.generation = row.core.clock.generation
             }
             return storage.keys
         }

@@ -11,7 +11,7 @@ package final class ModelSchema: @unchecked Sendable {
         /// As the file and the server have it.
         var column: String
         var kind: _PropertyKind
-        var flags: PropertyFlags
+        var flags: _PropertyFlags
         /// Where its wrapper lies in an instance, from the instance's address.
         var offset: Int
         var wrapper: any AnyPersisted.Type
@@ -26,12 +26,20 @@ package final class ModelSchema: @unchecked Sendable {
         }
     }
 
+    private struct Wrapper {
+        var offset: Int
+        var type: any AnyPersisted.Type
+        var hasPlace: Bool
+    }
+
     let objectClass: ObjectBase.Type
     let name: String
     /// The stored ones first, in the order of the core's schema; then the computed ones.
     let properties: [Property]
     let storedCount: Int
     let primaryKeySlot: Int?
+    /// The wrappers by slot: without names, whose reference counting costs more than all else when objects are made.
+    private let wrappers: [Wrapper]
     private let slots: [String: Int]
     private let columns: [String: Int]
     private let prototype: ObjectBase
@@ -59,9 +67,12 @@ package final class ModelSchema: @unchecked Sendable {
         let all = found.filter { !$0.kind.isComputed } + found.filter { $0.kind.isComputed }
         let base = UnsafeMutableRawPointer(Unmanaged.passUnretained(prototype).toOpaque())
         for (slot, property) in all.enumerated() {
-            property.wrapper.bind(at: base + property.offset, slot: Int32(slot), row: nil, attachingTo: nil)
+            let wrapped = (base + property.offset).assumingMemoryBound(to: _Wrapped.self)
+            wrapped.pointee.slot = Int32(slot)
+            wrapped.pointee.held = .unset
         }
         properties = all
+        wrappers = all.map { Wrapper(offset: $0.offset, type: $0.wrapper, hasPlace: $0.wrapper.hasPlace) }
         storedCount = found.filter { !$0.kind.isComputed }.count
         primaryKeySlot = all.firstIndex { $0.flags.contains(.primaryKey) }
         slots = Dictionary(all.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
@@ -183,8 +194,12 @@ package final class ModelSchema: @unchecked Sendable {
 
     // MARK: Instances
 
-    private func address(of object: ObjectBase) -> UnsafeMutableRawPointer {
-        UnsafeMutableRawPointer(Unmanaged.passUnretained(object).toOpaque())
+    /// Runs the body with the wrapper of a property of an instance.
+    private func withWrapped<R>(_ object: ObjectBase, _ slot: Int, _ body: (inout _Wrapped) -> R) -> R {
+        withExtendedLifetime(object) {
+            let base = UnsafeMutableRawPointer(Unmanaged.passUnretained(object).toOpaque())
+            return body(&(base + wrappers[slot].offset).assumingMemoryBound(to: _Wrapped.self).pointee)
+        }
     }
 
     /// Makes an instance an accessor of a row.
@@ -193,45 +208,54 @@ package final class ModelSchema: @unchecked Sendable {
         object._row = row
         // An accessor of a class that is not this one's reads by slot.
         guard type(of: object) == objectClass else { return }
-        withExtendedLifetime(object) {
-            let base = address(of: object)
-            for (slot, property) in properties.enumerated() {
-                property.wrapper.bind(at: base + property.offset, slot: Int32(slot), row: row, attachingTo: attaching ? object : nil)
+        let managed = _HeldValue.managed(Unmanaged.passUnretained(row))
+        for slot in wrappers.indices {
+            let before = withWrapped(object, slot) { wrapped in
+                defer { (wrapped.slot, wrapped.held) = (Int32(slot), managed) }
+                return wrapped.held
+            }
+            guard attaching else { continue }
+            switch before {
+            case .object: wrappers[slot].type.attach(before, to: object, slot: slot)
+            // What stood at the place before is gone.
+            case .scalar(.null) where wrappers[slot].hasPlace: wrappers[slot].type.attach(before, to: object, slot: slot)
+            case .scalar, .unset, .managed: break
             }
         }
     }
 
-    /// The values of an instance that no Realm manages, by slot. `owner` decides where linked objects go.
-    func take(_ object: ObjectBase, owner: ObjectBase) -> [(value: Value, isGiven: Bool)] {
-        withExtendedLifetime(object) {
-            let base = address(of: object)
-            return properties.prefix(storedCount).map { property in
-                let (stored, isGiven) = property.wrapper.take(at: base + property.offset, of: owner)
-                return (stored.value, isGiven)
-            }
+    /// The value of one property of an instance that no Realm manages, and whether the app gave it (false: the type's default).
+    /// `owner` decides where linked objects go.
+    func take(_ object: ObjectBase, slot: Int, owner: ObjectBase) -> (value: _StoredValue, isGiven: Bool) {
+        let held = withWrapped(object, slot) { $0.held }
+        switch held {
+        case .scalar(let value): return (value, true)
+        case .object: return (wrappers[slot].type.stored(held, in: owner), true)
+        case .unset, .managed: return (wrappers[slot].type.stored(.unset, in: owner), false)
         }
     }
 
-    /// The value of one property of an instance that no Realm manages.
-    func take(_ object: ObjectBase, slot: Int, owner: ObjectBase) -> (value: Value, isGiven: Bool) {
-        withExtendedLifetime(object) {
-            let (stored, isGiven) = properties[slot].wrapper.take(at: address(of: object) + properties[slot].offset, of: owner)
-            return (stored.value, isGiven)
-        }
+    /// What the wrapper of an instance that no Realm manages holds; a default that makes itself up (an ObjectId) is fixed by it.
+    private func held(_ object: ObjectBase, slot: Int) -> _HeldValue {
+        let held = withWrapped(object, slot) { $0.held }
+        guard case .unset = held else { return held }
+        let fallback = wrappers[slot].type.fallback()
+        withWrapped(object, slot) { $0.held = fallback }
+        return fallback
     }
 
     func primaryKey(of object: ObjectBase) -> Value {
         guard let slot = primaryKeySlot else { return .null }
         if let row = object._row { return row.key }
-        // Fixes a default that makes itself up (an ObjectId) on first use.
-        _ = untyped(of: object, slot: slot)
-        return take(object, slot: slot, owner: object).value
+        let held = held(object, slot: slot)
+        if case .scalar(let value) = held { return value.value }
+        return wrappers[slot].type.stored(held, in: object).value
     }
 
     /// The value of a property of any instance as dynamic access shows it; nil for null.
     func untyped(of object: ObjectBase, slot: Int) -> Any? {
         if object._row != nil { return properties[slot].wrapper.read(of: object, slot: slot) }
-        return withExtendedLifetime(object) { properties[slot].wrapper.get(at: address(of: object) + properties[slot].offset) }
+        return wrappers[slot].type.untyped(held(object, slot: slot))
     }
 
     /// A new object with values that no Realm manages.
@@ -274,7 +298,9 @@ package final class ModelSchema: @unchecked Sendable {
         if object._row != nil {
             fits = properties[slot].wrapper.write(value, to: object, slot: slot)
         } else {
-            fits = withExtendedLifetime(object) { properties[slot].wrapper.put(value, at: address(of: object) + properties[slot].offset) }
+            let held = properties[slot].wrapper.hold(value)
+            if let held { withWrapped(object, slot) { $0.held = held } }
+            fits = held != nil
             object.assigned?.insert(slot)
         }
         if fits { return }

@@ -3,8 +3,10 @@ import SluiceCore
 /// The common base of all model classes. Inherit from `Object`, `EmbeddedObject` or `AsymmetricObject` instead.
 open class ObjectBase: Hashable, CustomStringConvertible {
     // Unchecked because: an object belongs to one thread or actor like its Realm, and the check costs more than the access.
-    /// The values when a Realm manages the object.
-    @exclusivity(unchecked) public final var _row: _RowCache?
+    /// The row when a Realm manages the object.
+    @exclusivity(unchecked) public final var _row: _RowCache? { didSet { _head = _row?.head } }
+    /// The memory of the row: reading it so counts no references.
+    @exclusivity(unchecked) public private(set) final var _head: UnsafeMutablePointer<_RowHead>?
     /// Set on the one instance per class that finds out property names.
     @exclusivity(unchecked) public final var _trace: _KeyPathTrace?
     /// The slots that `init(value:)` gave values, so that an update leaves the others alone; nil when made otherwise.
@@ -14,6 +16,9 @@ open class ObjectBase: Hashable, CustomStringConvertible {
 
     /// An object that no Realm manages, with the defaults of its class.
     public required init() {}
+
+    /// Makes the value of a slot of a managed object current.
+    @inline(never) public final func _load(_ slot: Int32) { _row?.load(Int(slot)) }
 
     /// The Realm that manages the object; nil when none does.
     final var managingCore: RealmCore? { _row?.core }
@@ -39,8 +44,7 @@ open class ObjectBase: Hashable, CustomStringConvertible {
     final var isGone: Bool {
         guard let row = _row else { return isConsumed }
         if row.place?.isGone == true { return true }
-        if row.generation != row.clock.generation { row.reload() }
-        return row.isInvalidated
+        return row.isGone
     }
 
     /// Two objects are the same when they stand for the same row, or place, of the same Realm, or are identical.

@@ -29,6 +29,8 @@ public protocol _Persistable {
     associatedtype PersistedType
     /// The value of a stored form; `owner` is the managed object that it is a property of.
     static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self
+    /// The same of one in a row's memory: numbers are read in place, without copying what a text or box would need counted.
+    static func _read(_ stored: UnsafePointer<_StoredValue>, of owner: ObjectBase, slot: Int32) -> Self
     /// The value of an element of a managed collection.
     static func _makeElement(from stored: _StoredValue, at place: _Place) -> Self
     /// Called after the value was stored: what nobody managed before becomes the accessor of the place.
@@ -38,6 +40,10 @@ public protocol _Persistable {
     func _stored(in owner: ObjectBase) -> _StoredValue
     /// What a property without initial value begins with.
     static func _default() -> Self
+    /// As the wrapper of an object that no Realm manages holds it.
+    static func _hold(_ value: Self) -> _HeldValue
+    /// The value of what `_hold` made.
+    static func _value(of held: _HeldValue) -> Self
     /// The value from what an app put into a dictionary or array; nil when it does not fit.
     static func _coerce(_ value: Any) -> Self?
     static var _kind: _PropertyKind { get }
@@ -75,6 +81,9 @@ extension _OptionalPersistable {
 }
 
 extension _Persistable {
+    @inlinable public static func _read(_ stored: UnsafePointer<_StoredValue>, of owner: ObjectBase, slot: Int32) -> Self {
+        _make(from: stored.pointee, of: owner, slot: slot)
+    }
     /// The usual case: the value itself.
     public static func _coerce(_ value: Any) -> Self? { value as? Self }
     public static func _makeElement(from stored: _StoredValue, at place: _Place) -> Self {
@@ -92,6 +101,10 @@ extension Bool: _PrimaryKey, _Indexable, RealmCollectionValue, _OptionalPersista
         if case .bool(let value) = stored { return value }
         return false
     }
+    @inlinable public static func _read(_ stored: UnsafePointer<_StoredValue>, of owner: ObjectBase, slot: Int32) -> Bool {
+        if case .bool(let value) = stored.pointee { return value }
+        return false
+    }
     @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { .bool(self) }
     @inlinable public static func _default() -> Bool { false }
     public static var _kind: _PropertyKind { _PropertyKind(type: .bool) }
@@ -103,6 +116,10 @@ public protocol _PersistableInteger: FixedWidthInteger, _PrimaryKey, _Indexable,
 extension _PersistableInteger {
     @inlinable public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self {
         if case .int(let value) = stored { return Self(truncatingIfNeeded: value) }
+        return 0
+    }
+    @inlinable public static func _read(_ stored: UnsafePointer<_StoredValue>, of owner: ObjectBase, slot: Int32) -> Self {
+        if case .int(let value) = stored.pointee { return Self(truncatingIfNeeded: value) }
         return 0
     }
     @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { .int(Int64(self)) }
@@ -137,6 +154,10 @@ extension Float: RealmCollectionValue, _OptionalPersistable {
         if case .float(let value) = stored { return value }
         return 0
     }
+    @inlinable public static func _read(_ stored: UnsafePointer<_StoredValue>, of owner: ObjectBase, slot: Int32) -> Float {
+        if case .float(let value) = stored.pointee { return value }
+        return 0
+    }
     @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { .float(self) }
     @inlinable public static func _default() -> Float { 0 }
     public static func _coerce(_ value: Any) -> Float? {
@@ -149,6 +170,10 @@ extension Double: RealmCollectionValue, _OptionalPersistable {
     public typealias PersistedType = Double
     @inlinable public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Double {
         if case .double(let value) = stored { return value }
+        return 0
+    }
+    @inlinable public static func _read(_ stored: UnsafePointer<_StoredValue>, of owner: ObjectBase, slot: Int32) -> Double {
+        if case .double(let value) = stored.pointee { return value }
         return 0
     }
     @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { .double(self) }

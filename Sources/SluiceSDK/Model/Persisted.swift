@@ -15,58 +15,38 @@
 /// value is in the row cache of the object.
 @propertyWrapper
 public struct Persisted<Value: _Persistable> {
-    @usableFromInline enum Storage {
-        case unset
-        case value(Value)
-        /// The row of a managed object, for those who have the wrapper without its object. The object keeps the row alive.
-        case managed(Unmanaged<_RowCache>)
-    }
-
-    // First, so that its address is the property's: objects are bound by writing it (ModelSchema).
-    @usableFromInline var slot: Int32 = -1
-    let flags: PropertyFlags
-    @usableFromInline var storage: Storage
+    // The only member, so that its address is the property's: objects are read and bound by it (ModelSchema).
+    @usableFromInline var wrapped: _Wrapped
 
     /// A property that begins with the default of its type.
-    public init() {
-        storage = .unset
-        flags = []
-    }
+    @inlinable public init() { wrapped = _Wrapped(.unset, []) }
 
     /// A property that begins with this value.
-    public init(wrappedValue value: Value) {
-        storage = .value(value)
-        flags = []
-    }
+    @inlinable public init(wrappedValue value: Value) { wrapped = _Wrapped(Value._hold(value), []) }
 
     /// The class's primary key, or not when false.
-    public init(primaryKey: Bool) where Value.PersistedType: _PrimaryKey {
-        storage = .unset
-        flags = primaryKey ? .primaryKey : []
+    @inlinable public init(primaryKey: Bool) where Value.PersistedType: _PrimaryKey {
+        wrapped = _Wrapped(.unset, primaryKey ? .primaryKey : [])
     }
 
     /// The class's primary key, with an initial value.
-    public init(wrappedValue value: Value, primaryKey: Bool) where Value.PersistedType: _PrimaryKey {
-        storage = .value(value)
-        flags = primaryKey ? .primaryKey : []
+    @inlinable public init(wrappedValue value: Value, primaryKey: Bool) where Value.PersistedType: _PrimaryKey {
+        wrapped = _Wrapped(Value._hold(value), primaryKey ? .primaryKey : [])
     }
 
     /// A property with an index.
-    public init(indexed: Bool) where Value.PersistedType: _Indexable {
-        storage = .unset
-        flags = indexed ? .indexed : []
+    @inlinable public init(indexed: Bool) where Value.PersistedType: _Indexable {
+        wrapped = _Wrapped(.unset, indexed ? .indexed : [])
     }
 
     /// A property with an index and an initial value.
-    public init(wrappedValue value: Value, indexed: Bool) where Value.PersistedType: _Indexable {
-        storage = .value(value)
-        flags = indexed ? .indexed : []
+    @inlinable public init(wrappedValue value: Value, indexed: Bool) where Value.PersistedType: _Indexable {
+        wrapped = _Wrapped(Value._hold(value), indexed ? .indexed : [])
     }
 
     /// The objects that link to this one by a property of theirs; see `LinkingObjects`.
     public init<Element>(originProperty: String) where Value == LinkingObjects<Element> {
-        storage = .value(LinkingObjects(originProperty: originProperty))
-        flags = []
+        wrapped = _Wrapped(Value._hold(LinkingObjects(originProperty: originProperty)), [])
     }
 
     /// Not used: the wrapper works on classes that inherit from `Object` only.
@@ -85,93 +65,85 @@ public struct Persisted<Value: _Persistable> {
         storage storageKeyPath: ReferenceWritableKeyPath<EnclosingSelf, Self>
     ) -> Value {
         @inline(__always) get {
-            if let row = observed._row {
-                let slot = observed[keyPath: storageKeyPath].slot
-                if row.generation != row.clock.generation { row.reload() }
-                return Value._make(from: row.values[Int(slot)], of: observed, slot: slot)
+            if let head = observed._head {
+                let slot = observed[keyPath: storageKeyPath].wrapped.slot
+                if head.pointee.generation != head.pointee.clock.pointee { observed._load(slot) }
+                return Value._read(_RowHead.values(head) + Int(slot), of: observed, slot: slot)
             }
             if let trace = observed._trace {
-                trace.slots.append(observed[keyPath: storageKeyPath].slot)
+                trace.slots.append(observed[keyPath: storageKeyPath].wrapped.slot)
                 return Value._default()
             }
-            if case .value(let value) = observed[keyPath: storageKeyPath].storage { return value }
+            let held = observed[keyPath: storageKeyPath].wrapped.held
+            guard case .unset = held else { return Value._value(of: held) }
             let value = Value._default()
-            observed[keyPath: storageKeyPath].storage = .value(value)
+            observed[keyPath: storageKeyPath].wrapped.held = Value._hold(value)
             return value
         }
         @inline(__always) set {
             if let row = observed._row {
-                let slot = observed[keyPath: storageKeyPath].slot
+                let slot = observed[keyPath: storageKeyPath].wrapped.slot
                 row.write(Int(slot), newValue._stored(in: observed))
                 newValue._attach(to: observed, slot: slot)
                 return
             }
-            observed[keyPath: storageKeyPath].storage = .value(newValue)
+            observed[keyPath: storageKeyPath].wrapped.held = Value._hold(newValue)
         }
     }
 }
 
-/// What a wrapper was declared with.
-struct PropertyFlags: OptionSet {
-    let rawValue: UInt8
-    static let primaryKey = PropertyFlags(rawValue: 1)
-    static let indexed = PropertyFlags(rawValue: 2)
-}
-
-/// A wrapper of any type, as schema discovery and promotion see it.
+/// A wrapper of any type, as schema discovery and dynamic access see it: what its `_Wrapped` alone cannot tell.
 protocol AnyPersisted {
     static var kind: _PropertyKind { get }
-    var flags: PropertyFlags { get }
+    var flags: _PropertyFlags { get }
     /// The property of a collection of inverse links that it computes.
     var origin: String? { get }
-    /// Takes the value out of the wrapper at an address, for an object that becomes managed by the owner of `owner`'s row.
-    /// - Returns: the value, and whether it was given by the app (false: the type's default).
-    static func take(at address: UnsafeMutableRawPointer, of owner: ObjectBase) -> (_StoredValue, isGiven: Bool)
-    /// Puts a value into the wrapper at an address, for `init(value:)`. - Returns: false when the value does not fit.
-    static func put(_ value: Any, at address: UnsafeMutableRawPointer) -> Bool
-    /// The value of the wrapper at an address of an object that no Realm manages; fixes a default on first use.
-    static func get(at address: UnsafeMutableRawPointer) -> Any?
+    /// Whether values are accessors of their place, so that they must be told when the object becomes managed.
+    static var hasPlace: Bool { get }
+    /// The stored form of what a wrapper holds, or of the type's default for `unset`. `owner` decides where linked objects go.
+    static func stored(_ held: _HeldValue, in owner: ObjectBase) -> _StoredValue
+    /// The default, as a wrapper holds it.
+    static func fallback() -> _HeldValue
+    /// What a wrapper held becomes the accessor of the property.
+    static func attach(_ held: _HeldValue, to owner: ObjectBase, slot: Int)
+    /// What a wrapper of an object that no Realm manages holds for a value; nil when the value does not fit.
+    static func hold(_ value: Any) -> _HeldValue?
+    /// The value of what such a wrapper holds.
+    static func untyped(_ held: _HeldValue) -> Any?
     /// The value of a property of a managed object.
     static func read(of owner: ObjectBase, slot: Int) -> Any?
     /// Sets a property of a managed object. - Returns: false when the value does not fit.
     static func write(_ value: Any, to owner: ObjectBase, slot: Int) -> Bool
-    /// Makes the wrapper at an address one of a managed object. What it held becomes the accessor of the property when `owner` is given.
-    static func bind(at address: UnsafeMutableRawPointer, slot: Int32, row: _RowCache?, attachingTo owner: ObjectBase?)
 }
 
 extension Persisted: AnyPersisted {
     static var kind: _PropertyKind { Value._kind }
+    static var hasPlace: Bool { Value._hasPlace }
+    var flags: _PropertyFlags { wrapped.flags }
 
     var origin: String? {
-        if case .value(let value) = storage { return (value as? any AnyLinkingObjects)?.originProperty }
+        if case .object = wrapped.held { return (Value._value(of: wrapped.held) as? any AnyLinkingObjects)?.originProperty }
         return nil
     }
 
-    static func take(at address: UnsafeMutableRawPointer, of owner: ObjectBase) -> (_StoredValue, isGiven: Bool) {
-        let wrapper = address.assumingMemoryBound(to: Persisted<Value>.self)
-        if case .value(let value) = wrapper.pointee.storage { return (value._stored(in: owner), true) }
-        return (Value._default()._stored(in: owner), false)
+    static func stored(_ held: _HeldValue, in owner: ObjectBase) -> _StoredValue {
+        if case .unset = held { return Value._default()._stored(in: owner) }
+        return Value._value(of: held)._stored(in: owner)
     }
 
-    static func put(_ value: Any, at address: UnsafeMutableRawPointer) -> Bool {
-        guard let value = Value._coerce(value) else { return false }
-        address.assumingMemoryBound(to: Persisted<Value>.self).pointee.storage = .value(value)
-        return true
+    static func fallback() -> _HeldValue { Value._hold(Value._default()) }
+
+    static func attach(_ held: _HeldValue, to owner: ObjectBase, slot: Int) {
+        Value._value(of: held)._attach(to: owner, slot: Int32(slot))
     }
 
-    static func get(at address: UnsafeMutableRawPointer) -> Any? { held(at: address)._untyped }
+    static func hold(_ value: Any) -> _HeldValue? { Value._coerce(value).map { Value._hold($0) } }
 
-    private static func held(at address: UnsafeMutableRawPointer) -> Value {
-        let wrapper = address.assumingMemoryBound(to: Persisted<Value>.self)
-        if case .value(let value) = wrapper.pointee.storage { return value }
-        let value = Value._default()
-        wrapper.pointee.storage = .value(value)
-        return value
-    }
+    static func untyped(_ held: _HeldValue) -> Any? { Value._value(of: held)._untyped }
 
     private static func managed(of owner: ObjectBase, slot: Int) -> Value? {
         guard let row = owner._row else { return nil }
-        if row.generation != row.clock.generation { row.reload() }
+        if !row.isFresh { row.load(slot) }
         return Value._make(from: row.values[slot], of: owner, slot: Int32(slot))
     }
 
@@ -183,32 +155,21 @@ extension Persisted: AnyPersisted {
         value._attach(to: owner, slot: Int32(slot))
         return true
     }
-
-    static func bind(at address: UnsafeMutableRawPointer, slot: Int32, row: _RowCache?, attachingTo owner: ObjectBase?) {
-        let wrapper = address.assumingMemoryBound(to: Persisted<Value>.self)
-        let held = wrapper.pointee.storage
-        wrapper.pointee.slot = slot
-        wrapper.pointee.storage = row.map { .managed(Unmanaged.passUnretained($0)) } ?? .unset
-        if let owner, case .value(let value) = held { value._attach(to: owner, slot: slot) }
-    }
 }
 
 extension Persisted: Decodable where Value: Decodable {
-    public init(from decoder: any Decoder) throws {
-        storage = .value(try Value(from: decoder))
-        flags = []
-    }
+    public init(from decoder: any Decoder) throws { self.init(wrappedValue: try Value(from: decoder)) }
 }
 
 extension Persisted: Encodable where Value: Encodable {
     public func encode(to encoder: any Encoder) throws {
-        switch storage {
+        switch wrapped.held {
         case .unset: try Value._default().encode(to: encoder)
-        case .value(let value): try value.encode(to: encoder)
+        case .scalar, .object: try Value._value(of: wrapped.held).encode(to: encoder)
         case .managed(let row):
             let holder = ObjectBase()
             holder._row = row.takeUnretainedValue()
-            try Self.managed(of: holder, slot: Int(slot))?.encode(to: encoder)
+            try Self.managed(of: holder, slot: Int(wrapped.slot))?.encode(to: encoder)
         }
     }
 }

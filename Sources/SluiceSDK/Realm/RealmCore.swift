@@ -17,16 +17,13 @@ final class RealmCore {
     let schemas: [ModelSchema]
     /// The names that queries may use besides those in the file.
     private(set) lazy var aliases = schemas.queryAliases
+    /// The loops under way over its objects.
+    var loops = LoopRegistry()
     /// The embedded objects and nested collections that the app holds.
     var places = PlaceRegistry()
-    /// What is done with objects that come along with the one being added.
-    private var adding = Adding(update: .error, isPartial: false)
-
-    private struct Adding {
-        var update: Realm.UpdatePolicy
-        /// Properties that were not given are left alone.
-        var isPartial: Bool
-    }
+    var adding = Adding(update: .error, isPartial: false)
+    /// The class that was asked for last: objects of one class come in rows.
+    private var lastPlace: (objectClass: ObjectIdentifier, schema: ModelSchema, type: Int)?
     let state: ShownState
     /// It shows one state for ever, to any thread.
     let isFrozen: Bool
@@ -89,16 +86,28 @@ final class RealmCore {
     // MARK: Reading
 
     /// Runs a read. A file that cannot be read shows nothing; the sync error handler hears why.
-    func attempt<R>(_ fallback: R, _ body: (RowStore) throws(SluiceError) -> R) -> R {
+    /// - Parameter moving: whether a Realm that moves on by use may do so first.
+    func attempt<R>(_ fallback: R, moving: Bool = true, _ body: (RowStore) throws(SluiceError) -> R) -> R {
         scheduler.verify()
         do throws(SluiceError) {
             if let transaction { return try body(transaction.store) }
-            if floats, try state.advance() { clock.generation += 1 }
+            if moving && floats { _ = try advance() }
             return try state.read(body)
         } catch {
             file.report(error)
             return fallback
         }
+    }
+
+    /// Loops under way go through what was there when they began.
+    private func settleLoops() { for loop in loops.takeAll() { loop.settle() } }
+
+    private func advance() throws(SluiceError) -> Bool {
+        guard try state.isStale() else { return false }
+        settleLoops()
+        guard try state.advance() else { return false }
+        clock.generation += 1
+        return true
     }
 
     /// Moves to the newest state. - Returns: whether there was something newer.
@@ -107,9 +116,7 @@ final class RealmCore {
         scheduler.verify()
         guard transaction == nil else { return false }
         do throws(SluiceError) {
-            guard try state.advance() else { return false }
-            clock.generation += 1
-            return true
+            return try advance()
         } catch {
             file.report(error)
             return false
@@ -121,6 +128,15 @@ final class RealmCore {
             throwRealmException("Object type '\(objectClass.className())' is not managed by the Realm: add it to objectTypes.")
         }
         return type
+    }
+
+    /// The schema of a class and its index in the file.
+    func place(of objectClass: ObjectBase.Type) -> (schema: ModelSchema, type: Int) {
+        if let last = lastPlace, last.objectClass == ObjectIdentifier(objectClass) { return (last.schema, last.type) }
+        let type = type(of: objectClass)
+        let schema = schema(type)
+        lastPlace = (ObjectIdentifier(objectClass), schema, type)
+        return (schema, type)
     }
 
     func row(_ type: Int, _ key: Value) -> Row? { attempt(nil) { store throws(SluiceError) in try store.row(type: type, key: key) } }
@@ -177,6 +193,7 @@ final class RealmCore {
         scheduler.verify()
         if isFrozen { throwRealmException(RealmMisuse.frozenTransaction) }
         if transaction != nil { throwRealmException("The Realm is already in a write transaction") }
+        settleLoops()
         failure = nil
         transaction = try asRealmError { try replica.beginWrite() }
         clock.generation += 1
@@ -208,10 +225,11 @@ final class RealmCore {
     }
 
     /// Runs a write in the open transaction; remembers its error for the commit.
-    private func change(_ body: (WriteTransaction) throws(SluiceError) -> Void) {
+    func change(_ body: (WriteTransaction) throws(SluiceError) -> Void) {
         requireTransaction()
         guard let transaction else { return }
         guard failure == nil else { return }
+        settleLoops()
         do throws(SluiceError) {
             try body(transaction)
         } catch {
@@ -244,78 +262,6 @@ final class RealmCore {
     func delete(_ type: Int, _ keys: [Value]) {
         change { transaction throws(SluiceError) in
             for key in keys { try transaction.delete(type: type, key: key) }
-        }
-    }
-
-    /// Makes an object that no Realm manages one of this Realm, in place.
-    /// - Parameter isPartial: whether an object that is there keeps the properties that the app did not give.
-    func add(_ object: ObjectBase, update: Realm.UpdatePolicy, isPartial: Bool = false) {
-        let outer = adding
-        adding = Adding(update: update, isPartial: isPartial)
-        defer { adding = outer }
-        adopt(object)
-    }
-
-    /// The same for one that another links to, as that one is added.
-    func adopt(_ object: ObjectBase) {
-        if let row = object._row {
-            if row.core === self { return }
-            throwRealmException("Object is already managed by another Realm. Use create instead to copy it into this Realm.")
-        }
-        if object.isConsumed { throwRealmException("Adding a deleted or invalidated object to a Realm is not permitted") }
-        requireTransaction()
-        let schema = object.model
-        let type = type(of: Swift.type(of: object))
-        if schema.primaryKeySlot == nil {
-            throwRealmException("The class \(schema.name) has no primary key; synced classes need one named '_id'.")
-        }
-        let key = schema.primaryKey(of: object)
-        let existing = schema.objectClass is Object.Type ? row(type, key) : nil
-        if existing != nil, adding.update == .error {
-            throwRealmException(
-                "Attempting to create an object of type '\(schema.name)' with an existing primary key value '\(RQLText.literal(key))'.")
-        }
-        // An object that links back to this one finds it there.
-        object._row = _RowCache(core: self, schema: schema, type: type, key: key, row: existing ?? Row([]))
-        let changes = changes(of: object, schema, to: existing)
-        write(changes, type: type, key: key, exists: existing != nil)
-        guard schema.objectClass is Object.Type else {
-            object._row = nil
-            object.isConsumed = true
-            return
-        }
-        let shown = row(type, key) ?? existing ?? Row([])
-        schema.bind(object, to: _RowCache(core: self, schema: schema, type: type, key: key, row: shown), attaching: true)
-    }
-
-    private struct Changes {
-        var values: [String: Value] = [:]
-        var defaults: Set<String> = []
-        /// The same by slot.
-        var slots: [(slot: Int, value: Value)] = []
-    }
-
-    /// What is to be written of an object. Objects that it links to are added on the way.
-    private func changes(of object: ObjectBase, _ schema: ModelSchema, to existing: Row?) -> Changes {
-        var changes = Changes()
-        for (slot, property) in schema.properties.prefix(schema.storedCount).enumerated() where slot != schema.primaryKeySlot {
-            if existing != nil, adding.isPartial, let assigned = object.assigned, !assigned.contains(slot) { continue }
-            let (value, isGiven) = schema.take(object, slot: slot, owner: object)
-            if let existing, adding.update == .modified, existing[slot] ?? .null == value { continue }
-            changes.values[property.column] = value
-            changes.slots.append((slot, value))
-            if !isGiven { changes.defaults.insert(property.column) }
-        }
-        return changes
-    }
-
-    private func write(_ changes: Changes, type: Int, key: Value, exists: Bool) {
-        change { transaction throws(SluiceError) in
-            if exists {
-                for (slot, value) in changes.slots { try transaction.set(type: type, key: key, property: slot, value) }
-            } else {
-                try transaction.create(type: type, key: key, values: changes.values, defaults: changes.defaults)
-            }
         }
     }
 

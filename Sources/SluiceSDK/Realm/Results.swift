@@ -74,15 +74,16 @@ public struct Results<Element: Object>: RandomAccessCollection {
     /// The last object; nil when there is none.
     public var last: Element? { keys.last.map { object($0) } }
 
+    /// Goes through the objects that match now. It reads ahead what the body of the loop uses of them.
     public func makeIterator() -> AnyIterator<Element> {
-        var rest = keys[...]
-        return AnyIterator {
-            // Objects deleted during the loop are passed over.
-            while let key = rest.popFirst() {
-                if let object = storage.core.object(Element.self, type: storage.type, key: key) { return object }
-            }
-            return nil
-        }
+        let core = storage.core
+        // Lets a Realm that moves on by use do so before the loop begins.
+        core.attempt(()) { _ in }
+        if storage.epoch != core.epoch { throwRealmException("Access to invalidated Results objects") }
+        let loop: ObjectLoop<Element> =
+            storage.query.isWhole
+            ? ObjectLoop(core: core, type: storage.type) : ObjectLoop(core: core, type: storage.type, keys: keys)
+        return AnyIterator { loop.object() }
     }
 
     /// The place of an object; nil when it does not match.

@@ -63,9 +63,15 @@ final class ShownState {
         return fresh
     }
 
+    /// Whether there is a newer state to move to.
+    func isStale() throws(SluiceError) -> Bool {
+        if isFrozen { return false }
+        return try pin().reader.isStale
+    }
+
     /// Moves to the newest state. - Returns: whether there was something newer.
     func advance() throws(SluiceError) -> Bool {
-        guard !isFrozen, try pin().reader.isStale else { return false }
+        guard try isStale() else { return false }
         if borrower != nil { pinned = nil }
         borrower = nil
         isLent = false

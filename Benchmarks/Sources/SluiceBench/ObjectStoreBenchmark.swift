@@ -1,0 +1,170 @@
+import Dispatch
+import Foundation
+import RealmSwift
+import Synchronization
+
+/// A class as apps have them: a key, texts, numbers, an index.
+final class Reading: Object {
+    @Persisted(primaryKey: true) var _id: Int
+    @Persisted var sensor: String
+    @Persisted(indexed: true) var station: Int
+    @Persisted var value: Double
+    @Persisted var note: String?
+
+    convenience init(number: Int) {
+        self.init()
+        _id = number
+        sensor = "sensor \(number % 1_000)"
+        station = number % 10_000
+        value = Double(number) / 4
+        note = number % 4 == 0 ? "calibrated" : nil
+    }
+}
+
+/// The device's database beside prepared SQLite statements that do the same to the same table, one after the other in the
+/// same process. Needs no server.
+struct ObjectStoreBenchmark {
+    let rounds: Int
+    let count: Int
+
+    init(rounds: Int, scale: Double) {
+        self.rounds = rounds
+        count = max(Int(1_000_000 * scale), 1_000)
+    }
+
+    func run(_ report: inout Report) throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("sluice-bench-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        var inserts: [(ours: Double, theirs: Double)] = []
+        for round in 0..<max(rounds / 2, 1) {
+            let path = folder.appendingPathComponent("\(round)")
+            inserts.append((try insert(into: path), try SQLiteReference(path.path + ".sqlite").insert(count)))
+        }
+        let path = folder.appendingPathComponent("0")
+        let (ours, theirs) = (inserts.map(\.ours).median, inserts.map(\.theirs).median)
+        report.add(
+            "insert of \(Double(count).short) objects in one transaction", ours: "\((1 / ours).short)/s",
+            reference: "prepared INSERT \((1 / theirs).short)/s",
+            ratio: "\((theirs / ours * 100).text()) %", target: "≥ 60 %")
+        let realm = try Realm(configuration: configuration(path))
+        let reference = try SQLiteReference(path.path + ".sqlite")
+        try reads(realm, reference, &report)
+        try queries(realm, reference, &report)
+        try notification(realm, &report)
+    }
+
+    private func configuration(_ path: URL) -> Realm.Configuration {
+        Realm.Configuration(fileURL: path, objectTypes: [Reading.self])
+    }
+
+    /// - Returns: seconds an object.
+    private func insert(into path: URL) throws -> Double {
+        let realm = try Realm(configuration: configuration(path))
+        let begin = seconds()
+        try realm.write {
+            for number in 0..<count { realm.add(Reading(number: number)) }
+        }
+        return (seconds() - begin) / Double(count)
+    }
+
+    // MARK: Reading
+
+    private func reads(_ realm: Realm, _ reference: SQLiteReference, _ report: inout Report) throws {
+        let held = Array(realm.objects(Reading.self).prefix(1_024))
+        let again = median {
+            var sum = 0.0
+            for _ in 0..<100 { for reading in held { sum += reading.value } }
+            return sum
+        }
+        report.add(
+            "read of a property of an object at hand", ours: "\((again * 1e9 / 102_400).text(1)) ns", reference: "–", ratio: "–",
+            target: "nanoseconds")
+        let all = median {
+            var sum = 0.0
+            for reading in realm.objects(Reading.self) { sum += reading.value }
+            return sum
+        }
+        let plain = try median { try reference.sum() }
+        let n = Double(count)
+        report.add(
+            "loop over \(n.short) objects that reads one property", ours: "\((all * 1e9 / n).text()) ns each",
+            reference: "SELECT, stepped \((plain * 1e9 / n).text()) ns", ratio: "\((all / plain).text(1)) ×", target: "≤ 150 ns")
+        let sum = median { realm.objects(Reading.self).where { $0.value >= 0 }.count }
+        report.add(
+            "count of a condition that all meet", ours: "\((sum * 1e9 / n).text()) ns a row", reference: "–", ratio: "–", target: "–")
+    }
+
+    private func queries(_ realm: Realm, _ reference: SQLiteReference, _ report: inout Report) throws {
+        var station = 0
+        let ours = median {
+            var found = 0
+            for _ in 0..<200 {
+                station = (station + 7) % 10_000
+                found += realm.objects(Reading.self).where { $0.station == station }.count
+            }
+            return found
+        }
+        let theirs = try median {
+            var found = 0
+            for _ in 0..<200 {
+                station = (station + 7) % 10_000
+                found += try reference.keys(station: station)
+            }
+            return found
+        }
+        report.add(
+            "`where` on an indexed property, \(count / 10_000) of \(Double(count).short)", ours: "\((ours * 1e6 / 200).text(1)) µs",
+            reference: "SELECT \((theirs * 1e6 / 200).text(1)) µs", ratio: "\((ours / theirs).text(1)) ×", target: "≤ 2 ×")
+    }
+
+    // MARK: Notifications
+
+    /// From the end of the commit to the block, for one change in a result of all objects.
+    private func notification(_ realm: Realm, _ report: inout Report) throws {
+        let queue = DispatchQueue(label: "bench.notifications")
+        let arrivals = Arrivals()
+        let token = realm.objects(Reading.self).observe(on: queue) { change in
+            if case .update(_, _, _, let modifications) = change { arrivals.put(modifications.count) } else { arrivals.put(0) }
+        }
+        guard arrivals.wait() != nil else { throw BenchFailure("No initial notification came within a minute.") }
+        var samples: [Double] = []
+        for round in 0..<max(rounds * 4, 8) {
+            let key = (round * 7_919) % count
+            try realm.write { realm.object(ofType: Reading.self, forPrimaryKey: key)?.value += 1 }
+            let begin = seconds()
+            guard arrivals.wait() == 1 else { throw BenchFailure("The notification has not one modification.") }
+            samples.append(seconds() - begin)
+        }
+        token.invalidate()
+        report.add(
+            "one change to the notification, \(Double(count).short) objects in the result",
+            ours: "\((samples.median * 1e3).text(3)) ms", reference: "–", ratio: "–", target: "≤ 1 ms")
+    }
+
+    /// The median of the rounds, in seconds; the first is for warming up. The result keeps the work from being left out.
+    private func median<R: Equatable>(_ body: () throws -> R) rethrows -> Double {
+        let expected = try body()
+        var samples: [Double] = []
+        for _ in 0..<rounds {
+            let begin = seconds()
+            let result = try body()
+            samples.append(seconds() - begin)
+            if result is Double, result != expected { say("  the result changed between rounds: \(result), \(expected)") }
+        }
+        return samples.median
+    }
+}
+
+/// Hands what a notification said to who waits for it.
+private final class Arrivals: Sendable {
+    private let semaphore = DispatchSemaphore(value: 0)
+    private let counts = Mutex<[Int]>([])
+
+    func put(_ count: Int) {
+        counts.withLock { $0.append(count) }
+        semaphore.signal()
+    }
+
+    func wait() -> Int? { semaphore.wait(timeout: .now() + 60) == .success ? counts.withLock { $0.isEmpty ? nil : $0.removeFirst() } : nil }
+}

@@ -1,0 +1,30 @@
+package import SluiceCore
+import SluiceMerge
+
+/// Making objects, without the detour by name: an app that loads a million of them does nothing else.
+extension WriteTransaction {
+    /// Makes an object of a class with a table. About 1 µs beside what SQLite takes.
+    /// - Parameters:
+    ///   - values: one per property of the class, the primary key among them.
+    ///   - given: which of them the app gave; the others are defaults, which overwrite nothing elsewhere.
+    /// - Returns: false when there is an object with the key; then nothing has happened.
+    /// - Throws: `noSubscriptionForWrite`.
+    package func insert(type: Int, key: Value, values: [Value], given: [Bool]) throws(SluiceError) -> Bool {
+        let layout = writer.layouts[type]
+        try requireSubscription(layout)
+        guard try store.insert(type: type, values) else { return false }
+        writer.note(type, key)
+        guard writer.isSynced else { return true }
+        try writer.keepAbsence(layout, key: key)
+        let object = ObjectKey(type: layout.type.name, key: key)
+        var change = ObjectChange(object: object, kind: .create, values: [:], defaults: [])
+        change.values.reserveCapacity(values.count)
+        for (property, value) in values.enumerated() where property != layout.key {
+            let name = layout.type.properties[property].name
+            change.values[name] = value
+            if !given[property] { change.defaults.insert(name) }
+        }
+        remember(created: change)
+        return true
+    }
+}

@@ -1,0 +1,54 @@
+package import SluiceCore
+
+/// A row that a statement stands on, with the columns that were asked for. Valid during the visit.
+package struct ColumnsView {
+    let statement: Statement
+    let layout: TableLayout
+    let properties: [Int]
+
+    /// The row's number in its table: the order of insertion.
+    package var number: Int64 { statement.int(0) }
+    package var key: Value { layout.readKey(statement, 1) }
+
+    /// - Parameter index: into the properties asked for.
+    package func value(_ index: Int) -> Value { layout.value(statement, index + 2, layout.kinds[properties[index]]) }
+}
+
+/// Reading many rows, and of them only what is used.
+extension RowStore {
+    /// Visits the rows behind one in the table's order. About 0.1 µs a row and a column.
+    /// - Parameter number: 0 and less: from the first.
+    package func visit(
+        type: Int, after number: Int64, limit: Int, properties: [Int], _ body: (ColumnsView) -> Void
+    ) throws(SluiceError) {
+        let layout = layouts[type]
+        guard layout.hasTable else { return }
+        let statement = try connection.statement("\(selection(properties, layout)) WHERE rowid > ? ORDER BY rowid LIMIT ?")
+        statement.bind(0, number)
+        statement.bind(1, Int64(limit))
+        defer { statement.reset() }
+        let view = ColumnsView(statement: statement, layout: layout, properties: properties)
+        while try statement.step() { body(view) }
+    }
+
+    /// Visits the rows with the keys, in the order of the keys; those that are not there are passed over. About 0.5 µs a row.
+    package func visit(
+        type: Int, keys: some Sequence<Value>, properties: [Int], _ body: (ColumnsView) -> Void
+    ) throws(SluiceError) {
+        let layout = layouts[type]
+        guard layout.hasTable else { return }
+        let statement = try connection.statement("\(selection(properties, layout)) WHERE \(layout.keyColumn) = ?")
+        defer { statement.reset() }
+        let view = ColumnsView(statement: statement, layout: layout, properties: properties)
+        for key in keys {
+            layout.bindKey(key, at: 0, to: statement)
+            if try statement.step() { body(view) }
+            statement.reset()
+        }
+    }
+
+    private func selection(_ properties: [Int], _ layout: TableLayout) -> String {
+        let columns = properties.map { ", \(TableLayout.quoted(layout.type.properties[$0].name))" }
+        return "SELECT rowid, \(layout.keyColumn)\(columns.joined()) FROM \(layout.table)"
+    }
+}

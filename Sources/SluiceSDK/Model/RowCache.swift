@@ -1,0 +1,201 @@
+import SluiceCore
+
+/// What tells the accessors of a Realm that the rows they have read may be old.
+public final class _RealmClock {
+    /// Where rows look: a pointer costs no reference counting.
+    let address: UnsafeMutablePointer<UInt64>
+
+    /// Grows whenever the Realm sees another state of its file, its own writes included; 1 and up.
+    package var generation: UInt64 {
+        get { address.pointee }
+        set { address.pointee = newValue }
+    }
+
+    init() {
+        address = .allocate(capacity: 1)
+        address.initialize(to: 1)
+    }
+
+    deinit { address.deallocate() }
+}
+
+/// The begin of a row's memory; the values follow, one per slot, in the order of the class's properties.
+///
+/// Public because inlined accessors name it; apps have no use for it.
+@frozen public struct _RowHead {
+    /// The state that the values are of; 0 when not all of them are there.
+    @usableFromInline var generation: UInt64
+    @usableFromInline let clock: UnsafeMutablePointer<UInt64>
+
+    @inlinable static func values(_ head: UnsafeMutablePointer<_RowHead>) -> UnsafeMutablePointer<_StoredValue> {
+        UnsafeMutableRawPointer(head + 1).assumingMemoryBound(to: _StoredValue.self)
+    }
+}
+
+/// The values of a managed object as they were at `generation`; read again when the Realm has moved on.
+public final class _RowCache {
+    @usableFromInline let head: UnsafeMutablePointer<_RowHead>
+    let count: Int
+    let core: RealmCore
+    let schema: ModelSchema
+    /// Index of the class in the Realm's file; -1 for an embedded object.
+    let type: Int
+    /// The primary key; null for an embedded object.
+    let key: Value
+    /// Where an embedded object is kept; nil for an object with a row of its own.
+    let place: _Place?
+    /// The object is not in the Realm any more.
+    private(set) var isInvalidated = false
+    /// The core's when this was made; another one means that the Realm was invalidated.
+    private let epoch: UInt64
+    /// For a row of which a loop has read a part: which, and who wants to know what else is used.
+    private var part: Part?
+
+    private struct Part {
+        var slots: SlotSet
+        var generation: UInt64
+        let profile: LoopProfile
+    }
+
+    var values: UnsafeMutablePointer<_StoredValue> { _RowHead.values(head) }
+
+    var generation: UInt64 {
+        get { head.pointee.generation }
+        set { head.pointee.generation = newValue }
+    }
+
+    private init(core: RealmCore, schema: ModelSchema, type: Int, key: Value, place: _Place?) {
+        self.core = core
+        epoch = core.epoch
+        self.schema = schema
+        self.type = type
+        self.key = key
+        self.place = place
+        count = schema.properties.count
+        let size = MemoryLayout<_RowHead>.size + count * MemoryLayout<_StoredValue>.stride
+        head = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: MemoryLayout<_StoredValue>.alignment)
+            .bindMemory(to: _RowHead.self, capacity: 1)
+        head.initialize(to: _RowHead(generation: 0, clock: core.clock.address))
+        UnsafeMutableRawPointer(head + 1).initializeMemory(as: _StoredValue.self, repeating: .null, count: count)
+    }
+
+    deinit {
+        values.deinitialize(count: count)
+        head.deallocate()
+    }
+
+    convenience init(core: RealmCore, schema: ModelSchema, type: Int, key: Value, row: Row) {
+        self.init(core: core, schema: schema, type: type, key: key, place: nil)
+        for slot in 0..<count { values[slot] = _StoredValue(row[slot] ?? .null) }
+        generation = core.clock.generation
+    }
+
+    /// A row whose values come later, or are read on first use.
+    convenience init(core: RealmCore, schema: ModelSchema, type: Int, key: Value) {
+        self.init(core: core, schema: schema, type: type, key: key, place: nil)
+    }
+
+    /// A row of a loop that has the values of some slots.
+    convenience init(core: RealmCore, schema: ModelSchema, type: Int, key: Value, having slots: SlotSet, for profile: LoopProfile) {
+        self.init(core: core, schema: schema, type: type, key: key, place: nil)
+        part = Part(slots: slots, generation: core.clock.generation, profile: profile)
+    }
+
+    /// The values of an embedded object, read on first use; of a frozen one at once, since any thread may be the first.
+    convenience init(core: RealmCore, schema: ModelSchema, place: _Place) {
+        self.init(core: core, schema: schema, type: -1, key: .null, place: place)
+        for slot in 0..<count { values[slot] = _StoredValue(schema.properties[slot].absent) }
+        if core.isFrozen { reload() }
+    }
+
+    /// Makes the value of a slot one of the Realm's current state; for rows that are not `generation`'s.
+    @usableFromInline func load(_ slot: Int) {
+        if let part {
+            if part.generation == core.clock.generation, part.slots.contains(slot) { return }
+            part.profile.used.insert(slot)
+        }
+        reload()
+    }
+
+    /// Reads the row again. A row that is gone keeps its last values and is invalidated.
+    func reload() {
+        part = nil
+        generation = core.clock.generation
+        if epoch != core.epoch {
+            isInvalidated = true
+            return
+        }
+        if let place {
+            guard case .dictionary(let fields)? = place.value else {
+                isInvalidated = true
+                return
+            }
+            isInvalidated = false
+            for (slot, property) in schema.properties.enumerated() {
+                values[slot] = _StoredValue(fields[property.column] ?? property.absent)
+            }
+            return
+        }
+        guard let row = core.row(type, key) else {
+            isInvalidated = true
+            return
+        }
+        isInvalidated = false
+        for slot in 0..<count { values[slot] = _StoredValue(row[slot] ?? .null) }
+    }
+
+    /// Whether all values are of the Realm's current state.
+    var isFresh: Bool { generation == core.clock.generation }
+
+    /// Whether the object is gone now.
+    var isGone: Bool {
+        // The rows of a loop were there at the state that they are of.
+        if let part, part.generation == core.clock.generation { return false }
+        if !isFresh { reload() }
+        return isInvalidated
+    }
+
+    /// The value of a property now; nil when the object is gone.
+    func current(_ slot: Int) -> Value? {
+        if !isFresh { load(slot) }
+        return isInvalidated ? nil : values[slot].value
+    }
+
+    /// Writes a property; only inside a write transaction.
+    @usableFromInline func write(_ slot: Int, _ value: _StoredValue) {
+        if schema.primaryKeySlot == slot {
+            if value.value == key { return }
+            throwRealmException("Primary key can't be changed after an object is inserted.")
+        }
+        core.requireTransaction()
+        let wasFresh = isFresh
+        if isInvalidated || place?.isGone == true { throwRealmException(RealmMisuse.invalidated) }
+        if let place {
+            guard case .dictionary(var fields)? = place.value else { throwRealmException(RealmMisuse.invalidated) }
+            fields[schema.properties[slot].column] = value.value
+            place.write(.dictionary(fields))
+        } else {
+            core.set(type, key, slot, value.value)
+        }
+        // What was old before stays so: the other properties are read again on their next use.
+        if wasFresh {
+            values[slot] = value
+            generation = core.clock.generation
+        }
+    }
+}
+
+/// A set of slots below 64.
+struct SlotSet {
+    static let capacity = 64
+    private(set) var bits: UInt64 = 0
+
+    func contains(_ slot: Int) -> Bool { slot < SlotSet.capacity && bits & (1 << UInt64(slot)) != 0 }
+    mutating func insert(_ slot: Int) { if slot < SlotSet.capacity { bits |= 1 << UInt64(slot) } }
+    var slots: [Int] { (0..<SlotSet.capacity).filter(contains) }
+}
+
+/// Which properties the body of a loop has used, so that the next rows are read with them.
+final class LoopProfile {
+    var used = SlotSet()
+}

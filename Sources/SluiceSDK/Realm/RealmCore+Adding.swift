@@ -1,0 +1,97 @@
+import SluiceCore
+import SluiceReplica
+
+/// Making objects that nobody manages part of a Realm.
+extension RealmCore {
+    /// What is done with objects that come along with the one being added.
+    struct Adding {
+        var update: Realm.UpdatePolicy
+        /// Properties that were not given are left alone.
+        var isPartial: Bool
+    }
+
+    /// Makes an object that no Realm manages one of this Realm, in place.
+    /// - Parameter isPartial: whether an object that is there keeps the properties that the app did not give.
+    func add(_ object: ObjectBase, update: Realm.UpdatePolicy, isPartial: Bool = false) {
+        let outer = adding
+        adding = Adding(update: update, isPartial: isPartial)
+        defer { adding = outer }
+        adopt(object)
+    }
+
+    /// The same for one that another links to, as that one is added.
+    func adopt(_ object: ObjectBase) {
+        if let row = object._row {
+            if row.core === self { return }
+            throwRealmException("Object is already managed by another Realm. Use create instead to copy it into this Realm.")
+        }
+        if object.isConsumed { throwRealmException("Adding a deleted or invalidated object to a Realm is not permitted") }
+        requireTransaction()
+        let (schema, type) = place(of: Swift.type(of: object))
+        if schema.primaryKeySlot == nil {
+            throwRealmException("The class \(schema.name) has no primary key; synced classes need one named '_id'.")
+        }
+        let key = schema.primaryKey(of: object)
+        guard schema.objectClass is Object.Type else { return send(object, schema, type, key) }
+        if adding.update != .error, let existing = row(type, key) { return merge(object, schema, type, key, into: existing) }
+        insert(object, schema, type, key)
+    }
+
+    private func insert(_ object: ObjectBase, _ schema: ModelSchema, _ type: Int, _ key: Value) {
+        let row = _RowCache(core: self, schema: schema, type: type, key: key)
+        // An object that links back to this one finds it there.
+        object._row = row
+        var (values, given): ([Value], [Bool]) = ([], [])
+        values.reserveCapacity(schema.storedCount)
+        given.reserveCapacity(schema.storedCount)
+        for slot in 0..<schema.storedCount {
+            let (value, isGiven) = schema.take(object, slot: slot, owner: object)
+            row.values[slot] = value
+            values.append(value.value)
+            given.append(isGiven)
+        }
+        var isNew = true
+        change { transaction throws(SluiceError) in
+            isNew = try transaction.insert(type: type, key: key, values: values, given: given)
+        }
+        if !isNew {
+            throwRealmException(
+                "Attempting to create an object of type '\(schema.name)' with an existing primary key value '\(RQLText.literal(key))'.")
+        }
+        schema.bind(object, to: row, attaching: true)
+        row.generation = clock.generation
+    }
+
+    /// Writes what an object says about one that is there.
+    private func merge(_ object: ObjectBase, _ schema: ModelSchema, _ type: Int, _ key: Value, into existing: Row) {
+        object._row = _RowCache(core: self, schema: schema, type: type, key: key, row: existing)
+        var changes: [(slot: Int, value: Value)] = []
+        for slot in 0..<schema.storedCount where slot != schema.primaryKeySlot {
+            if adding.isPartial, let assigned = object.assigned, !assigned.contains(slot) { continue }
+            let value = schema.take(object, slot: slot, owner: object).value.value
+            if adding.update == .modified, existing[slot] ?? .null == value { continue }
+            changes.append((slot, value))
+        }
+        change { transaction throws(SluiceError) in
+            for (slot, value) in changes { try transaction.set(type: type, key: key, property: slot, value) }
+        }
+        let shown = row(type, key) ?? existing
+        schema.bind(object, to: _RowCache(core: self, schema: schema, type: type, key: key, row: shown), attaching: true)
+    }
+
+    /// Hands an asymmetric object over; it cannot be used afterwards.
+    private func send(_ object: ObjectBase, _ schema: ModelSchema, _ type: Int, _ key: Value) {
+        object._row = _RowCache(core: self, schema: schema, type: type, key: key)
+        var (values, defaults): ([String: Value], Set<String>) = ([:], [])
+        for slot in 0..<schema.storedCount where slot != schema.primaryKeySlot {
+            let (value, isGiven) = schema.take(object, slot: slot, owner: object)
+            values[schema.properties[slot].column] = value.value
+            if !isGiven { defaults.insert(schema.properties[slot].column) }
+        }
+        change { transaction throws(SluiceError) in
+            try transaction.create(type: type, key: key, values: values, defaults: defaults)
+        }
+        object._row = nil
+        object.isConsumed = true
+    }
+}
