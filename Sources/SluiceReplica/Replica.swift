@@ -128,9 +128,26 @@ package final class Replica: Sendable {
 
     /// Begins a local write: blocks until the writer is free, and keeps it until `commit` or `cancel`.
     package func beginWrite() throws(SluiceError) -> WriteTransaction {
-        let lease = WriterLease()
+        let turn = DispatchSemaphore(value: 0)
+        let lease = WriterLease(lapses: false) { turn.signal() }
         pool.asyncWriteWithoutTransaction { _ in lease.hold() }
-        lease.waitUntilHeld()
+        turn.wait()
+        // Nobody else has the lease, and it does not lapse.
+        guard let transaction = try beginWrite(lease) else { throw SluiceError(.internalError, "The writer was not held.") }
+        return transaction
+    }
+
+    /// Asks for the writer without waiting.
+    /// - Parameter news: called once, on any thread: when the lease can be claimed by `beginWrite(_:)`, or is over.
+    package func askForWriter(_ news: @escaping @Sendable () -> Void) -> WriterLease {
+        let lease = WriterLease(lapses: true, news: news)
+        pool.asyncWriteWithoutTransaction { _ in lease.hold() }
+        return lease
+    }
+
+    /// Begins a local write with a lease that was asked for. - Returns: nil when the lease is over, or its time has not come.
+    package func beginWrite(_ lease: WriterLease) throws(SluiceError) -> WriteTransaction? {
+        guard lease.claim() else { return nil }
         do throws(SluiceError) {
             return try WriteTransaction(writer: writer, lease: lease) { [weak self] news in self?.publish(news) }
         } catch {
@@ -190,19 +207,4 @@ package final class Replica: Sendable {
             observers.subscriptions[number] = nil
         }
     }
-}
-
-/// Keeps GRDB's writer queue occupied while somebody else uses its connection.
-final class WriterLease: Sendable {
-    private let held = DispatchSemaphore(value: 0)
-    private let released = DispatchSemaphore(value: 0)
-
-    /// On the writer queue: blocks its thread, which belongs to Dispatch and not to the cooperative pool.
-    func hold() {
-        held.signal()
-        released.wait()
-    }
-
-    func waitUntilHeld() { held.wait() }
-    func release() { released.signal() }
 }

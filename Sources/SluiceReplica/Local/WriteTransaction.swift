@@ -35,6 +35,9 @@ package final class WriteTransaction {
 
     deinit { cancel() }
 
+    /// What it has changed so far of what apps see.
+    package var change: ReplicaChange { ReplicaChange(version: 0, types: writer.news.types) }
+
     // MARK: Ending
 
     /// Stores the transaction and its changeset in one commit. When it throws, nothing has happened and the transaction is over.
@@ -48,9 +51,9 @@ package final class WriteTransaction {
             throw error
         }
         isOpen = false
-        let news = writer.takeNews()
+        // Before the next writer begins, so that whoever writes has heard of everything that was committed before.
+        publish(writer.takeNews())
         lease.release()
-        publish(news)
     }
 
     /// Undoes everything; harmless after the end.

@@ -85,6 +85,8 @@ extension EmbeddedObject: RealmCollectionValue, _OptionalPersistable {
 
     public static func _default() -> Self { Self() }
 
+    public static func _traced(_ trace: _KeyPathTrace) -> Self { ModelSchema.of(self).traced(trace) as? Self ?? Self() }
+
     /// Takes values, or an object that no Realm manages; one that a Realm manages is copied.
     public static func _coerce(_ value: Any) -> Self? {
         if let object = value as? Self, object._row == nil { return object }

@@ -12,6 +12,8 @@ import SluiceCore
 public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RandomAccessCollection, CustomStringConvertible {
     let originProperty: String
     private let storage: Storage?
+    /// Stands for all elements in a key path.
+    private var traced: Element?
 
     /// The managed object that the links lead to; nil when no Realm manages it.
     var owner: ObjectBase? { storage?.owner }
@@ -73,7 +75,7 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: Random
     public var count: Int { isEmbedded ? holder == nil ? 0 : 1 : keys.count }
 
     public subscript(position: Int) -> Element {
-        if position == 0, let holder { return holder }
+        if position == 0, let holder = traced ?? holder { return holder }
         let keys = keys
         guard keys.indices.contains(position), let core = storage?.owner.managingCore else {
             throwRealmException("Index \(position) is out of bounds (must be less than \(keys.count)).")
@@ -106,6 +108,12 @@ extension LinkingObjects: _Persistable {
 
     public func _stored(in owner: ObjectBase) -> _StoredValue { .null }
     public static func _default() -> LinkingObjects { LinkingObjects(originProperty: "") }
+
+    public static func _traced(_ trace: _KeyPathTrace) -> LinkingObjects {
+        var links = LinkingObjects(originProperty: "")
+        links.traced = Element._traced(trace)
+        return links
+    }
     public static func _coerce(_ value: Any) -> LinkingObjects? { nil }
 
     public static var _kind: _PropertyKind {

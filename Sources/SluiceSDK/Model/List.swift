@@ -244,6 +244,12 @@ extension List: _Persistable {
 
     public static func _default() -> Self { Self.init() }
 
+    public static func _traced(_ trace: _KeyPathTrace) -> Self {
+        let list = Self.init()
+        list.unmanaged = [Element._traced(trace)]
+        return list
+    }
+
     /// Takes any sequence of elements; another list is copied.
     public static func _coerce(_ value: Any) -> Self? {
         guard let elements = CoercedElements<Element>(value)?.elements else { return nil }

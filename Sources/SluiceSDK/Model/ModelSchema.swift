@@ -131,12 +131,23 @@ package final class ModelSchema: @unchecked Sendable {
     func slot(named name: String) -> Int? { slots[name] ?? columns[name] }
 
     /// The name in the file of the property that a key path leads to; nil when it leads to none.
-    func name(of keyPath: AnyKeyPath) -> String? {
+    func name(of keyPath: AnyKeyPath) -> String? { trace(keyPath).first.map { properties[Int($0)].column } }
+
+    /// The slots that a key path passes through, each of the class that the one before leads to.
+    func trace(_ keyPath: AnyKeyPath) -> [Int32] {
         tracing.withLock { _ in
             prototype._trace?.slots = []
             _ = prototype[keyPath: keyPath]
-            return prototype._trace?.slots.first.map { properties[Int($0)].column }
+            return prototype._trace?.slots ?? []
         }
+    }
+
+    /// An instance that notes the properties that are asked for.
+    func traced(_ trace: _KeyPathTrace) -> ObjectBase {
+        let object = objectClass.init()
+        for slot in wrappers.indices { withWrapped(object, slot) { ($0.slot, $0.held) = (Int32(slot), .unset) } }
+        object._trace = trace
+        return object
     }
 
     // MARK: The core's schema

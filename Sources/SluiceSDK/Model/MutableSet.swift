@@ -165,6 +165,12 @@ extension MutableSet: _Persistable {
 
     public static func _default() -> Self { Self.init() }
 
+    public static func _traced(_ trace: _KeyPathTrace) -> Self {
+        let set = Self.init()
+        set.unmanaged = [Element._traced(trace)]
+        return set
+    }
+
     /// Takes any sequence of elements; another set is copied.
     public static func _coerce(_ value: Any) -> Self? {
         guard let elements = CoercedElements<Element>(value)?.elements else { return nil }

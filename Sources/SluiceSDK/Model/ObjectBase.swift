@@ -156,6 +156,8 @@ extension Object: RealmCollectionValue, _OptionalPersistable {
 
     public static func _default() -> Self { Self() }
 
+    public static func _traced(_ trace: _KeyPathTrace) -> Self { ModelSchema.of(self).traced(trace) as? Self ?? Self() }
+
     public static func _coerce(_ value: Any) -> Self? {
         if let object = value as? Self { return object }
         if value is [String: Any] || value is [Any] || value is Object {

@@ -44,6 +44,8 @@ public protocol _Persistable {
     static func _hold(_ value: Self) -> _HeldValue
     /// The value of what `_hold` made.
     static func _value(of held: _HeldValue) -> Self
+    /// A value that notes which of its properties are asked for.
+    static func _traced(_ trace: _KeyPathTrace) -> Self
     /// The value from what an app put into a dictionary or array; nil when it does not fit.
     static func _coerce(_ value: Any) -> Self?
     static var _kind: _PropertyKind { get }
@@ -84,6 +86,7 @@ extension _Persistable {
     @inlinable public static func _read(_ stored: UnsafePointer<_StoredValue>, of owner: ObjectBase, slot: Int32) -> Self {
         _make(from: stored.pointee, of: owner, slot: slot)
     }
+    public static func _traced(_ trace: _KeyPathTrace) -> Self { _default() }
     /// The usual case: the value itself.
     public static func _coerce(_ value: Any) -> Self? { value as? Self }
     public static func _makeElement(from stored: _StoredValue, at place: _Place) -> Self {
@@ -288,6 +291,7 @@ extension Optional: _Persistable where Wrapped: _OptionalPersistable {
     }
     @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { self?._stored(in: owner) ?? .null }
     @inlinable public static func _default() -> Wrapped? { nil }
+    public static func _traced(_ trace: _KeyPathTrace) -> Wrapped? { Wrapped._traced(trace) }
     public static func _coerce(_ value: Any) -> Wrapped?? {
         if value is NSNull { return .some(nil) }
         if case Optional<Any>.none = value { return .some(nil) }

@@ -72,7 +72,7 @@ public struct Persisted<Value: _Persistable> {
             }
             if let trace = observed._trace {
                 trace.slots.append(observed[keyPath: storageKeyPath].wrapped.slot)
-                return Value._default()
+                return Value._traced(trace)
             }
             let held = observed[keyPath: storageKeyPath].wrapped.held
             guard case .unset = held else { return Value._value(of: held) }
@@ -112,6 +112,8 @@ protocol AnyPersisted {
     static func untyped(_ held: _HeldValue) -> Any?
     /// The value of a property of a managed object.
     static func read(of owner: ObjectBase, slot: Int) -> Any?
+    /// A stored form as dynamic access shows the value.
+    static func untyped(_ stored: _StoredValue, of owner: ObjectBase, slot: Int) -> Any?
     /// Sets a property of a managed object. - Returns: false when the value does not fit.
     static func write(_ value: Any, to owner: ObjectBase, slot: Int) -> Bool
 }
@@ -145,6 +147,10 @@ extension Persisted: AnyPersisted {
         guard let row = owner._row else { return nil }
         if !row.isFresh { row.load(slot) }
         return Value._make(from: row.values[slot], of: owner, slot: Int32(slot))
+    }
+
+    static func untyped(_ stored: _StoredValue, of owner: ObjectBase, slot: Int) -> Any? {
+        Value._make(from: stored, of: owner, slot: Int32(slot))._untyped
     }
 
     static func read(of owner: ObjectBase, slot: Int) -> Any? { managed(of: owner, slot: slot)?._untyped }

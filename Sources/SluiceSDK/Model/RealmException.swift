@@ -10,6 +10,7 @@ public enum RealmMisuse {
     public static func onException(_ handler: (@Sendable (String) -> Void)?) { replaced.withLock { $0 = handler } }
 
     static let invalidated = "Object has been deleted or invalidated."
+    static let alreadyWriting = "The Realm is already in a write transaction"
     static let wrongThread = "Realm accessed from incorrect thread."
     static let frozenTransaction = "Can't perform transactions on a frozen Realm"
     static let frozenObject = "Attempting to modify a frozen object - call thaw on the Object instance first."

@@ -37,10 +37,13 @@ public struct Realm: Equatable {
     /// What the Realm was opened with.
     public var configuration: Configuration { core.configuration }
 
-    /// Moves to the newest state; needed only where that does not happen by itself.
+    /// Moves to the newest state and tells observers; needed only where that does not happen by itself.
     /// - Returns: whether there was something newer.
     @discardableResult
-    public func refresh() -> Bool { core.refresh() }
+    public func refresh() -> Bool {
+        core.scheduler.verify()
+        return core.transaction == nil && !core.isFrozen && core.deliverNow()
+    }
 
     // MARK: Objects
 
@@ -82,6 +85,7 @@ extension Realm {
     /// Runs the block as one transaction: all of its changes are stored, or none when it throws.
     ///
     /// It waits for other writers; it does not need a connection.
+    /// - Parameter tokens: the observers of this Realm that do not hear of the transaction.
     /// - Throws: what the block throws, or `Realm.Error.noSubscriptionForWrite` when a class is written that no subscription covers.
     @discardableResult
     public func write<Result>(withoutNotifying tokens: [NotificationToken] = [], _ block: () throws -> Result) throws -> Result {
@@ -94,7 +98,7 @@ extension Realm {
             throw error
         }
         // The block may have ended the transaction itself.
-        if core.transaction != nil { try core.commit() }
+        if core.transaction != nil { try core.commit(withoutNotifying: tokens) }
         return result
     }
 
@@ -108,7 +112,8 @@ extension Realm {
     }
 
     /// Stores the transaction.
-    public func commitWrite(withoutNotifying tokens: [NotificationToken] = []) throws { try core.commit() }
+    /// - Parameter tokens: the observers of this Realm that do not hear of it.
+    public func commitWrite(withoutNotifying tokens: [NotificationToken] = []) throws { try core.commit(withoutNotifying: tokens) }
 
     /// Undoes the transaction.
     public func cancelWrite() { core.cancel() }

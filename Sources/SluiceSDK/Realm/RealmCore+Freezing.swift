@@ -38,6 +38,7 @@ extension RealmCore {
         scheduler.verify()
         if isFrozen { return }
         if transaction != nil { cancel() }
+        settleLoops()
         state.letGo()
         epoch += 1
         clock.generation += 1

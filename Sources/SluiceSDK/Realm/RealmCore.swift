@@ -34,9 +34,18 @@ final class RealmCore {
     private var failure: SluiceError?
     /// Whether reading moves on to newer states by itself.
     var floats: Bool
-    private let inbox = ChangeInbox()
+    /// Whether it moves on to newer states by itself.
+    var autorefresh = true
+    let inbox = ChangeInbox()
     private var observer: UInt64 = 0
-    private var observations: [Observation] = []
+    var observations: [Observation] = []
+    var realmObservers: [RealmObserver] = []
+    var objectWatches: [ObjectWatch] = []
+    /// The observers that do not hear of the commit under way.
+    var silencedTokens: Set<ObjectIdentifier> = []
+    var asyncWrites = AsyncWrites()
+    /// The turns that tasks wait for.
+    var leases: [WriterLease] = []
 
     var replica: Replica { file.replica }
 
@@ -79,6 +88,7 @@ final class RealmCore {
         schemas = live.schemas
         schemasByType = live.schemasByType
         state = ShownState(frozen: pinned)
+        autorefresh = false
     }
 
     deinit { file.replica.removeObserver(observer) }
@@ -91,7 +101,7 @@ final class RealmCore {
         scheduler.verify()
         do throws(SluiceError) {
             if let transaction { return try body(transaction.store) }
-            if moving && floats { _ = try advance() }
+            if moving, floats, autorefresh { _ = try advance() }
             return try state.read(body)
         } catch {
             file.report(error)
@@ -100,7 +110,7 @@ final class RealmCore {
     }
 
     /// Loops under way go through what was there when they began.
-    private func settleLoops() { for loop in loops.takeAll() { loop.settle() } }
+    func settleLoops() { for loop in loops.takeAll() { loop.settle() } }
 
     private func advance() throws(SluiceError) -> Bool {
         guard try state.isStale() else { return false }
@@ -135,7 +145,8 @@ final class RealmCore {
         if let last = lastPlace, last.objectClass == ObjectIdentifier(objectClass) { return (last.schema, last.type) }
         let type = type(of: objectClass)
         let schema = schema(type)
-        lastPlace = (ObjectIdentifier(objectClass), schema, type)
+        // Any thread may ask a frozen Realm.
+        if !isFrozen { lastPlace = (ObjectIdentifier(objectClass), schema, type) }
         return (schema, type)
     }
 
@@ -189,17 +200,41 @@ final class RealmCore {
 
     // MARK: Transactions
 
+    /// Begins a transaction. Observers hear first of what has changed before, so that nothing is mixed with what it will do.
     func begin() throws {
         scheduler.verify()
         if isFrozen { throwRealmException(RealmMisuse.frozenTransaction) }
-        if transaction != nil { throwRealmException("The Realm is already in a write transaction") }
+        var turns = 3
+        while true {
+            if transaction != nil { throwRealmException(RealmMisuse.alreadyWriting) }
+            if hasObservers { deliverNow() }
+            let open = try asRealmError { try takeWriter() }
+            turns -= 1
+            if !hasObservers || inbox.isEmpty || turns == 0 { return begun(open) }
+            open.cancel()
+        }
+    }
+
+    private var hasObservers: Bool { !observations.isEmpty || !realmObservers.isEmpty }
+
+    /// Waits for the writer. A turn that this Realm has been given for an asynchronous write serves as well: the place where
+    /// it would be taken is blocked by this call.
+    private func takeWriter() throws(SluiceError) -> WriteTransaction {
+        for lease in leases + [asyncWrites.lease].compactMap(\.self) {
+            if let open = try replica.beginWrite(lease) { return open }
+        }
+        return try replica.beginWrite()
+    }
+
+    func begun(_ open: WriteTransaction) {
         settleLoops()
         failure = nil
-        transaction = try asRealmError { try replica.beginWrite() }
+        transaction = open
         clock.generation += 1
     }
 
-    func commit() throws {
+    func commit(withoutNotifying tokens: [NotificationToken] = []) throws {
+        scheduler.verify()
         guard let open = transaction else {
             throwRealmException("Can't commit a non-existing write transaction")
         }
@@ -207,8 +242,13 @@ final class RealmCore {
             cancel()
             throw Realm.Error(failure)
         }
+        for watch in objectWatches { watch.transactionEnded(isStored: true) }
+        if !tokens.isEmpty { silence(tokens, in: open) }
         transaction = nil
-        defer { afterTransaction() }
+        defer {
+            afterTransaction()
+            endSilence()
+        }
         try asRealmError { try open.commit() }
     }
 
@@ -216,12 +256,14 @@ final class RealmCore {
         transaction?.cancel()
         transaction = nil
         failure = nil
+        for watch in objectWatches { watch.transactionEnded(isStored: false) }
         afterTransaction()
     }
 
     private func afterTransaction() {
-        refresh()
+        let hasMoved = refresh()
         clock.generation += 1
+        if hasMoved { tellRealmObservers(.didChange) }
     }
 
     /// Runs a write in the open transaction; remembers its error for the commit.
@@ -249,6 +291,11 @@ final class RealmCore {
             let isThere = try transaction.set(type: type, key: key, property: slot, value)
             if !isThere { throwRealmException(RealmMisuse.invalidated) }
         }
+        wrote(type, key, slot)
+    }
+
+    func wrote(_ type: Int, _ key: Value, _ slot: Int) {
+        for watch in objectWatches { watch.wrote(type, key, slot) }
     }
 
     func delete(_ object: ObjectBase) {
@@ -262,42 +309,6 @@ final class RealmCore {
     func delete(_ type: Int, _ keys: [Value]) {
         change { transaction throws(SluiceError) in
             for key in keys { try transaction.delete(type: type, key: key) }
-        }
-    }
-
-    // MARK: Notifications
-
-    /// One `observe` call.
-    final class Observation {
-        /// Weak because: the token is the app's way to end the observation by letting it go.
-        private let token: WeakConfined<NotificationToken>
-        let type: Int
-        let deliver: (ReplicaChange, RowStore) throws(SluiceError) -> Void
-
-        init(token: WeakConfined<NotificationToken>, type: Int, deliver: @escaping (ReplicaChange, RowStore) throws(SluiceError) -> Void) {
-            self.token = token
-            self.type = type
-            self.deliver = deliver
-        }
-
-        var isValid: Bool { token.content?.isValid ?? false }
-    }
-
-    func observe(_ observation: Observation) { observations.append(observation) }
-
-    func forgetEnded() { observations.removeAll { !$0.isValid } }
-
-    /// On the scheduler: moves on and tells the observers.
-    private func deliver() {
-        if transaction != nil {
-            let later = WeakConfined(self)
-            return scheduler.enqueue { later.content?.deliver() }
-        }
-        guard let change = inbox.take() else { return }
-        refresh()
-        forgetEnded()
-        for observation in observations where observation.isValid && change.types[observation.type] != nil {
-            attempt(()) { store throws(SluiceError) in try observation.deliver(change, store) }
         }
     }
 }

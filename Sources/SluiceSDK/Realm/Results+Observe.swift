@@ -52,7 +52,7 @@ extension Results {
     /// - Parameter queue: where to call; nil: where the Realm lives. On another queue the collection is one of a Realm of that queue.
     /// - Returns: the token that keeps the notifications coming.
     public func observe(on queue: DispatchQueue? = nil, _ block: @escaping (RealmCollectionChange<Results>) -> Void) -> NotificationToken {
-        if storage.core.isFrozen { throwRealmException(RealmMisuse.frozenNotifications) }
+        storage.core.requireObservable()
         let token = NotificationToken()
         let block = Confined(block)
         let weakToken = WeakConfined(token)
@@ -90,8 +90,8 @@ extension Results {
         strong.whenEnded { scheduler.enqueue { weakCore.content?.forgetEnded() } }
         let results = self
         core.observe(
-            RealmCore.Observation(token: token, type: storage.type) { change, store throws(SluiceError) in
-                guard let diff = try live.update(change, on: store) else { return }
+            RealmCore.Observation(token: token, types: [storage.type]) { delivery throws(SluiceError) in
+                guard let diff = try live.update(delivery.change, on: delivery.store), delivery.tells else { return }
                 block(
                     .update(results, deletions: diff.deletions, insertions: diff.insertions, modifications: diff.modifications))
             })

@@ -1,6 +1,4 @@
 import Dispatch
-import SluiceReplica
-import Synchronization
 
 /// Where a Realm lives: the one place from which it may be used, and to which its notifications come.
 enum Scheduler: Sendable {
@@ -34,32 +32,6 @@ enum Scheduler: Sendable {
     }
 
     private static func run(_ body: @Sendable () -> Void, on actor: isolated any Actor) { body() }
-}
-
-/// What has changed since a Realm last looked; many changes become one.
-final class ChangeInbox: Sendable {
-    private struct State {
-        var change: ReplicaChange?
-        var isScheduled = false
-    }
-
-    private let state = Mutex(State())
-
-    /// - Returns: whether a delivery has to be scheduled.
-    func put(_ change: ReplicaChange) -> Bool {
-        state.withLock { state in
-            if state.change == nil { state.change = change } else { state.change?.merge(change) }
-            defer { state.isScheduled = true }
-            return !state.isScheduled
-        }
-    }
-
-    func take() -> ReplicaChange? {
-        state.withLock { state in
-            defer { state = State() }
-            return state.change
-        }
-    }
 }
 
 /// Carries something confined to the place that it is confined to.

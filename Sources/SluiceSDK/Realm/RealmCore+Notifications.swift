@@ -1,0 +1,115 @@
+import SluiceCore
+import SluiceReplica
+
+extension RealmCore {
+    /// One `observe` call.
+    final class Observation {
+        /// What an observation is told.
+        struct Delivery {
+            /// Everything that changed since the last delivery, as far as the observer hears of it.
+            let change: ReplicaChange
+            /// The state to compare with; the Realm shows it too.
+            let store: RowStore
+            /// False: the observer is not to hear of the change, but what comes is compared with the state after it.
+            let tells: Bool
+        }
+
+        /// Weak because: the token is the app's way to end the observation by letting it go.
+        private let token: WeakConfined<NotificationToken>
+        /// The classes whose changes concern it.
+        let types: Set<Int>
+        let deliver: (Delivery) throws(SluiceError) -> Void
+
+        init(token: WeakConfined<NotificationToken>, types: Set<Int>, deliver: @escaping (Delivery) throws(SluiceError) -> Void) {
+            self.token = token
+            self.types = types
+            self.deliver = deliver
+        }
+
+        var id: ObjectIdentifier? { token.content.map { ObjectIdentifier($0) } }
+        var isValid: Bool { token.content?.isValid ?? false }
+    }
+
+    func observe(_ observation: Observation) { observations.append(observation) }
+
+    func forgetEnded() {
+        observations.removeAll { !$0.isValid }
+        realmObservers.removeAll { $0.token.content?.isValid != true }
+        objectWatches.removeAll { !$0.isValid }
+    }
+
+    /// On the scheduler: moves on and tells the observers.
+    func deliver() {
+        if transaction != nil {
+            let later = WeakConfined(self)
+            return scheduler.enqueue { later.content?.deliver() }
+        }
+        if !autorefresh, (try? state.isStale()) == true {
+            inbox.postpone()
+            return tellRealmObservers(.refreshRequired)
+        }
+        deliverNow()
+    }
+
+    /// Moves on and tells the observers what has changed since they were told last.
+    @discardableResult
+    func deliverNow() -> Bool {
+        let entries = inbox.take()
+        let hasMoved = refresh()
+        if hasMoved { tellRealmObservers(.didChange) }
+        guard !entries.isEmpty else { return hasMoved }
+        forgetEnded()
+        for observation in observations where observation.isValid {
+            let change = observation.id.flatMap { id in entries.filter { !$0.silenced.contains(id) }.merged }
+            guard let change, observation.types.contains(where: { change.types[$0] != nil }) else { continue }
+            attempt(()) { store throws(SluiceError) in try observation.deliver(.init(change: change, store: store, tells: true)) }
+        }
+        return hasMoved
+    }
+
+    /// Makes some observers take the open transaction for known.
+    func silence(_ tokens: [NotificationToken], in transaction: WriteTransaction) {
+        let silenced = Set(tokens.map { ObjectIdentifier($0) })
+        let change = transaction.change
+        for observation in observations where observation.id.map({ silenced.contains($0) }) == true {
+            attempt(()) { store throws(SluiceError) in try observation.deliver(.init(change: change, store: store, tells: false)) }
+        }
+        inbox.silence(silenced)
+        silencedTokens = silenced
+    }
+
+    func endSilence() {
+        if silencedTokens.isEmpty { return }
+        inbox.silence([])
+        silencedTokens = []
+    }
+
+    // MARK: The Realm itself
+
+    struct RealmObserver {
+        let token: WeakConfined<NotificationToken>
+        let block: (Realm.Notification, Realm) -> Void
+    }
+
+    func tellRealmObservers(_ notification: Realm.Notification) {
+        for observer in realmObservers where observer.token.content?.isValid == true {
+            if let id = observer.token.content.map({ ObjectIdentifier($0) }), silencedTokens.contains(id) { continue }
+            observer.block(notification, Realm(core: self))
+        }
+    }
+
+    /// What keeps an observation from being made here.
+    func requireObservable() {
+        if isFrozen { throwRealmException(RealmMisuse.frozenNotifications) }
+        scheduler.verify()
+        if transaction != nil { throwRealmException("Cannot register notification blocks from within write transactions.") }
+    }
+}
+
+extension [ChangeInbox.Entry] {
+    fileprivate var merged: ReplicaChange? {
+        guard var all = first?.change else { return nil }
+        for entry in dropFirst() { all.merge(entry.change) }
+        return all
+    }
+}
