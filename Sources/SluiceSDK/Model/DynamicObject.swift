@@ -76,7 +76,7 @@ extension ObjectBase {
 extension Realm {
     /// All objects of a class seen without it.
     public func dynamicObjects(_ typeName: String) -> Results<DynamicObject> {
-        Results(core: core, query: core.all(dynamicType(typeName)))
+        Results(storage: ResultsStorage(core: core, type: dynamicType(typeName)))
     }
 
     /// The object of a class with a primary key, seen without the class; nil when it is not on the device.
@@ -117,27 +117,5 @@ enum DynamicAccess {
 
     private static func values(of elements: some Collection, at keyPath: String) -> [Any?] {
         elements.map { value(of: $0 as Any, at: keyPath) }
-    }
-}
-
-extension List {
-    /// The values of a property of all elements.
-    public func value(forKey key: String) -> [Any?] { map { DynamicAccess.value(of: $0, at: key) } }
-    /// The values that a path leads to from all elements.
-    public func value(forKeyPath keyPath: String) -> [Any?] { map { DynamicAccess.value(of: $0, at: keyPath) } }
-    /// Sets a property of all elements.
-    public func setValue(_ value: Any?, forKey key: String) {
-        for case let object as ObjectBase in self { object.setValue(value, forKey: key) }
-    }
-}
-
-extension MutableSet {
-    /// The values of a property of all elements.
-    public func value(forKey key: String) -> [Any?] { map { DynamicAccess.value(of: $0, at: key) } }
-    /// The values that a path leads to from all elements.
-    public func value(forKeyPath keyPath: String) -> [Any?] { map { DynamicAccess.value(of: $0, at: keyPath) } }
-    /// Sets a property of all elements.
-    public func setValue(_ value: Any?, forKey key: String) {
-        for case let object as ObjectBase in self { object.setValue(value, forKey: key) }
     }
 }

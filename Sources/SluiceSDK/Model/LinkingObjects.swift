@@ -9,7 +9,7 @@ import SluiceCore
 /// }
 /// ```
 /// It cannot be changed; it is live like `Results`. An object that no Realm manages has none. The objects of a class come from an index.
-public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RandomAccessCollection, CustomStringConvertible {
+public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RealmCollection {
     let originProperty: String
     private let storage: Storage?
     /// Stands for all elements in a key path.
@@ -89,6 +89,20 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: Random
 
     /// The place of an object; nil when it does not link here.
     public func index(of object: Element) -> Int? { firstIndex { $0 == object } }
+
+    public var _managedResults: Results<Element>? {
+        guard let owner = storage?.owner, let core = owner.managingCore, Element.self is Object.Type else { return nil }
+        let type = core.type(of: Element.self)
+        guard let property = core.schema(type).slot(of: originProperty) else { return nil }
+        return Results(
+            storage: ResultsStorage(
+                core: core, origin: .links(owner: owner, type: type, property: property), kind: .objects(type: type)))
+    }
+
+    /// Whether both are about links to the same object by the same property.
+    public static func == (lhs: LinkingObjects, rhs: LinkingObjects) -> Bool {
+        lhs.originProperty == rhs.originProperty && lhs.storage?.owner == rhs.storage?.owner
+    }
 
     public var description: String { text(depth: 0) }
 }

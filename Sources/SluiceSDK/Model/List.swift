@@ -4,8 +4,8 @@ import SluiceCore
 /// A list of values or of objects: a property of a class, or one that stands alone until it becomes the value of one.
 ///
 /// A managed list is live: it reads its object's current values, and changes are allowed in write transactions only.
-public final class List<Element: RealmCollectionValue>: RandomAccessCollection, MutableCollection, RangeReplaceableCollection,
-    ExpressibleByArrayLiteral, Hashable, CustomStringConvertible
+public final class List<Element: RealmCollectionValue>: RealmCollection, MutableCollection, RangeReplaceableCollection,
+    ExpressibleByArrayLiteral, Hashable
 {
     private var unmanaged: [Element] = []
     /// Nil while no Realm manages the list.
@@ -206,6 +206,8 @@ public final class List<Element: RealmCollectionValue>: RandomAccessCollection, 
 
     /// The place of the first element that is equal; nil when there is none.
     public func index(of object: Element) -> Int? { elements.firstIndex(of: object) }
+
+    public var _managedResults: Results<Element>? { place.flatMap { Results(elementsOf: $0) } }
 
     public static func == (lhs: List, rhs: List) -> Bool { lhs === rhs || lhs.elements == rhs.elements }
     public func hash(into hasher: inout Hasher) { hasher.combine(elements) }

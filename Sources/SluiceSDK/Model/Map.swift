@@ -25,7 +25,7 @@ public struct SingleMapEntry<Key: _MapKey, Value: RealmCollectionValue>: Hashabl
 /// Values or objects by text: a property of a class, or one that stands alone until it becomes the value of one.
 ///
 /// A managed map is live: it reads its object's current values, and changes are allowed in write transactions only.
-public final class Map<Key: _MapKey, Value: RealmCollectionValue>: Sequence, Hashable, CustomStringConvertible {
+public final class Map<Key: _MapKey, Value: RealmCollectionValue>: RealmKeyedCollection, Hashable {
     private typealias Stored = SluiceCore.Value
 
     private var unmanaged: [String: Value] = [:]
@@ -161,6 +161,8 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue>: Sequence, Has
         guard Value._hasPlace, let address = place.address else { return }
         place.core?.places.moved(in: address) { _ in nil }
     }
+
+    public var _managedResults: Results<Value>? { place.flatMap { Results(elementsOf: $0) } }
 
     public static func == (lhs: Map, rhs: Map) -> Bool { lhs === rhs || lhs.dictionary == rhs.dictionary }
     public func hash(into hasher: inout Hasher) { hasher.combine(dictionary) }

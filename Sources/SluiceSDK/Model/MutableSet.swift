@@ -4,7 +4,7 @@ import SluiceCore
 ///
 /// A managed set is live: it reads its object's current values, and changes are allowed in write transactions only. Its
 /// order is fixed and has no meaning.
-public final class MutableSet<Element: RealmCollectionValue>: RandomAccessCollection, Hashable, CustomStringConvertible {
+public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, Hashable {
     private var unmanaged: [Element] = []
     private var unmanagedMembers: Set<Element> = []
     /// Nil while no Realm manages the set.
@@ -134,6 +134,11 @@ public final class MutableSet<Element: RealmCollectionValue>: RandomAccessCollec
 
     /// Adds the elements of another set.
     public func formUnion(_ other: MutableSet<Element>) { insert(objectsIn: other.elements) }
+
+    /// The place of an element that is equal; nil when there is none.
+    public func index(of object: Element) -> Int? { elements.firstIndex(of: object) }
+
+    public var _managedResults: Results<Element>? { place.flatMap { Results(elementsOf: $0) } }
 
     public static func == (lhs: MutableSet, rhs: MutableSet) -> Bool { lhs === rhs || Set(lhs.elements) == Set(rhs.elements) }
     public func hash(into hasher: inout Hasher) { hasher.combine(Set(elements)) }

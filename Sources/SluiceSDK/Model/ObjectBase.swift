@@ -144,6 +144,12 @@ extension Object: RealmCollectionValue, _OptionalPersistable {
         return row.core.object(Self.self, type: row.core.type(of: target), key: stored.value)
     }
 
+    public static func _object(of row: _RowCache) -> Self? {
+        let object = Self()
+        row.schema.bind(object, to: row, attaching: false)
+        return object
+    }
+
     public static func _makeOptionalElement(from stored: _StoredValue, at place: _Place) -> Self? {
         _makeOptional(from: stored, of: place.owner, slot: Int32(place.slot))
     }

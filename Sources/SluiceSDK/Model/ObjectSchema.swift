@@ -179,6 +179,10 @@ extension MutableSet: DescribedCollection {
     func text(depth: Int) -> String { ObjectDescription.list("MutableSet", Element.self, Array(self), depth: depth) }
 }
 
+extension Results: DescribedCollection {
+    func text(depth: Int) -> String { ObjectDescription.list("Results", Element.self, Array(self), depth: depth) }
+}
+
 extension LinkingObjects: DescribedCollection {
     func text(depth: Int) -> String { ObjectDescription.list("LinkingObjects", Element.self, Array(self), depth: depth) }
 }

@@ -24,7 +24,7 @@ public struct _PropertyKind {
 }
 
 /// A type that `@Persisted` can store. Its members are for the wrapper, not for apps.
-public protocol _Persistable {
+public protocol _Persistable: SendableMetatype {
     /// What is stored of it: the type itself, the raw value's, the persisted type of a custom type.
     associatedtype PersistedType
     /// The value of a stored form; `owner` is the managed object that it is a property of.
@@ -60,7 +60,15 @@ public protocol _PrimaryKey: _Persistable {}
 /// A type that can have an index.
 public protocol _Indexable: _Persistable {}
 /// A type that can be the element of a collection.
-public protocol RealmCollectionValue: _Persistable, Hashable {}
+public protocol RealmCollectionValue: _Persistable, Hashable {
+    /// The object of a row; nil for what is no object.
+    static func _object(of row: _RowCache) -> Self?
+}
+
+extension RealmCollectionValue {
+    public static func _object(of row: _RowCache) -> Self? { nil }
+}
+
 /// A type whose optional `@Persisted` can store.
 public protocol _OptionalPersistable: _Persistable {
     /// The value for the element of a link that may lead nowhere; for all other types the same as `_make`.
@@ -310,7 +318,9 @@ extension Optional: _Persistable where Wrapped: _OptionalPersistable {
     }
 }
 
-extension Optional: RealmCollectionValue where Wrapped: _OptionalPersistable & RealmCollectionValue {}
+extension Optional: RealmCollectionValue where Wrapped: _OptionalPersistable & RealmCollectionValue {
+    public static func _object(of row: _RowCache) -> Wrapped?? { Wrapped._object(of: row).map { .some($0) } }
+}
 
 /// An enumeration that `@Persisted` stores as its raw value.
 public protocol PersistableEnum: _OptionalPersistable, RealmCollectionValue, RawRepresentable, CaseIterable

@@ -94,19 +94,19 @@ extension _Place {
 extension Object: ThreadConfined {}
 extension EmbeddedObject: ThreadConfined {}
 
-extension List: ThreadConfined {
+extension List {
     public func _locator() -> _Locator? { place?.locator { List(place: $0) } }
 }
 
-extension MutableSet: ThreadConfined {
+extension MutableSet {
     public func _locator() -> _Locator? { place?.locator { MutableSet(place: $0) } }
 }
 
-extension Map: ThreadConfined {
+extension Map {
     public func _locator() -> _Locator? { place?.locator { Map(place: $0) } }
 }
 
-extension LinkingObjects: ThreadConfined {
+extension LinkingObjects {
     public func _locator() -> _Locator? {
         guard let owner, let core = owner.managingCore, let find = owner.finder() else { return nil }
         let originProperty = originProperty
@@ -114,9 +114,8 @@ extension LinkingObjects: ThreadConfined {
     }
 }
 
-extension Results: ThreadConfined {
-    /// Whether the Realm has been invalidated since.
-    public var isInvalidated: Bool { storage.epoch != storage.core.epoch }
-
-    public func _locator() -> _Locator? { _Locator(storage.core) { moved(to: $0) } }
+extension Results {
+    public func _locator() -> _Locator? {
+        storage.finder().map { find in _Locator(storage.core) { core in find(core).map { Results(storage: $0) } } }
+    }
 }

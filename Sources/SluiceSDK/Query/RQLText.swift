@@ -1,3 +1,4 @@
+import Foundation
 import SluiceCore
 import SluiceQuery
 
@@ -18,9 +19,24 @@ enum RQLText {
         case .objectId(let v): return "oid(\(v))"
         case .uuid(let v): return "uuid(\(v))"
         case .list(let v): return "{\(v.map { literal($0) }.joined(separator: ", "))}"
-        case .dictionary, .link: return "null"
+        case .link(let type, let key): return "obj(\(string(type)), \(literal(key)))"
+        case .dictionary: return "null"
         }
     }
+
+    /// What an app gave as an argument; nil for what no query can hold.
+    static func constant(_ argument: Any) -> String? {
+        if let object = argument as? Object { return literal(.link(type: object.model.name, key: object.model.primaryKey(of: object))) }
+        if let mixed = argument as? AnyRealmValue { return constant(queryArgument(mixed)) }
+        if !(argument is String), !(argument is Data), let sequence = argument as? any Sequence, Value(any: argument)?.isList ?? true {
+            let members = RQLText.members(sequence).map { constant($0) }
+            guard members.allSatisfy({ $0 != nil }) else { return nil }
+            return "{\(members.compactMap(\.self).joined(separator: ", "))}"
+        }
+        return Value(any: argument).map { literal($0) }
+    }
+
+    private static func members(_ sequence: some Sequence) -> [Any] { sequence.map { $0 as Any } }
 
     private static func number(_ value: Double, text: String) -> String {
         value.isNaN ? "nan" : value.isInfinite ? (value < 0 ? "-inf" : "inf") : text
@@ -39,4 +55,8 @@ enum RQLText {
     static func canonical(_ text: String) throws(SluiceError) -> String {
         try SluiceQuery.Query.parse(text).canonicalText
     }
+}
+
+extension Value {
+    fileprivate var isList: Bool { if case .list = self { true } else { false } }
 }

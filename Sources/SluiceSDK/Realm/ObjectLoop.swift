@@ -3,7 +3,7 @@ import SluiceReplica
 
 /// Goes through objects and reads their rows ahead: a few at first, then more at a time, and of each the properties that the
 /// body of the loop has used so far. A loop goes through the objects that were there when it began.
-final class ObjectLoop<Element: ObjectBase>: AnyObjectLoop {
+final class ObjectLoop<Element: RealmCollectionValue>: AnyObjectLoop {
     private enum Rest {
         /// All rows of the class behind a number.
         case table(after: Int64)
@@ -45,9 +45,7 @@ final class ObjectLoop<Element: ObjectBase>: AnyObjectLoop {
             let row = rows[next]
             next += 1
             if row.isGone { continue }
-            let object = Element()
-            schema.bind(object, to: row, attaching: false)
-            return object
+            return Element._object(of: row)
         }
     }
 

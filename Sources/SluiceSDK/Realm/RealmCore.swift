@@ -15,8 +15,6 @@ final class RealmCore {
     private let schemasByType: [Int: ModelSchema]
     /// The classes of this Realm.
     let schemas: [ModelSchema]
-    /// The names that queries may use besides those in the file.
-    private(set) lazy var aliases = schemas.queryAliases
     /// The loops under way over its objects.
     var loops = LoopRegistry()
     /// The embedded objects and nested collections that the app holds.

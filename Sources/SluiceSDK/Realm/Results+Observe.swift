@@ -64,11 +64,11 @@ extension Results {
         let queue = queue ?? DispatchQueue(label: "sluice.notifications")
         let configuration = storage.core.configuration
         let file = storage.core.file
-        let template = Confined(self)
+        let find = Confined(storage.finder())
         queue.async {
             do {
                 let core = try file.core(configuration, scheduler: .of(queue))
-                template.content.moved(to: core).beginObserving(weakToken, block.content)
+                find.content?(core).map { Results(storage: $0).beginObserving(weakToken, block.content) }
             } catch {
                 block.content(.error(error))
             }
@@ -90,7 +90,7 @@ extension Results {
         strong.whenEnded { scheduler.enqueue { weakCore.content?.forgetEnded() } }
         let results = self
         core.observe(
-            RealmCore.Observation(token: token, types: [storage.type]) { delivery throws(SluiceError) in
+            RealmCore.Observation(token: token, types: [storage.query.type]) { delivery throws(SluiceError) in
                 guard let diff = try live.update(delivery.change, on: delivery.store), delivery.tells else { return }
                 block(
                     .update(results, deletions: diff.deletions, insertions: diff.insertions, modifications: diff.modifications))

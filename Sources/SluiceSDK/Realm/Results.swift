@@ -1,153 +1,104 @@
 import SluiceCore
 import SluiceReplica
 
-/// The objects that match a query: live, lazy and in order.
+/// The elements of a class or of a collection that match a query: live, lazy and in order.
 ///
-/// It shows its Realm's current state whenever it is asked. A loop over it goes through the objects that matched when it began.
-public struct Results<Element: Object>: RandomAccessCollection {
-    let storage: Storage
+/// It shows its Realm's current state whenever it is asked. A loop over it goes through the elements that matched when it began.
+public struct Results<Element: RealmCollectionValue>: RealmCollection {
+    let storage: ResultsStorage
 
-    /// What copies share.
-    final class Storage {
-        let core: RealmCore
-        let query: ReplicaQuery
-        /// The last result and the state that it is of.
-        var keys: [Value] = []
-        var generation: UInt64 = 0
-        /// The core's when this was made; another one means that the Realm was invalidated.
-        let epoch: UInt64
-        /// The subscription that `subscribe` made.
-        var subscription: UInt64?
+    init(storage: ResultsStorage) { self.storage = storage }
 
-        init(core: RealmCore, query: ReplicaQuery) {
-            self.core = core
-            epoch = core.epoch
-            self.query = query
-        }
+    var keys: [Value] { storage.current().keys }
 
-        var type: Int { query.type }
+    private func element(_ key: Value, _ elements: ResultsStorage.Elements) -> Element? {
+        if case .objects(let type) = storage.kind { return object(type, key) }
+        guard case .place(let place) = storage.origin else { return nil }
+        let elementPlace = Element._hasPlace ? _Place(parent: place, step: elements.steps[elements.index(key)]) : place
+        return Element._makeElement(from: _StoredValue(elements.value(key)), at: elementPlace)
     }
 
-    init(core: RealmCore) { self.init(core: core, query: core.all(core.type(of: Element.self))) }
-
-    init(core: RealmCore, query: ReplicaQuery) { storage = Storage(core: core, query: query) }
-
-    /// The same query in another Realm.
-    func moved(to core: RealmCore) -> Results { Results(core: core, query: storage.query) }
-
-    var keys: [Value] {
+    private func object(_ type: Int, _ key: Value) -> Element? {
         let core = storage.core
-        // Lets a Realm that moves on by use do so before the generations are compared.
-        core.attempt(()) { _ in }
-        if storage.epoch != core.epoch { throwRealmException("Access to invalidated Results objects") }
-        return core.exclusively {
-            if storage.generation != core.clock.generation {
-                storage.keys = core.run(storage.query)
-                storage.generation = core.clock.generation
-            }
-            return storage.keys
+        guard let row = core.row(type, key) else { return nil }
+        return Element._object(of: _RowCache(core: core, schema: core.schema(type), type: type, key: key, row: row))
+    }
+
+    /// The Realm of the elements.
+    public var realm: Realm? { Realm(core: storage.core) }
+    /// Whether the Realm has been invalidated since, or what the elements belong to has been deleted.
+    public var isInvalidated: Bool {
+        if storage.epoch != storage.core.epoch { return true }
+        return switch storage.origin {
+        case .table: false
+        case .place(let place): place.value == nil
+        case .links(let owner, _, _): owner.isGone
         }
     }
 
-    private func object(_ key: Value) -> Element {
-        // The row was there when the keys were read, and the state has not changed since; an unreadable file shows defaults.
-        storage.core.object(Element.self, type: storage.type, key: key) ?? Element()
-    }
+    public var _managedResults: Results? { self }
 
-    /// The Realm of the objects.
-    public var realm: Realm? { Realm(core: storage.core) }
-    /// The number of objects that match.
-    public var count: Int { keys.count }
+    /// The number of elements. It does not read them when nobody has yet.
+    public var count: Int { storage.count }
     public var startIndex: Int { 0 }
     public var endIndex: Int { count }
 
     public subscript(position: Int) -> Element {
-        let keys = keys
-        guard keys.indices.contains(position) else {
-            throwRealmException("Index \(position) is out of bounds (must be less than \(keys.count)).")
+        let elements = storage.current()
+        guard elements.keys.indices.contains(position) else {
+            throwRealmException("Index \(position) is out of bounds (must be less than \(elements.keys.count)).")
         }
-        return object(keys[position])
+        // It was there when the keys were read, and the state has not changed since; an unreadable file shows defaults.
+        return element(elements.keys[position], elements) ?? Element._default()
     }
 
-    /// The first object; nil when there is none.
-    public var first: Element? { keys.first.map { object($0) } }
-    /// The last object; nil when there is none.
-    public var last: Element? { keys.last.map { object($0) } }
-
-    /// Goes through the objects that match now. It reads ahead what the body of the loop uses of them.
-    public func makeIterator() -> AnyIterator<Element> {
-        let core = storage.core
-        // Lets a Realm that moves on by use do so before the loop begins.
-        core.attempt(()) { _ in }
-        if storage.epoch != core.epoch { throwRealmException("Access to invalidated Results objects") }
-        let loop: ObjectLoop<Element> =
-            storage.query.isWhole
-            ? ObjectLoop(core: core, type: storage.type) : ObjectLoop(core: core, type: storage.type, keys: keys)
-        return AnyIterator { loop.object() }
+    /// The first element; nil when there is none.
+    public var first: Element? {
+        if case .objects(let type) = storage.kind { return storage.firstKey.flatMap { object(type, $0) } }
+        return isEmpty ? nil : self[0]
     }
+    /// The last element; nil when there is none.
+    public var last: Element? { isEmpty ? nil : self[count - 1] }
 
-    /// The place of an object; nil when it does not match.
-    public func index(of object: Element) -> Int? { object._row.flatMap { keys.firstIndex(of: $0.key) } }
-
-    // MARK: Narrowing
-
-    /// Those that match a type-safe query too.
-    public func `where`(_ isIncluded: (Query<Element>) -> Query<Bool>) -> Results { narrowed(isIncluded(Query(.root)).condition) }
-
-    /// Those that match a predicate too; `%@` and `$0` stand for arguments, `%K` for a property's name.
-    public func filter(_ predicateFormat: String, _ args: Any...) -> Results {
-        do {
-            return narrowed(try PredicateFormat.text(predicateFormat, args))
-        } catch {
-            throwRealmException("\(error)")
+    /// Goes through the elements that match now. It reads ahead what the body of the loop uses of objects; those that are
+    /// deleted during the loop are passed over.
+    public func makeIterator() -> RLMIterator<Element> {
+        if case .objects(let type) = storage.kind {
+            let core = storage.core
+            let loop: ObjectLoop<Element> =
+                storage.isWholeTable ? ObjectLoop(core: core, type: type) : ObjectLoop(core: core, type: type, keys: keys)
+            return RLMIterator { loop.object() }
         }
+        let elements = storage.current()
+        var rest = elements.keys[...]
+        return RLMIterator { rest.popFirst().flatMap { element($0, elements) } }
     }
 
-    private func narrowed(_ text: String) -> Results {
-        do throws(SluiceError) {
-            return Results(core: storage.core, query: try storage.query.narrowed(by: text, aliases: storage.core.aliases))
-        } catch {
-            throwRealmException("\(error)")
-        }
+    /// The place of an element; nil when it does not match.
+    public func index(of object: Element) -> Int? {
+        guard let row = (object as? ObjectBase)?._row, row.place == nil else { return firstIndex { $0 == object } }
+        return row.core === storage.core ? keys.firstIndex(of: row.key) : nil
     }
 
-    /// The same objects ordered by a property.
-    public func sorted(byKeyPath keyPath: String, ascending: Bool = true) -> Results {
-        sorted(by: [SortDescriptor(keyPath: keyPath, ascending: ascending)])
-    }
+    /// Whether both are the same results: copies of one.
+    public static func == (lhs: Results, rhs: Results) -> Bool { lhs.storage === rhs.storage }
 
-    /// The same objects ordered by a property.
-    public func sorted<V: _Persistable>(by keyPath: KeyPath<Element, V>, ascending: Bool = true) -> Results {
-        guard let name = ModelSchema.of(Element.self).name(of: keyPath) else {
-            throwRealmException("The key path \(keyPath) leads to no @Persisted property.")
-        }
-        return sorted(byKeyPath: name, ascending: ascending)
-    }
+    public var description: String { text(depth: 0) }
+}
 
-    /// The same objects ordered by several properties, the most significant first.
-    public func sorted(by sortDescriptors: some Sequence<SortDescriptor>) -> Results {
-        let keys = sortDescriptors.map { (path: $0.keyPath, ascending: $0.ascending) }
-        do throws(SluiceError) {
-            return Results(core: storage.core, query: try storage.query.sorted(by: keys, aliases: storage.core.aliases))
-        } catch {
-            let paths = keys.map { "'\($0.path)'" }.joined(separator: ", ")
-            guard error.code == .queryUnknownProperty else { throwRealmException("Cannot sort on key path \(paths): \(error.message)") }
-            let name = storage.core.schema(storage.type).name
-            throwRealmException("Cannot sort on key path \(paths): property '\(name).\(keys[0].path)' does not exist.")
-        }
-    }
+extension Results where Element: ObjectBase {
+    /// All objects of a class.
+    init(core: RealmCore) { self.init(storage: ResultsStorage(core: core, type: core.type(of: Element.self))) }
 }
 
 @available(*, unavailable)
 extension Results: Sendable {}
 
-/// A property to sort by.
-public struct SortDescriptor: Hashable, Sendable {
-    public let keyPath: String
-    public let ascending: Bool
+/// Goes through the elements of a collection.
+public struct RLMIterator<Element>: IteratorProtocol {
+    private let body: () -> Element?
 
-    public init(keyPath: String, ascending: Bool = true) {
-        self.keyPath = keyPath
-        self.ascending = ascending
-    }
+    init(_ body: @escaping () -> Element?) { self.body = body }
+
+    public mutating func next() -> Element? { body() }
 }

@@ -1,4 +1,6 @@
+public import Foundation
 import SluiceCore
+import SluiceQuery
 
 /// A subscription to be: a class, a query, perhaps a name.
 public struct QuerySubscription<T: Object> {
@@ -17,29 +19,45 @@ public struct QuerySubscription<T: Object> {
     /// The objects that match a type-safe query.
     public init(name: String? = nil, query: QueryFunction) {
         self.name = name
-        text = subscriptionText(query(Query<T>(.root)).condition)
+        text = subscriptionText(T.self, query)
     }
 
     /// The objects that match a predicate; `%@` and `$0` stand for arguments.
     public init(name: String? = nil, where predicateFormat: String, _ args: Any...) {
         self.name = name
-        text = subscriptionText(predicateFormat, args)
+        text = subscriptionText(predicateFormat, args, .object(ModelSchema.of(T.self)))
+    }
+
+    /// The objects that match a predicate.
+    public init(name: String? = nil, where predicate: NSPredicate) {
+        self.name = name
+        text = subscriptionText(predicate, .object(ModelSchema.of(T.self)))
     }
 }
 
-/// The canonical text of a query; a text that is none ends the program.
-func subscriptionText(_ format: String, _ arguments: [Any]) -> String {
+/// The canonical text of a query with the names in the file; a text that is none, or that no server understands, ends the program.
+func subscriptionText(_ format: String, _ arguments: [Any], _ model: ElementModel) -> String {
+    subscriptionText { () throws(SluiceError) in try ElementCondition.parse(format, arguments, model) }
+}
+
+/// The same of a predicate.
+func subscriptionText(_ predicate: NSPredicate, _ model: ElementModel) -> String {
+    subscriptionText { () throws(SluiceError) in try ElementCondition.of(predicate, model) }
+}
+
+private func subscriptionText(_ condition: () throws(SluiceError) -> ElementCondition) -> String {
     do {
-        return subscriptionText(try PredicateFormat.text(format, arguments))
+        guard let query = try condition().query else {
+            throwRealmException("Block predicates and diacritic insensitive comparisons are not supported in subscriptions.")
+        }
+        return query.canonicalText
     } catch {
         throwRealmException("\(error)")
     }
 }
 
-func subscriptionText(_ text: String) -> String {
-    do {
-        return try RQLText.canonical(text)
-    } catch {
-        throwRealmException("\(error)")
-    }
+/// The same of a type-safe query.
+func subscriptionText<T: Object>(_ type: T.Type, _ query: (Query<T>) -> Query<Bool>) -> String {
+    let (format, arguments) = query(Query<T>.root)._constructPredicate()
+    return subscriptionText(format, arguments, .object(ModelSchema.of(T.self)))
 }

@@ -11,7 +11,7 @@ public enum WaitForSyncMode: UInt, Sendable {
     case never = 2
 }
 
-extension Results {
+extension Results where Element: Object {
     /// Subscribes to the query, so that the server sends its objects.
     /// - Parameters:
     ///   - name: of the subscription; one with the same name gets this query instead of its own.
@@ -47,7 +47,13 @@ extension Results {
     }
 
     /// The query with the file's names, which are the server's.
-    private var subscriptionText: String { storage.query.storedText }
+    private var subscriptionText: String {
+        guard case .table = storage.origin, storage.rest.isEmpty else {
+            throwRealmException(
+                "Only results of a class can be subscribed to, without block predicates and diacritic insensitive comparisons.")
+        }
+        return storage.query.text
+    }
 
     private static func wait(_ file: OpenFile, _ version: UInt64, seconds: TimeInterval?) async throws {
         guard let seconds else { return try await file.waitForSubscriptionSet(version) }

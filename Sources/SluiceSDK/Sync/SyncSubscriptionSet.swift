@@ -95,7 +95,12 @@ public struct SyncSubscriptionSet: Sequence {
 
     /// The first subscription with a query.
     public func first<T: Object>(ofType type: T.Type, where predicateFormat: String, _ args: Any...) -> SyncSubscription? {
-        first(T.className(), subscriptionText(predicateFormat, args))
+        first(T.className(), subscriptionText(predicateFormat, args, .object(ModelSchema.of(T.self))))
+    }
+
+    /// The first subscription with a query.
+    public func first<T: Object>(ofType type: T.Type, where predicate: NSPredicate) -> SyncSubscription? {
+        first(T.className(), subscriptionText(predicate, .object(ModelSchema.of(T.self))))
     }
 
     private func first(_ type: String, _ text: String) -> SyncSubscription? {
@@ -190,7 +195,13 @@ public struct SyncSubscriptionSet: Sequence {
 
     /// Removes the subscription with a query.
     public func remove<T: Object>(ofType type: T.Type, where predicateFormat: String, _ args: Any...) {
-        let text = subscriptionText(predicateFormat, args)
+        let text = subscriptionText(predicateFormat, args, .object(ModelSchema.of(T.self)))
+        remove { $0.type == T.className() && $0.query == text }
+    }
+
+    /// Removes the subscription with a query.
+    public func remove<T: Object>(ofType type: T.Type, where predicate: NSPredicate) {
+        let text = subscriptionText(predicate, .object(ModelSchema.of(T.self)))
         remove { $0.type == T.className() && $0.query == text }
     }
 
@@ -261,8 +272,11 @@ public struct SyncSubscription {
 
     /// Replaces the query, inside of `update` of the set.
     public func updateQuery(to predicateFormat: String, _ args: Any...) {
-        update(stored.type, subscriptionText(predicateFormat, args))
+        update(stored.type, subscriptionText(predicateFormat, args, .named(stored.type)))
     }
+
+    /// Replaces the query, inside of `update` of the set.
+    public func updateQuery(to predicate: NSPredicate) { update(stored.type, subscriptionText(predicate, .named(stored.type))) }
 
     private func update(_ type: String, _ text: String) {
         guard type == stored.type else {

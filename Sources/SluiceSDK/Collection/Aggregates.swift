@@ -1,0 +1,131 @@
+public import Foundation
+import SluiceCore
+import SluiceQuery
+
+/// A type that has a smallest and a largest value.
+public protocol MinMaxType: _Persistable {}
+/// A type that can be summed up.
+public protocol AddableType: _Persistable {}
+
+extension Int: MinMaxType, AddableType {}
+extension Int8: MinMaxType, AddableType {}
+extension Int16: MinMaxType, AddableType {}
+extension Int32: MinMaxType, AddableType {}
+extension Int64: MinMaxType, AddableType {}
+extension Float: MinMaxType, AddableType {}
+extension Double: MinMaxType, AddableType {}
+extension Decimal128: MinMaxType, AddableType {}
+extension AnyRealmValue: MinMaxType, AddableType {}
+extension Date: MinMaxType {}
+
+/// Smallest, largest, sum and average of a collection's elements or of a property of them. Nulls are left out; of nothing a sum
+/// is 0 and the others are nil.
+enum CollectionAggregate {
+    /// - Parameter property: nil: the elements themselves.
+    static func of<C: RealmCollection>(_ collection: C, _ function: Aggregate, _ property: String?) -> Value {
+        if let results = collection._managedResults { return results.storage.aggregate(function, property) }
+        guard let property else {
+            var aggregation = Aggregation(function, of: C.Element._kind.type)
+            for element in collection { aggregation.add(element._stored(in: ObjectBase()).value) }
+            return aggregation.result
+        }
+        guard let objectClass = C.Element._kind.target, let slot = ModelSchema.of(objectClass).slot(named: property) else {
+            throwRealmException("Property '\(property)' not found in object of type '\(C.Element.self)'")
+        }
+        check(function, ModelSchema.of(objectClass).properties[slot])
+        var aggregation = Aggregation(function, of: ModelSchema.of(objectClass).properties[slot].kind.type)
+        for case let object as ObjectBase in collection.map({ $0 as Any }) {
+            aggregation.add(object.model.take(object, slot: slot, owner: object).value.value)
+        }
+        return aggregation.result
+    }
+
+    static func check(_ function: Aggregate, _ property: ModelSchema.Property) {
+        switch property.kind.type {
+        case .int, .float, .double, .decimal, .mixed: return
+        case .timestamp where function == .min || function == .max: return
+        default:
+            throwRealmException("Cannot calculate '\(function.rawValue)' of property '\(property.name)': it is no number")
+        }
+    }
+
+    /// The value as what the caller wants; nil for null.
+    static func converted<T: _Persistable>(_ value: Value, _ type: T.Type) -> T? {
+        if value.isNull { return nil }
+        if case .mixed = T._kind.type { return T._make(from: _StoredValue(value), of: ObjectBase(), slot: 0) }
+        guard let plain = value.plain, let converted = T._coerce(plain) ?? decimal(value).flatMap({ T._coerce($0) }) else {
+            throwRealmException("The result \(value) does not fit into \(T.self).")
+        }
+        return converted
+    }
+
+    /// An average of whole numbers for those who want a decimal number.
+    private static func decimal(_ value: Value) -> Any? {
+        switch value {
+        case .int(let value): Decimal128(.init(value))
+        case .double(let value): Decimal128(.init(double: value))
+        case .decimal(let value): value.double
+        default: nil
+        }
+    }
+}
+
+extension RealmCollection {
+    /// The smallest value of a property; nil when there is none.
+    public func min<T: _Persistable>(ofProperty property: String) -> T? where T.PersistedType: MinMaxType {
+        CollectionAggregate.converted(CollectionAggregate.of(self, .min, property), T.self)
+    }
+    /// The largest value of a property; nil when there is none.
+    public func max<T: _Persistable>(ofProperty property: String) -> T? where T.PersistedType: MinMaxType {
+        CollectionAggregate.converted(CollectionAggregate.of(self, .max, property), T.self)
+    }
+    /// The sum of a property's values.
+    public func sum<T: _Persistable>(ofProperty property: String) -> T where T.PersistedType: AddableType {
+        CollectionAggregate.converted(CollectionAggregate.of(self, .sum, property), T.self) ?? T._default()
+    }
+    /// The average of a property's values; nil when there is none.
+    public func average<T: _Persistable>(ofProperty property: String) -> T? where T.PersistedType: AddableType {
+        CollectionAggregate.converted(CollectionAggregate.of(self, .average, property), T.self)
+    }
+
+    /// The smallest value of a property; nil when there is none.
+    public func min<T: _Persistable>(of keyPath: KeyPath<Element, T>) -> T? where Element: ObjectBase, T.PersistedType: MinMaxType {
+        min(ofProperty: _name(for: keyPath))
+    }
+    /// The largest value of a property; nil when there is none.
+    public func max<T: _Persistable>(of keyPath: KeyPath<Element, T>) -> T? where Element: ObjectBase, T.PersistedType: MinMaxType {
+        max(ofProperty: _name(for: keyPath))
+    }
+    /// The sum of a property's values.
+    public func sum<T: _Persistable>(of keyPath: KeyPath<Element, T>) -> T where Element: ObjectBase, T.PersistedType: AddableType {
+        sum(ofProperty: _name(for: keyPath))
+    }
+    /// The average of a property's values; nil when there is none.
+    public func average<T: _Persistable, R: _Persistable>(of keyPath: KeyPath<Element, T>) -> R?
+    where Element: ObjectBase, T.PersistedType: AddableType, R.PersistedType: AddableType {
+        average(ofProperty: _name(for: keyPath))
+    }
+}
+
+// Where elements are `Comparable`, the standard library's `min` and `max` are preferred; they give the same.
+extension RealmCollection where Element.PersistedType: MinMaxType {
+    /// The smallest element; nil when there is none.
+    @_disfavoredOverload public func min() -> Element? {
+        CollectionAggregate.converted(CollectionAggregate.of(self, .min, nil), Element.self)
+    }
+    /// The largest element; nil when there is none.
+    @_disfavoredOverload public func max() -> Element? {
+        CollectionAggregate.converted(CollectionAggregate.of(self, .max, nil), Element.self)
+    }
+}
+
+extension RealmCollection where Element.PersistedType: AddableType {
+    /// The sum of the elements.
+    public func sum() -> Element {
+        CollectionAggregate.converted(CollectionAggregate.of(self, .sum, nil), Element.self) ?? Element._default()
+    }
+    /// The average of the elements; nil when there is none.
+    public func average<T: _Persistable>() -> T? where T.PersistedType: AddableType {
+        CollectionAggregate.converted(CollectionAggregate.of(self, .average, nil), T.self)
+    }
+}

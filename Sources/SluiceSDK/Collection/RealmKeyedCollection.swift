@@ -1,0 +1,93 @@
+public import Foundation
+import SluiceCore
+
+/// Values or objects by text: `Map`. What queries and orders is about the values; it needs a map that a Realm manages.
+public protocol RealmKeyedCollection: Sequence, CustomStringConvertible, ThreadConfined, _QueryCollection {
+    associatedtype Key: _MapKey
+    associatedtype Value: RealmCollectionValue
+
+    /// The number of entries.
+    var count: Int { get }
+    /// The keys, in order.
+    var keys: [Key] { get }
+    /// The values, in the order of their keys.
+    var values: [Value] { get }
+    /// The value of a key; nil when there is none. Setting nil removes the entry.
+    subscript(key: Key) -> Value? { get set }
+    /// The value of a key; nil when there is none.
+    func object(forKey key: Key) -> Value?
+    /// Sets the value of a key.
+    func updateValue(_ value: Value, forKey key: Key)
+    /// Removes the entry of a key.
+    func removeObject(for key: Key)
+    /// Removes all entries.
+    func removeAll()
+    /// The values as results; nil for a map that no Realm manages.
+    var _managedResults: Results<Value>? { get }
+}
+
+extension RealmKeyedCollection {
+    /// The values as results.
+    var valueResults: Results<Value> {
+        guard let results = _managedResults else {
+            throwRealmException("This method may only be called on \(Self.self) instances retrieved from a Realm.")
+        }
+        return results
+    }
+
+    /// The values that match a predicate; see `RealmCollection.filter`.
+    public func filter(_ predicateFormat: String, _ args: Any...) -> Results<Value> {
+        let storage = valueResults.storage
+        return Results(storage: storage.narrowed(storage.condition(predicateFormat, args)))
+    }
+    /// The values that match a predicate.
+    public func filter(_ predicate: NSPredicate) -> Results<Value> { valueResults.filter(predicate) }
+    /// The values that match a type-safe query.
+    public func `where`(_ isIncluded: (Query<Value>) -> Query<Bool>) -> Results<Value> { valueResults.where(isIncluded) }
+
+    /// The values ordered by a property.
+    public func sorted(byKeyPath keyPath: String, ascending: Bool = true) -> Results<Value> {
+        valueResults.sorted(byKeyPath: keyPath, ascending: ascending)
+    }
+    /// The values ordered by several properties, the most significant first.
+    public func sorted<S: Sequence>(by sortDescriptors: S) -> Results<Value> where S.Element == SortDescriptor {
+        valueResults.sorted(by: sortDescriptors)
+    }
+    /// The values in order.
+    public func sorted(ascending: Bool = true) -> Results<Value> { valueResults.sorted(ascending: ascending) }
+    /// The values, the first of those with equal values of some properties.
+    public func distinct<S: Sequence>(by keyPaths: S) -> Results<Value> where S.Element == String { valueResults.distinct(by: keyPaths) }
+    /// The values, equal ones once.
+    public func distinct() -> Results<Value> { valueResults.distinct() }
+
+    /// The smallest value of a property; nil when there is none.
+    public func min<T: _Persistable>(ofProperty property: String) -> T? where T.PersistedType: MinMaxType {
+        valueResults.min(ofProperty: property)
+    }
+    /// The largest value of a property; nil when there is none.
+    public func max<T: _Persistable>(ofProperty property: String) -> T? where T.PersistedType: MinMaxType {
+        valueResults.max(ofProperty: property)
+    }
+    /// The sum of a property's values.
+    public func sum<T: _Persistable>(ofProperty property: String) -> T where T.PersistedType: AddableType {
+        valueResults.sum(ofProperty: property)
+    }
+    /// The average of a property's values; nil when there is none.
+    public func average<T: _Persistable>(ofProperty property: String) -> T? where T.PersistedType: AddableType {
+        valueResults.average(ofProperty: property)
+    }
+}
+
+extension RealmKeyedCollection where Value.PersistedType: MinMaxType {
+    /// The smallest value; nil when there is none.
+    public func min() -> Value? { valueResults.min() as Value? }
+    /// The largest value; nil when there is none.
+    public func max() -> Value? { valueResults.max() as Value? }
+}
+
+extension RealmKeyedCollection where Value.PersistedType: AddableType {
+    /// The sum of the values.
+    public func sum() -> Value { valueResults.sum() }
+    /// The average of the values; nil when there is none.
+    public func average<T: _Persistable>() -> T? where T.PersistedType: AddableType { valueResults.average() }
+}

@@ -1,0 +1,389 @@
+import Foundation
+import SluiceCore
+import SluiceQuery
+import SluiceReplica
+
+/// Where the elements of results come from.
+enum CollectionOrigin {
+    /// All objects of a class.
+    case table(Int)
+    /// The elements of a list, a set or a map.
+    case place(_Place)
+    /// The objects of a class that link to an object by a property.
+    case links(owner: ObjectBase, type: Int, property: Int)
+}
+
+/// What the elements are.
+enum ElementKind {
+    case objects(type: Int)
+    case embedded(ModelSchema)
+    case values(SluiceCore.PropertyType)
+
+    static func of<E: RealmCollectionValue>(_ type: E.Type, at place: _Place, in core: RealmCore) -> ElementKind {
+        if let target = E._linkTarget(at: place) { return .objects(type: core.type(of: target)) }
+        if case .embedded = E._kind.type, let target = E._kind.target { return .embedded(ModelSchema.of(target)) }
+        return .values(E._kind.type)
+    }
+
+    func model(_ core: RealmCore) -> ElementModel {
+        switch self {
+        case .objects(let type): .object(core.schema(type))
+        case .embedded(let schema): .object(schema)
+        case .values: .scalar
+        }
+    }
+
+    func query(_ core: RealmCore) -> ReplicaQuery {
+        let schema = core.replica.schema
+        switch self {
+        case .objects(let type): return ReplicaQuery(type: type, in: schema)
+        case .embedded(let model):
+            guard let type = schema[model.name] else { throwRealmException("The Realm does not have the class \(model.name).") }
+            return ReplicaQuery(type: -1, in: schema, bound: .all(type, in: schema))
+        case .values(let type):
+            let property = SluiceCore.Property(id: 0, name: ElementModel.selfName, type: type, isOptional: true)
+            let element = ObjectType(name: "\(type)", kind: .embedded, properties: [property], primaryKey: nil)
+            let extended = SluiceCore.Schema(schema.types + [element])
+            return ReplicaQuery(type: -1, in: extended, bound: .all(element, in: extended))
+        }
+    }
+}
+
+/// What copies of results share: which elements they have, and these as they were last read.
+final class ResultsStorage {
+    let core: RealmCore
+    let origin: CollectionOrigin
+    let kind: ElementKind
+    let query: ReplicaQuery
+    /// What the query language cannot say of the condition: it is checked on the elements that the query selects.
+    let rest: [ElementCondition]
+    /// The subscription that `subscribe` made.
+    var subscription: UInt64?
+
+    /// The core's when this was made; another one means that the Realm was invalidated.
+    let epoch: UInt64
+    private var elements = Elements()
+    private var generation: UInt64 = 0
+    private var counted: (count: Int, generation: UInt64)?
+
+    struct Elements {
+        /// Of objects their primary keys, of others numbers of `values`. In order.
+        var keys: [Value] = []
+        /// All elements of the collection, when they are no objects.
+        var values: [Value] = []
+        var steps: [_Place.Step] = []
+
+        /// The index of an element that is no object.
+        func index(_ key: Value) -> Int { if case .int(let index) = key { Int(index) } else { 0 } }
+        func value(_ key: Value) -> Value { values[index(key)] }
+    }
+
+    private init(core: RealmCore, origin: CollectionOrigin, kind: ElementKind, query: ReplicaQuery, rest: [ElementCondition]) {
+        self.core = core
+        epoch = core.epoch
+        self.origin = origin
+        self.kind = kind
+        self.query = query
+        self.rest = rest
+    }
+
+    convenience init(core: RealmCore, origin: CollectionOrigin, kind: ElementKind) {
+        self.init(core: core, origin: origin, kind: kind, query: kind.query(core), rest: [])
+    }
+
+    /// All objects of a class.
+    convenience init(core: RealmCore, type: Int) { self.init(core: core, origin: .table(type), kind: .objects(type: type)) }
+
+    /// Finds the same in another Realm of the file, which gives nil when what it belongs to is not there; nil when it is gone here.
+    func finder() -> ((RealmCore) -> ResultsStorage?)? {
+        let (kind, query, rest) = (kind, query, rest)
+        let make = { (core: RealmCore, origin: CollectionOrigin) in
+            ResultsStorage(core: core, origin: origin, kind: kind, query: query, rest: rest)
+        }
+        switch origin {
+        case .table(let type): return { make($0, .table(type)) }
+        case .place(let place):
+            guard let find = place.finder() else { return nil }
+            return { core in find(core).map { make(core, .place($0)) } }
+        case .links(let owner, let type, let property):
+            guard let find = owner.finder() else { return nil }
+            return { core in find(core).map { make(core, .links(owner: $0, type: type, property: property)) } }
+        }
+    }
+
+    // MARK: Deriving
+
+    func condition(_ format: String, _ arguments: [Any]) -> ElementCondition {
+        checked { () throws(SluiceError) in try ElementCondition.parse(format, arguments, kind.model(core)) }
+    }
+
+    func condition(_ predicate: NSPredicate) -> ElementCondition {
+        checked { () throws(SluiceError) in try ElementCondition.of(predicate, kind.model(core)) }
+    }
+
+    func condition<E>(_ isIncluded: (Query<E>) -> Query<Bool>) -> ElementCondition {
+        let (format, arguments) = isIncluded(Query<E>.root)._constructPredicate()
+        return condition(format, arguments)
+    }
+
+    private func checked<R>(_ body: () throws(SluiceError) -> R) -> R {
+        do throws(SluiceError) {
+            return try body()
+        } catch {
+            throwRealmException("\(error)")
+        }
+    }
+
+    private func with(_ query: ReplicaQuery, _ rest: [ElementCondition]) -> ResultsStorage {
+        ResultsStorage(core: core, origin: origin, kind: kind, query: query, rest: rest)
+    }
+
+    func narrowed(_ condition: ElementCondition) -> ResultsStorage {
+        let (text, more) = condition.split
+        let query = text.map { text in checked { () throws(SluiceError) in try self.query.narrowed(by: text.canonicalText) } } ?? self.query
+        // What is wrong with a part that is checked later should be heard of now.
+        for part in more?.queries ?? [] { _ = checked { () throws(SluiceError) in try query.narrowed(by: part.canonicalText) } }
+        return with(query, rest + (more.map { [$0] } ?? []))
+    }
+
+    /// A path as the file has it.
+    private func stored(_ path: String) -> String {
+        let steps = path.split(separator: ".", omittingEmptySubsequences: false).map { PathStep(.name(String($0))) }
+        let names = PredicateNames(kind.model(core)).path(SyntaxPath(steps: steps)).path.steps.map { step in
+            switch step.kind {
+            case .name(let name): name
+            case .backlinks: "@links"
+            default: ""
+            }
+        }
+        return names.joined(separator: ".")
+    }
+
+    func sorted(by descriptors: [SortDescriptor]) -> ResultsStorage {
+        let keys = descriptors.map { (path: stored($0.keyPath), ascending: $0.ascending) }
+        let paths = descriptors.map { "'\($0.keyPath)'" }.joined(separator: ", ")
+        return with(arranged("sort", paths, descriptors.first?.keyPath) { query throws(SluiceError) in try query.sorted(by: keys) }, rest)
+    }
+
+    func distinct(by paths: [String]) -> ResultsStorage {
+        let keys = paths.map { stored($0) }
+        let texts = paths.map { "'\($0)'" }.joined(separator: ", ")
+        return with(arranged("distinct", texts, paths.first) { query throws(SluiceError) in try query.distinct(by: keys) }, rest)
+    }
+
+    private func arranged(
+        _ verb: String, _ paths: String, _ first: String?, _ body: (ReplicaQuery) throws(SluiceError) -> ReplicaQuery
+    ) -> ReplicaQuery {
+        do throws(SluiceError) {
+            return try body(query)
+        } catch {
+            let reason =
+                error.code == .queryUnknownProperty
+                ? "property '\(query.bound.type.name).\(first ?? "")' does not exist." : error.message
+            throwRealmException("Cannot \(verb) on key path \(paths): \(reason)")
+        }
+    }
+
+    // MARK: Reading
+
+    /// Whether SQLite could answer for less than the elements cost.
+    private func prepare() -> Bool {
+        // Lets a Realm that moves on by use do so before the generations are compared.
+        core.attempt(()) { _ in }
+        if epoch != core.epoch { throwRealmException("Access to invalidated Results objects") }
+        guard rest.isEmpty, case .table = origin else { return false }
+        return true
+    }
+
+    /// Whether the elements are all objects of a class, in the table's order. It makes sure that the Realm is up to date.
+    var isWholeTable: Bool { prepare() && query.isWhole }
+
+    /// The elements now.
+    func current() -> Elements {
+        _ = prepare()
+        return core.exclusively { upToDate() }
+    }
+
+    private func upToDate() -> Elements {
+        if generation != core.clock.generation {
+            elements = core.attempt(Elements()) { store throws(SluiceError) in try read(store) }
+            generation = core.clock.generation
+        }
+        return elements
+    }
+
+    /// Asks for the number only while nobody has asked for the elements.
+    var count: Int {
+        let isSimple = prepare()
+        return core.exclusively {
+            guard isSimple, generation != core.clock.generation else { return upToDate().keys.count }
+            if let counted, counted.generation == core.clock.generation { return counted.count }
+            let count = core.attempt(0) { store throws(SluiceError) in try query.count(on: store) }
+            counted = (count, core.clock.generation)
+            return count
+        }
+    }
+
+    /// The first key without the others, where that is cheaper.
+    var firstKey: Value? {
+        let isSimple = prepare()
+        return core.exclusively {
+            guard isSimple, generation != core.clock.generation else { return upToDate().keys.first }
+            return core.attempt(nil) { store throws(SluiceError) in try query.first(on: store) }
+        }
+    }
+
+    func read(_ store: RowStore) throws(SluiceError) -> Elements {
+        var elements = base()
+        switch (kind, origin) {
+        case (.objects, .table) where rest.isEmpty: elements.keys = try query.run(on: store)
+        case (.objects, .table):
+            // The rest of the condition comes before DISTINCT.
+            elements.keys = try kind.query(core).narrowed(by: query.text).run(on: store)
+            elements.keys = try query.run(over: try meant(elements, store), on: store)
+        case (.objects, _): elements.keys = try query.run(over: try meant(elements, store), on: store)
+        case (.embedded, _), (.values, _):
+            if query.isWhole && rest.isEmpty { break }
+            let keys = try meant(elements, store)
+            let chosen = try query.run(over: rows(keys.map { elements.value($0) }), on: store)
+            elements.keys = chosen.map { keys[$0] }
+        }
+        return elements
+    }
+
+    private func meant(_ elements: Elements, _ store: RowStore) throws(SluiceError) -> [Value] {
+        if rest.isEmpty { return elements.keys }
+        var meant: [Value] = []
+        for key in elements.keys where try isMeant(key, elements, store) { meant.append(key) }
+        return meant
+    }
+
+    /// All that the elements are chosen from.
+    private func base() -> Elements {
+        var elements = Elements()
+        switch origin {
+        case .table: break
+        case .links(let owner, let type, let property):
+            elements.keys = core.origins(of: owner, type: type, property: property)
+        case .place(let place):
+            var values: [Value] = []
+            switch place.value {
+            case .list(let list): (values, elements.steps) = (list, list.indices.map { .index($0) })
+            case .dictionary(let entries):
+                let sorted = entries.sorted { $0.key < $1.key }
+                (values, elements.steps) = (sorted.map(\.value), sorted.map { .key($0.key) })
+            default: break
+            }
+            if case .objects = kind {
+                elements.keys = values.filter { !$0.isNull }
+            } else {
+                elements.values = values
+                elements.keys = values.indices.map { .int(Int64($0)) }
+            }
+        }
+        return elements
+    }
+
+    /// Elements that are no objects of the file, as rows of the query's type.
+    private func rows(_ values: [Value]) -> [Row] {
+        values.map { value in
+            guard case .embedded(let schema) = kind else { return Row([value]) }
+            guard case .dictionary(let fields) = value else { return Row(schema.properties.prefix(schema.storedCount).map { _ in nil }) }
+            return Row(query.bound.type.properties.map { fields[$0.name] })
+        }
+    }
+
+    private func isMeant(_ key: Value, _ elements: Elements, _ store: RowStore) throws(SluiceError) -> Bool {
+        var failure: SluiceError?
+        let element = untyped(key, elements)
+        let isMeant = rest.allSatisfy { condition in
+            condition.holds(for: element) { part in
+                do throws(SluiceError) {
+                    let query = try kind.query(core).narrowed(by: part.canonicalText)
+                    if case .objects = kind { return try query.holds(for: key, on: store) }
+                    return try !query.run(over: rows([elements.value(key)]), on: store).isEmpty
+                } catch {
+                    failure = error
+                    return false
+                }
+            }
+        }
+        if let failure { throw failure }
+        return isMeant
+    }
+
+    /// An element without its static type.
+    private func untyped(_ key: Value, _ elements: Elements) -> Any? {
+        switch kind {
+        case .objects(let type): return core.object(core.schema(type).objectClass, type: type, key: key)
+        case .embedded(let schema):
+            guard case .place(let place) = origin else { return nil }
+            let step = elements.steps[elements.index(key)]
+            return (schema.objectClass as? EmbeddedObject.Type)?.accessor(at: _Place(parent: place, step: step))
+        case .values: return elements.value(key).plain
+        }
+    }
+
+    func firstIndex(_ condition: ElementCondition) -> Int? {
+        let matching = narrowed(condition)
+        // In these results' own order.
+        guard let first = matching.firstKey else { return nil }
+        return current().keys.firstIndex(of: first)
+    }
+
+    func contains(_ key: Value) -> Bool { current().keys.contains(key) }
+
+    // MARK: Aggregates
+
+    /// - Parameter property: by name; nil: the elements themselves.
+    func aggregate(_ function: Aggregate, _ property: String?) -> Value {
+        let schema: ModelSchema
+        switch kind {
+        case .values(let type):
+            var aggregation = Aggregation(function, of: type)
+            let elements = current()
+            for key in elements.keys { aggregation.add(elements.value(key)) }
+            return aggregation.result
+        case .objects(let type): schema = core.schema(type)
+        case .embedded(let model): schema = model
+        }
+        guard let property, let slot = schema.slot(named: property), slot < schema.storedCount else {
+            throwRealmException("Property '\(property ?? "self")' not found in object of type '\(schema.name)'")
+        }
+        CollectionAggregate.check(function, schema.properties[slot])
+        if case .table = origin, rest.isEmpty {
+            return core.attempt(.null) { store throws(SluiceError) in try query.aggregate(function, property: slot, on: store) }
+        }
+        var aggregation = Aggregation(function, of: schema.properties[slot].kind.type)
+        let elements = current()
+        for key in elements.keys { aggregation.add(value(slot, key, elements, schema)) }
+        return aggregation.result
+    }
+
+    private func value(_ slot: Int, _ key: Value, _ elements: Elements, _ schema: ModelSchema) -> Value {
+        if case .objects(let type) = kind { return core.row(type, key)?[slot] ?? .null }
+        guard case .dictionary(let fields) = elements.value(key) else { return .null }
+        return fields[schema.properties[slot].column] ?? .null
+    }
+}
+
+extension Results {
+    /// The elements of a managed list, set or map.
+    init?(elementsOf place: _Place) {
+        guard let core = place.core else { return nil }
+        self.init(storage: ResultsStorage(core: core, origin: .place(place), kind: .of(Element.self, at: place, in: core)))
+    }
+}
+
+extension RealmCore {
+    /// The keys of the objects that link to one by a property; one that links twice comes twice.
+    func origins(of owner: ObjectBase, type: Int, property: Int) -> [Value] {
+        guard let row = owner._row else { return [] }
+        guard let place = row.place else {
+            return attempt([]) { store throws(SluiceError) in try store.origins(of: row.key, type: type, property: property) }
+        }
+        // An embedded object has the one object that it is in.
+        guard !place.isGone, let holder = place.owner._row, holder.type == type, place.slot == property else { return [] }
+        return [holder.key]
+    }
+}

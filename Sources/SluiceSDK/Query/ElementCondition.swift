@@ -1,0 +1,156 @@
+import Foundation
+import SluiceCore
+import SluiceQuery
+
+/// Which elements of a collection are meant: in the query language as far as it goes.
+indirect enum ElementCondition {
+    case query(SyntaxQuery)
+    /// A comparison of texts without regard to accents, which the language does not have.
+    case accentBlind(SyntaxComparison)
+    case block((Any?) -> Bool)
+    case and([ElementCondition])
+    case or([ElementCondition])
+    case not(ElementCondition)
+
+    /// - Throws: `queryArgument`, `querySyntax`.
+    static func parse(_ format: String, _ arguments: [Any], _ model: ElementModel) throws(SluiceError) -> ElementCondition {
+        let translation = try PredicateFormat.translate(format, arguments)
+        let tree = try SluiceQuery.Query.parse(translation.text).tree
+        guard tree.suffixes.isEmpty else {
+            throw SluiceError(.querySyntax, "A predicate has no SORT, DISTINCT or LIMIT.", fix: "Use sorted(by:) and distinct(by:).")
+        }
+        return ElementCondition.of(tree.root, PredicateNames(model), translation.accentBlind)
+    }
+
+    private static func of(_ query: SyntaxQuery, _ names: PredicateNames, _ accentBlind: Set<Int>) -> ElementCondition {
+        guard !accentBlind.isEmpty else { return .query(names.query(query)) }
+        switch query.kind {
+        case .constant: return .query(query)
+        case .and(let parts): return .and(parts.map { of($0, names, accentBlind) })
+        case .or(let parts): return .or(parts.map { of($0, names, accentBlind) })
+        case .not(let inner): return .not(of(inner, names, accentBlind))
+        case .compare(let comparison):
+            // Names stay those of the class: such a comparison is read through accessors.
+            return accentBlind.contains(comparison.position.offset) ? .accentBlind(comparison) : .query(names.query(query))
+        }
+    }
+
+    /// The whole condition in the language; nil when there is more to it.
+    var query: SyntaxQuery? {
+        switch self {
+        case .query(let query): return query
+        case .accentBlind, .block: return nil
+        case .and(let parts): return ElementCondition.all(parts).map { SyntaxQuery(.and($0)) }
+        case .or(let parts): return ElementCondition.all(parts).map { SyntaxQuery(.or($0)) }
+        case .not(let inner): return inner.query.map { SyntaxQuery(.not($0)) }
+        }
+    }
+
+    private static func all(_ parts: [ElementCondition]) -> [SyntaxQuery]? {
+        let queries = parts.compactMap(\.query)
+        return queries.count == parts.count ? queries : nil
+    }
+
+    /// A part in the language that all elements meant satisfy, and what is left to check; nil for nothing.
+    var split: (query: SyntaxQuery?, rest: ElementCondition?) {
+        if let query { return (query, nil) }
+        guard case .and(let parts) = self else { return (nil, self) }
+        let queries = parts.compactMap(\.query)
+        let rest = parts.filter { $0.query == nil }
+        return (
+            queries.isEmpty ? nil : queries.count == 1 ? queries[0] : SyntaxQuery(.and(queries)), rest.count == 1 ? rest[0] : .and(rest)
+        )
+    }
+
+    /// The parts of it that are in the language.
+    var queries: [SyntaxQuery] {
+        switch self {
+        case .query(let query): [query]
+        case .accentBlind, .block: []
+        case .and(let parts), .or(let parts): parts.flatMap(\.queries)
+        case .not(let inner): inner.queries
+        }
+    }
+
+    /// Whether an element is meant.
+    /// - Parameters:
+    ///   - element: as the app sees it.
+    ///   - holds: decides about parts in the language.
+    func holds(for element: Any?, _ holds: (SyntaxQuery) -> Bool) -> Bool {
+        switch self {
+        case .query(let query): holds(query)
+        case .accentBlind(let comparison): AccentBlind.holds(comparison, for: element)
+        case .block(let block): block(element)
+        case .and(let parts): parts.allSatisfy { $0.holds(for: element, holds) }
+        case .or(let parts): parts.contains { $0.holds(for: element, holds) }
+        case .not(let inner): !inner.holds(for: element, holds)
+        }
+    }
+}
+
+/// Comparisons of texts that ignore accents.
+private enum AccentBlind {
+    static func holds(_ comparison: SyntaxComparison, for element: Any?) -> Bool {
+        let (left, right) = (values(comparison.left, element), values(comparison.right, element))
+        let holds = { (l: String?, r: String?) -> Bool in
+            compare(l, comparison.comparison, r, comparison.foldsCase ? [.diacriticInsensitive, .caseInsensitive] : .diacriticInsensitive)
+        }
+        switch quantifier(comparison.left) ?? quantifier(comparison.right) ?? .any {
+        case .any: return left.contains { l in right.contains { holds(l, $0) } }
+        case .all: return left.allSatisfy { l in right.allSatisfy { holds(l, $0) } }
+        case .none: return !left.contains { l in right.contains { holds(l, $0) } }
+        }
+    }
+
+    private static func quantifier(_ operand: SyntaxOperand) -> Quantifier? {
+        if case .path(let path) = operand.kind { path.quantifier } else { nil }
+    }
+
+    private static func values(_ operand: SyntaxOperand, _ element: Any?) -> [String?] {
+        switch operand.kind {
+        case .literal(.string(let text)): return [text]
+        case .literal(.null): return [nil]
+        case .list(let members, _): return members.flatMap { values($0, element) }
+        case .path(let path):
+            var names: [String] = []
+            for step in path.steps {
+                guard case .name(let name) = step.kind else {
+                    throwRealmException("Diacritic insensitive comparisons are supported for properties only.")
+                }
+                if name != ElementModel.selfName { names.append(name) }
+            }
+            return texts(DynamicAccess.value(of: element, at: names.isEmpty ? nil : names.joined(separator: ".")))
+        default: throwRealmException("Diacritic insensitive comparisons are supported between properties and texts only.")
+        }
+    }
+
+    private static func texts(_ value: Any?) -> [String?] {
+        guard let value, !isNil(value) else { return [nil] }
+        if let text = value as? String { return [text] }
+        guard let sequence = value as? any Sequence else { return [nil] }
+        return elements(sequence).flatMap { texts($0) }
+    }
+
+    private static func elements(_ sequence: some Sequence) -> [Any?] { sequence.map { $0 as Any? } }
+
+    private static func compare(
+        _ left: String?, _ operation: ComparisonOperator, _ right: String?, _ options: String.CompareOptions
+    ) -> Bool {
+        guard let left, let right else {
+            switch operation {
+            case .equal, .isIn: return left == nil && right == nil
+            case .notEqual: return !(left == nil && right == nil)
+            default: return false
+            }
+        }
+        let (l, r) = (left.folding(options: options, locale: nil), right.folding(options: options, locale: nil))
+        switch operation {
+        case .equal, .isIn: return l == r
+        case .notEqual: return l != r
+        case .contains: return r.isEmpty || l.contains(r)
+        case .beginsWith: return l.hasPrefix(r)
+        case .endsWith: return l.hasSuffix(r)
+        default: throwRealmException("Operator '\(operation.rawValue)' is not supported with [d].")
+        }
+    }
+}

@@ -1,4 +1,0 @@
-public import Foundation
-
-extension Date: _QueryOrdered {}
-extension UUID: _QueryOrdered {}

@@ -1,0 +1,133 @@
+import Foundation
+
+/// Writes a type-safe query as the format of a predicate.
+struct QueryRendering {
+    private var format = ""
+    private var arguments: [Any] = []
+    private var subqueries = 0
+    /// The collection and the variable of the SUBQUERY around.
+    private var subquery: (collection: [String], variable: String)?
+
+    static func render(_ node: QueryNode) -> (String, [Any]) {
+        var rendering = QueryRendering()
+        rendering.condition(node)
+        return (rendering.format, rendering.arguments)
+    }
+
+    /// A part that stands where a condition is wanted.
+    private mutating func condition(_ node: QueryNode) {
+        switch node {
+        case .path(let path):
+            write(path)
+            format += " == true"
+        case .not(.path(let path)):
+            write(path)
+            format += " == false"
+        default: write(node, negation: "")
+        }
+    }
+
+    private mutating func write(_ node: QueryNode, negation: String) {
+        switch node {
+        case .path(let path):
+            if path.needsAny && subquery == nil { format += "ANY " }
+            write(path)
+        case .constant(let value):
+            format += "%@"
+            arguments.append(value ?? NSNull())
+        case .subscripted(let path, let subscripts): write(path, subscripts)
+        case .comparison(let left, let operation, let right):
+            check(left, right)
+            // Only a comparison with values takes a quantifier: in `%@ IN list` the list is one.
+            let isWhole = operation == "IN" && { if case .constant = left { true } else { false } }()
+            format += "(\(negation)"
+            write(left, negation: "")
+            format += " \(operation) "
+            if isWhole, case .path(let path) = right { write(path) } else { write(right, negation: "") }
+            format += ")"
+        case .both(let left, let operation, let right):
+            format += "\(negation)("
+            condition(left)
+            format += " \(operation) "
+            condition(right)
+            format += ")"
+        case .between(let value, let low, let high):
+            format += "(\(negation)"
+            write(value, negation: "")
+            format += " BETWEEN {"
+            write(low, negation: "")
+            format += ", "
+            write(high, negation: "")
+            format += "})"
+        case .not(let inner):
+            if case .path = inner { return condition(node) }
+            write(inner, negation: "NOT ")
+        case .subqueryCount(let inner): write(subqueryOf: inner)
+        }
+    }
+
+    private mutating func write(_ path: QueryPath) {
+        guard let subquery, path.names.starts(with: subquery.collection) else { return format += path.text }
+        format += ([subquery.variable] + path.names.dropFirst(subquery.collection.count)).joined(separator: ".")
+    }
+
+    private mutating func write(_ path: QueryPath, _ subscripts: [QuerySubscript]) {
+        write(path)
+        for step in subscripts {
+            switch step {
+            case .index(let index):
+                format += "[%@]"
+                arguments.append(index)
+            case .key(let key):
+                format += "[%@]"
+                arguments.append(key)
+            case .every:
+                format += "[%K]"
+                arguments.append("#any")
+            }
+        }
+    }
+
+    private func check(_ left: QueryNode, _ right: QueryNode) {
+        guard case .path(let left) = left, case .path(let right) = right, left.needsAny, right.needsAny, subquery == nil else { return }
+        throwRealmException("Comparing two collection columns is not permitted.")
+    }
+
+    private mutating func write(subqueryOf inner: QueryNode) {
+        subqueries += 1
+        guard let collection = inner.collection else {
+            throwRealmException("Subqueries must contain a keypath starting with a collection.")
+        }
+        let (outer, variable) = (subquery, "$col\(subqueries)")
+        format += "SUBQUERY("
+        write(QueryPath(names: collection))
+        format += ", \(variable), "
+        subquery = (collection, variable)
+        condition(inner)
+        subquery = outer
+        format += ").@count"
+    }
+}
+
+extension QueryNode {
+    /// The collection that all of a subquery's paths begin with.
+    fileprivate var collection: [String]? {
+        let paths = self.paths
+        guard let first = paths.first(where: { $0.collectionEnd > 0 }) else { return nil }
+        let collection = Array(first.names.prefix(first.collectionEnd))
+        if paths.contains(where: { $0.collectionEnd > 0 && Array($0.names.prefix($0.collectionEnd)) != collection }) {
+            throwRealmException("A subquery can be about one collection only; join several subqueries instead.")
+        }
+        return collection
+    }
+
+    private var paths: [QueryPath] {
+        switch self {
+        case .path(let path), .subscripted(let path, _): [path]
+        case .constant: []
+        case .comparison(let left, _, let right), .both(let left, _, let right): left.paths + right.paths
+        case .between(let value, let low, let high): value.paths + low.paths + high.paths
+        case .not(let inner), .subqueryCount(let inner): inner.paths
+        }
+    }
+}
