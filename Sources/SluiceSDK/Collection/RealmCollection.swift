@@ -65,7 +65,9 @@ extension RealmCollection {
 
     /// Those that match a predicate: what `NSPredicate(format:)` takes and the query language besides. `%@` and `$0` stand for
     /// arguments, `%K` for a property's name.
-    public func filter(_ predicateFormat: String, _ args: Any...) -> Results<Element> {
+    public func filter(_ predicateFormat: String, _ args: Any...) -> Results<Element> { matching(predicateFormat, args) }
+
+    func matching(_ predicateFormat: String, _ args: [Any]) -> Results<Element> {
         let storage = _results.storage
         return Results(storage: storage.narrowed(storage.condition(predicateFormat, args)))
     }

@@ -19,6 +19,8 @@ package final class ModelSchema: @unchecked Sendable {
         var origin: String?
         /// What an object without a value for it shows.
         var absent: Value
+        /// Optional in the class, and must not be null in the file.
+        var isRequired = false
 
         var core: SluiceCore.Property {
             SluiceCore.Property(
@@ -30,6 +32,13 @@ package final class ModelSchema: @unchecked Sendable {
         var offset: Int
         var type: any AnyPersisted.Type
         var hasPlace: Bool
+        var isRequired: Bool
+    }
+
+    /// What the wrappers of a class say, without what its class methods add.
+    struct Declared {
+        var primaryKey: String?
+        var indexed: [String] = []
     }
 
     let objectClass: ObjectBase.Type
@@ -62,8 +71,8 @@ package final class ModelSchema: @unchecked Sendable {
     private init(_ type: ObjectBase.Type) {
         objectClass = type
         name = type.className()
-        prototype = type.init()
-        let found = ModelSchema.properties(of: prototype)
+        prototype = ModelSchema.$prototypeClass.withValue(ObjectIdentifier(type)) { type.init() }
+        let found = ModelSchema.described(ModelSchema.properties(of: prototype), by: type)
         let all = found.filter { !$0.kind.isComputed } + found.filter { $0.kind.isComputed }
         let base = UnsafeMutableRawPointer(Unmanaged.passUnretained(prototype).toOpaque())
         for (slot, property) in all.enumerated() {
@@ -72,7 +81,7 @@ package final class ModelSchema: @unchecked Sendable {
             wrapped.pointee.held = .unset
         }
         properties = all
-        wrappers = all.map { Wrapper(offset: $0.offset, type: $0.wrapper, hasPlace: $0.wrapper.hasPlace) }
+        wrappers = all.map { Wrapper(offset: $0.offset, type: $0.wrapper, hasPlace: $0.wrapper.hasPlace, isRequired: $0.isRequired) }
         storedCount = found.filter { !$0.kind.isComputed }.count
         primaryKeySlot = all.firstIndex { $0.flags.contains(.primaryKey) }
         slots = Dictionary(all.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
@@ -97,6 +106,72 @@ package final class ModelSchema: @unchecked Sendable {
             return true
         }
         return found
+    }
+
+    // MARK: What class methods say
+
+    private static let declarations = Mutex<[ObjectIdentifier: Declared]>([:])
+    /// The class whose schema is being found with an instance of it.
+    @TaskLocal private static var prototypeClass: ObjectIdentifier?
+
+    /// What the wrappers of a class say.
+    static func declared(_ type: ObjectBase.Type) -> Declared {
+        if let declared = declarations.withLock({ $0[ObjectIdentifier(type)] }) { return declared }
+        _ = ModelSchema.of(type)
+        return declarations.withLock { $0[ObjectIdentifier(type)] } ?? Declared()
+    }
+
+    /// Gives a new object its first values.
+    static func begin(_ object: Object, with values: [String: Any]) {
+        // The instance by which the schema is found has no use for values.
+        guard prototypeClass != ObjectIdentifier(type(of: object)) else { return }
+        ModelSchema.of(type(of: object)).assign(values, to: object)
+        object.assigned = nil
+    }
+
+    /// The properties with what the methods of the class add to what the wrappers say.
+    private static func described(_ found: [Property], by type: ObjectBase.Type) -> [Property] {
+        declarations.withLock {
+            $0[ObjectIdentifier(type)] = Declared(
+                primaryKey: found.first { $0.flags.contains(.primaryKey) }?.name,
+                indexed: found.filter { $0.flags.contains(.indexed) }.map(\.name))
+        }
+        guard let type = type as? Object.Type else { return found }
+        let (key, indexed, ignored, required) = (
+            type.primaryKey(), Set(type.indexedProperties()), Set(type.ignoredProperties()), Set(type.requiredProperties())
+        )
+        for name in indexed.union(ignored).union(required).union(key.map { [$0] } ?? []) where !found.contains(where: { $0.name == name }) {
+            throwRealmException("Class '\(type.className())' names a property '\(name)' that it does not have.")
+        }
+        return found.filter { !ignored.contains($0.name) }.map { property in
+            var property = property
+            if property.name == key { property.flags.insert(.primaryKey) }
+            if indexed.contains(property.name) { property.flags.insert(.indexed) }
+            if required.contains(property.name), property.kind.isOptional, property.kind.target == nil {
+                property.kind.isOptional = false
+                property.isRequired = true
+                property.absent = property.core.emptyValue
+            }
+            return property
+        }
+    }
+
+    /// The other ends of the inverse links.
+    var inverseDescriptors: [String: PropertyDescriptor] {
+        let inverses = properties.compactMap { property in
+            property.origin.flatMap { origin in
+                property.kind.target.map { (property.name, PropertyDescriptor(objectClass: $0.className(), propertyName: origin)) }
+            }
+        }
+        return Dictionary(inverses) { first, _ in first }
+    }
+
+    /// Whether a property that is optional in the class must not be null.
+    func isRequired(_ slot: Int) -> Bool { wrappers[slot].isRequired }
+
+    /// Ends the program over a null in a required property.
+    func refuseNull(_ slot: Int) -> Never {
+        throwRealmException("Invalid null value for the required property '\(name).\(properties[slot].name)'.")
     }
 
     /// The wrappers of an instance by property name.
@@ -240,6 +315,8 @@ package final class ModelSchema: @unchecked Sendable {
     func take(_ object: ObjectBase, slot: Int, owner: ObjectBase) -> (value: _StoredValue, isGiven: Bool) {
         let held = withWrapped(object, slot) { $0.held }
         switch held {
+        case .scalar(.null) where wrappers[slot].isRequired: refuseNull(slot)
+        case .unset where wrappers[slot].isRequired: refuseNull(slot)
         case .scalar(let value): return (value, true)
         case .object: return (wrappers[slot].type.stored(held, in: owner), true)
         case .unset, .managed: return (wrappers[slot].type.stored(.unset, in: owner), false)

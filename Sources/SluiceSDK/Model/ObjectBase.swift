@@ -86,6 +86,12 @@ public final class _KeyPathTrace {
 
 /// A class whose objects are stored, synced and shown in `Results`. It needs a primary key named `_id` to be synced.
 open class Object: ObjectBase {
+    /// An object that no Realm manages, with the defaults of its class.
+    public required init() {
+        super.init()
+        if let values = Self.defaultPropertyValues() { ModelSchema.begin(self, with: values) }
+    }
+
     /// An object with values: a dictionary by property name, an array in the order of the properties, or another object.
     public convenience init(value: Any) {
         self.init()
@@ -101,19 +107,33 @@ open class Object: ObjectBase {
     /// Whether two objects stand for the same row.
     public func isSameObject(as other: Object?) -> Bool { other.map { $0 == self } ?? false }
 
-    /// The name of the primary key; nil when there is none.
-    open class func primaryKey() -> String? {
-        let schema = ModelSchema.of(self)
-        return schema.primaryKeySlot.map { schema.properties[$0].name }
-    }
+    // MARK: What a class may say about its properties
 
-    /// The names of the properties with an index.
-    open class func indexedProperties() -> [String] {
-        ModelSchema.of(self).properties.filter { $0.flags.contains(.indexed) }.map(\.name)
-    }
+    /// The name of the primary key; nil when there is none. Overriding it names the key of a class that declares none.
+    open class func primaryKey() -> String? { ModelSchema.declared(self).primaryKey }
 
-    /// Not used with `@Persisted`: a property without the wrapper is not stored.
+    /// The names of the properties with an index: those that are declared `indexed`. An overriding method adds others.
+    open class func indexedProperties() -> [String] { ModelSchema.declared(self).indexed }
+
+    /// The names of properties that are not stored, whatever their wrapper. They keep their values while no Realm manages the object.
     open class func ignoredProperties() -> [String] { [] }
+
+    /// The names of optional properties that must not be nil when they are stored.
+    open class func requiredProperties() -> [String] { [] }
+
+    /// Initial values by property name, in place of those of the types; nil: none. They are asked for with every new object.
+    open class func defaultPropertyValues() -> [String: Any]? { nil }
+
+    /// The inverse links by property name: those that are declared with an `originProperty`.
+    public class func linkingObjectsProperties() -> [String: PropertyDescriptor] { ModelSchema.of(self).inverseDescriptors }
+}
+
+/// The other end of an inverse link.
+public struct PropertyDescriptor: Hashable, Sendable {
+    /// The class whose objects link here.
+    public let objectClass: String
+    /// Its property that does.
+    public let propertyName: String
 }
 
 /// A class whose objects are only ever sent (data ingest): created with `Realm.create`, they leave the device as soon as

@@ -170,6 +170,7 @@ public final class _RowCache {
         core.requireTransaction()
         let wasFresh = isFresh
         if isInvalidated || place?.isGone == true { throwRealmException(RealmMisuse.invalidated) }
+        if case .null = value, schema.isRequired(slot) { schema.refuseNull(slot) }
         if let place {
             guard case .dictionary(var fields)? = place.value else { throwRealmException(RealmMisuse.invalidated) }
             fields[schema.properties[slot].column] = value.value
