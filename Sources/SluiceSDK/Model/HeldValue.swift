@@ -29,6 +29,18 @@ public final class _Holder<Value> {
         self.held = held
         self.flags = flags
     }
+
+    /// Becomes the wrapper of a slot of a managed object. - Returns: what it held; nil for nothing.
+    mutating func become(slot: Int32, _ managed: _HeldValue) -> _HeldValue? {
+        self.slot = slot
+        guard case .unset = held else {
+            defer { held = managed }
+            return held
+        }
+        // Nothing to release, as with every new accessor: the check that there is costs more than the rest.
+        withUnsafeMutablePointer(to: &held) { $0.initialize(to: managed) }
+        return nil
+    }
 }
 
 /// What a wrapper was declared with.

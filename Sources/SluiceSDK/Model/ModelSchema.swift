@@ -296,11 +296,8 @@ package final class ModelSchema: @unchecked Sendable {
         guard type(of: object) == objectClass else { return }
         let managed = _HeldValue.managed(Unmanaged.passUnretained(row))
         for slot in wrappers.indices {
-            let before = withWrapped(object, slot) { wrapped in
-                defer { (wrapped.slot, wrapped.held) = (Int32(slot), managed) }
-                return wrapped.held
-            }
-            guard attaching else { continue }
+            let before = withWrapped(object, slot) { $0.become(slot: Int32(slot), managed) }
+            guard attaching, let before else { continue }
             switch before {
             case .object: wrappers[slot].type.attach(before, to: object, slot: slot)
             // What stood at the place before is gone.

@@ -41,7 +41,7 @@ public final class _RowCache {
     /// Index of the class in the Realm's file; -1 for an embedded object.
     let type: Int
     /// The primary key; null for an embedded object.
-    let key: Value
+    private(set) var key: Value
     /// Where an embedded object is kept; nil for an object with a row of its own.
     let place: _Place?
     /// The object is not in the Realm any more.
@@ -55,6 +55,16 @@ public final class _RowCache {
         var slots: SlotSet
         var generation: UInt64
         let profile: LoopProfile
+    }
+
+    /// Makes the row of a loop that of another object; nobody else may have it.
+    /// - Returns: false when it cannot be used again.
+    func restart(key: Value, having slots: SlotSet) -> Bool {
+        guard part != nil, epoch == core.epoch else { return false }
+        self.key = key
+        part?.slots = slots
+        part?.generation = core.clock.generation
+        return true
     }
 
     var values: UnsafeMutablePointer<_StoredValue> { _RowHead.values(head) }

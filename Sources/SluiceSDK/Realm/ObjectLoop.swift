@@ -51,29 +51,27 @@ final class ObjectLoop<Element: RealmCollectionValue>: AnyObjectLoop {
 
     /// - Returns: whether there is another row.
     private func fill() -> Bool {
-        var read = rows
-        read.removeAll(keepingCapacity: true)
-        rows = []
         let limit = size
         size = min(size * 4, Self.largest)
+        // A frozen row is read whole: any thread may use it, and none may change it.
+        var reader = RowReader(core, schema, type, core.isFrozen ? nil : profile, reusing: rows)
+        rows = []
         var last: Int64?
         core.attempt(()) { store throws(SluiceError) in
-            // A frozen row is read whole: any thread may use it, and none may change it.
-            let reader = RowReader(core, schema, type, core.isFrozen ? nil : profile)
             switch rest {
             case .table(let number):
                 try store.visit(type: type, after: number, limit: limit, properties: reader.slots) {
-                    read.append(reader.row($0))
-                    last = $0.number
+                    reader.read($0)
+                    if reader.count == limit { last = $0.number }
                 }
             case .keys(let keys):
-                try store.visit(type: type, keys: keys.prefix(limit), properties: reader.slots) { read.append(reader.row($0)) }
+                try store.visit(type: type, keys: keys.prefix(limit), properties: reader.slots) { reader.read($0) }
             }
         }
-        (rows, next) = (read, 0)
+        (rows, next) = (reader.finish(), 0)
         switch rest {
         case .table:
-            if let last { rest = .table(after: last) }
+            rest = last.map { .table(after: $0) } ?? .keys([])
             return !rows.isEmpty
         case .keys(let keys):
             rest = .keys(keys.dropFirst(limit))
@@ -92,7 +90,7 @@ final class ObjectLoop<Element: RealmCollectionValue>: AnyObjectLoop {
     }
 }
 
-/// Makes rows of what a loop reads.
+/// Makes rows of what a loop reads. Rows of before that no object has any more are used again.
 private struct RowReader {
     private let core: RealmCore
     private let schema: ModelSchema
@@ -100,27 +98,42 @@ private struct RowReader {
     private let profile: LoopProfile?
     private let mask: SlotSet
     let slots: [Int]
+    private var rows: [_RowCache]
+    private(set) var count = 0
 
     /// - Parameter profile: nil: rows have all values.
-    init(_ core: RealmCore, _ schema: ModelSchema, _ type: Int, _ profile: LoopProfile?) {
+    init(_ core: RealmCore, _ schema: ModelSchema, _ type: Int, _ profile: LoopProfile?, reusing rows: [_RowCache]) {
         self.core = core
         self.schema = schema
         self.type = type
         self.profile = profile
+        self.rows = rows
         mask = profile?.used ?? SlotSet()
         slots = profile?.used.slots.filter { $0 < schema.storedCount } ?? Array(0..<schema.storedCount)
     }
 
-    func row(_ view: ColumnsView) -> _RowCache {
-        let row: _RowCache
-        if let profile {
-            row = _RowCache(core: core, schema: schema, type: type, key: view.key, having: mask, for: profile)
-        } else {
-            row = _RowCache(core: core, schema: schema, type: type, key: view.key)
-            row.generation = core.clock.generation
+    mutating func read(_ view: ColumnsView) {
+        if count == rows.count {
+            rows.append(row(view.key))
+        } else if profile == nil || !isKnownUniquelyReferenced(&rows[count]) || !rows[count].restart(key: view.key, having: mask) {
+            rows[count] = row(view.key)
         }
-        for index in slots.indices { row.values[slots[index]] = _StoredValue(view.value(index)) }
+        let values = rows[count].values
+        for index in slots.indices { values[slots[index]] = _StoredValue(view.value(index)) }
+        count += 1
+    }
+
+    private func row(_ key: Value) -> _RowCache {
+        if let profile { return _RowCache(core: core, schema: schema, type: type, key: key, having: mask, for: profile) }
+        let row = _RowCache(core: core, schema: schema, type: type, key: key)
+        row.generation = core.clock.generation
         return row
+    }
+
+    /// The rows that were read.
+    mutating func finish() -> [_RowCache] {
+        rows.removeLast(rows.count - count)
+        return rows
     }
 }
 
