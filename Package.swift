@@ -149,7 +149,7 @@ let package = Package(
             name: "SluiceReplica",
             dependencies: [
                 "SluiceCore", "SluiceQuery", "SluiceMerge",
-                .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
             swiftSettings: common
         ),

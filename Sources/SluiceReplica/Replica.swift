@@ -1,6 +1,5 @@
 package import SluiceCore
 import Dispatch
-import GRDB
 import Synchronization
 
 /// The local database of one user of one app: one SQLite file with what the server said, what the app wrote and the
@@ -18,6 +17,7 @@ import Synchronization
 /// _sluice_link                links in collections, by target, where the app follows them backwards
 /// _sluice_link_dirty          rows whose collections changed in a transaction under way
 /// _sluice_inverse             the properties that _sluice_link covers
+/// _sluice_commit              what the latest commits touched, for other processes; its last number is the state's version
 /// _sluice_meta                format version, identity, position, counters, clock
 /// ```
 /// What apps see of an object = server row ⊕ its pending changes. All writing happens on one queue; reading goes through
@@ -31,9 +31,13 @@ package final class Replica: Sendable {
     package let isSynced: Bool
     let layouts: [TableLayout]
     let links: LinkIndex
-    private let pool: DatabasePool
+    let options: ReplicaOptions
+    /// All writing happens here.
+    private let queue = DispatchQueue(label: "sluice.replica", qos: .userInitiated)
     private let writer: Writer
     private let observers = Mutex(Observers())
+    /// Tells other processes of commits, and this one of theirs.
+    private let bell: CommitBell?
 
     private struct Observers {
         var next: UInt64 = 1
@@ -42,43 +46,46 @@ package final class Replica: Sendable {
         var subscriptions: [UInt64: @Sendable () -> Void] = [:]
     }
 
-    /// The number of the last commit of this process that changed what apps see.
+    /// The version of the newest state that observers have been told of. It grows with each commit, of any process, that changes what
+    /// apps see.
     package var version: UInt64 { shownVersion.load(ordering: .acquiring) }
-    private let shownVersion = Atomic<UInt64>(1)
+    private let shownVersion = Atomic<UInt64>(0)
 
-    /// Opens the file, making it when it is missing, and fits its tables to the schema.
-    /// - Parameter inverses: the link properties, by class, that `RowStore.origins` is asked for; they get an index.
+    /// Opens the file, making it when it is missing, and fits its tables to the schema. Several processes may have it open, with the same
+    /// classes; they write one at a time.
+    /// - Parameters:
+    ///   - inverses: the link properties, by class, that `RowStore.origins` is asked for; they get an index.
+    ///   - indexes: the properties, by class, that get an index for queries. Those that had one and are not named lose it.
     /// - Throws: `replicaVersion` when a newer release wrote the file, `replicaCorrupt` when it is no local file or
-    ///   damaged, `invalidSchemaChange` when the schema cannot be stored.
+    ///   damaged, `invalidSchemaChange` when the schema cannot be stored, or is not that of a file opened for reading only.
     package init(
-        path: String, schema: Schema, isSynced: Bool = true, inverses: [String: Set<String>] = [:],
-        environment: any Environment = SystemEnvironment()
+        path: String, schema: Schema, isSynced: Bool = true, inverses: [String: Set<String>] = [:], indexes: [String: Set<String>] = [:],
+        options: ReplicaOptions = ReplicaOptions(), environment: any Environment = SystemEnvironment()
     ) throws(SluiceError) {
         self.path = path
         self.schema = schema
         self.isSynced = isSynced
+        self.options = options
         layouts = try TableLayout.all(of: schema)
-        links = LinkIndex(inverses, schema: schema)
-        var configuration = Configuration()
-        configuration.busyMode = .timeout(10)
-        configuration.label = "sluice.replica"
-        do {
-            pool = try DatabasePool(path: path, configuration: configuration)
-        } catch {
-            throw SluiceError(.replicaCorrupt, "The local file \(path) cannot be opened: \(error).")
-        }
-        let handle = pool.writeWithoutTransaction { Handle(pointer: $0.sqliteConnection) }
-        guard let pointer = handle.pointer else { throw SluiceError(.replicaCorrupt, "The local file \(path) has no handle.") }
+        // What a file that is only read has of indexes is not known; without them links are found by reading the table.
+        links = LinkIndex(options.isReadOnly ? [:] : inverses, schema: schema)
         writer = Writer(
-            connection: Connection.writer(handle: pointer), layouts: layouts, links: links, isSynced: isSynced,
-            environment: environment)
-        let opened = pool.writeWithoutTransaction { [writer] _ in Result { () throws(SluiceError) in try writer.open() } }
-        try opened.get()
+            connection: try Connection.open(path: path, options.isReadOnly ? .readOnly : .writer(isTemporary: options.isTemporary)),
+            layouts: layouts, links: links, isSynced: isSynced, environment: environment)
+        if options.isReadOnly {
+            try writer.openReadOnly()
+            bell = nil
+        } else {
+            try writer.open(indexes: PropertyIndexes(indexes, layouts: layouts), shouldCompact: options.shouldCompact)
+            bell = options.isTemporary ? nil : CommitBell(path: path)
+        }
+        shownVersion.store(writer.version, ordering: .releasing)
+        bell?.start(on: queue) { [weak self] in self?.catchUp() }
     }
 
-    /// A way for the handle out of GRDB's closure.
-    private struct Handle {
-        let pointer: OpaquePointer?
+    deinit {
+        bell?.stop()
+        if options.isTemporary { ReplicaFile.remove(path) }
     }
 
     /// A connection of its own for reading, at the newest state.
@@ -91,7 +98,7 @@ package final class Replica: Sendable {
         _ body: @escaping @Sendable (Writer) throws(SluiceError) -> R
     ) async throws(SluiceError) -> R {
         let result = await withCheckedContinuation { (continuation: CheckedContinuation<Result<R, SluiceError>, Never>) in
-            pool.asyncWriteWithoutTransaction { [writer] _ in
+            queue.async { [writer] in
                 continuation.resume(returning: Result { () throws(SluiceError) in try body(writer) })
             }
         }
@@ -111,26 +118,25 @@ package final class Replica: Sendable {
 
     /// The same for callers that wait: it blocks until earlier transactions are done.
     func commitNow<R>(_ body: (Writer) throws(SluiceError) -> R) throws(SluiceError) -> R {
-        let result = pool.writeWithoutTransaction { [writer] _ in
-            Result { () throws(SluiceError) in
-                let result = try writer.transaction(isDurable: true) { () throws(SluiceError) in try body(writer) }
-                publish(writer.takeNews())
-                return result
-            }
+        try readNow { writer throws(SluiceError) in
+            let result = try writer.transaction(isDurable: true) { () throws(SluiceError) in try body(writer) }
+            publish(writer.takeNews())
+            return result
         }
-        return try result.get()
     }
 
     func readNow<R>(_ body: (Writer) throws(SluiceError) -> R) throws(SluiceError) -> R {
-        let result = pool.writeWithoutTransaction { [writer] _ in Result { () throws(SluiceError) in try body(writer) } }
+        let result = queue.sync { [writer] in Result { () throws(SluiceError) in try body(writer) } }
         return try result.get()
     }
 
-    /// Begins a local write: blocks until the writer is free, and keeps it until `commit` or `cancel`.
+    /// Begins a local write: blocks until the writer is free, and keeps it until `commit` or `cancel`. Waits up to 10 seconds for another
+    /// process that is writing.
+    /// - Throws: `writeNotAllowed` when the file was opened for reading only; `timeout`.
     package func beginWrite() throws(SluiceError) -> WriteTransaction {
         let turn = DispatchSemaphore(value: 0)
         let lease = WriterLease(lapses: false) { turn.signal() }
-        pool.asyncWriteWithoutTransaction { _ in lease.hold() }
+        queue.async { lease.hold() }
         turn.wait()
         // Nobody else has the lease, and it does not lapse.
         guard let transaction = try beginWrite(lease) else { throw SluiceError(.internalError, "The writer was not held.") }
@@ -141,30 +147,48 @@ package final class Replica: Sendable {
     /// - Parameter news: called once, on any thread: when the lease can be claimed by `beginWrite(_:)`, or is over.
     package func askForWriter(_ news: @escaping @Sendable () -> Void) -> WriterLease {
         let lease = WriterLease(lapses: true, news: news)
-        pool.asyncWriteWithoutTransaction { _ in lease.hold() }
+        queue.async { lease.hold() }
         return lease
     }
 
     /// Begins a local write with a lease that was asked for. - Returns: nil when the lease is over, or its time has not come.
     package func beginWrite(_ lease: WriterLease) throws(SluiceError) -> WriteTransaction? {
         guard lease.claim() else { return nil }
+        if options.isReadOnly {
+            lease.release()
+            throw SluiceError(.writeNotAllowed, "The local file was opened for reading only.", fix: "Open it without readOnly.")
+        }
         do throws(SluiceError) {
-            return try WriteTransaction(writer: writer, lease: lease) { [weak self] news in self?.publish(news) }
+            let transaction = try WriteTransaction(writer: writer, lease: lease) { [weak self] news in self?.publish(news) }
+            // What others have committed is told on its own, before anything of this transaction.
+            publish(writer.takeNews())
+            return transaction
         } catch {
             lease.release()
             throw error
         }
     }
 
+    // MARK: Other processes
+
+    /// On the writer queue, when another process may have committed.
+    private func catchUp() {
+        // What cannot be read now is read before the next transaction, whose error is its caller's.
+        try? writer.catchUp()
+        publish(writer.takeNews())
+    }
+
     // MARK: Observation
 
+    /// By whoever holds the writer, so that observers hear of versions in order.
     private func publish(_ news: WriterNews) {
         if news.isEmpty { return }
         var change: ReplicaChange?
         if !news.types.isEmpty {
-            let version = shownVersion.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
-            change = ReplicaChange(version: version, types: news.types)
+            shownVersion.store(news.version, ordering: .releasing)
+            change = ReplicaChange(version: news.version, types: news.types)
         }
+        if news.isOwn { bell?.ring(news.version) }
         let listeners = observers.withLock { $0 }
         if let change { for listener in listeners.changes.values { listener(change) } }
         if news.local { for listener in listeners.local.values { listener() } }

@@ -159,7 +159,7 @@ package struct StoredSubscriptionSet: Hashable, Sendable {
 
 /// What one commit did to what apps see.
 package struct ReplicaChange: Sendable {
-    /// Grows by one with each commit of this process.
+    /// Of the state that the commit made.
     package var version: UInt64
     /// By type index.
     package var types: [Int: TypeChange]
@@ -171,7 +171,7 @@ package struct ReplicaChange: Sendable {
 
     /// Joins a later change to this one.
     package mutating func merge(_ later: ReplicaChange) {
-        version = later.version
+        version = max(version, later.version)
         types.merge(later.types) { $0.merging($1) }
     }
 }

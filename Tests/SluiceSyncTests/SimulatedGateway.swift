@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import SluiceCore
 import SluiceWire

@@ -113,8 +113,8 @@ package struct Aggregation: Sendable {
 }
 
 /// The order of all values for SORT and for the smallest and largest: by type, then by value; null first, NaN below all numbers.
-enum SortOrder {
-    static func compare(_ left: Value, _ right: Value) -> Order {
+package enum SortOrder {
+    package static func compare(_ left: Value, _ right: Value) -> Order {
         let (l, r) = (rank(left), rank(right))
         if l != r { return .of(l, r) }
         if let order = ValueOrder.compare(left, right, nan: .lowest) { return order }

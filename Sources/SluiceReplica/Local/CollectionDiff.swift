@@ -10,6 +10,8 @@ package struct CollectionDiff: Hashable, Sendable {
 
     package var isEmpty: Bool { deletions.isEmpty && insertions.isEmpty && modifications.isEmpty }
 
+    init() {}
+
     /// The difference of two lists of keys without repetitions. O(n), O(n log n) when objects changed places.
     /// - Parameter isModified: whether the contents of an object that is in both may have changed.
     package init(from old: [Value], to new: [Value], isModified: (Value) -> Bool) {
@@ -33,7 +35,7 @@ package struct CollectionDiff: Hashable, Sendable {
     }
 
     /// Marks a longest ascending run of the numbers that are there: the objects that keep their places.
-    private static func longestAscending(_ origins: [Int?]) -> [Bool] {
+    static func longestAscending(_ origins: [Int?]) -> [Bool] {
         var isMember = [Bool](repeating: false, count: origins.count)
         // tails[n] is the index of the smallest end of a run of n + 1 numbers.
         var tails: [Int] = []

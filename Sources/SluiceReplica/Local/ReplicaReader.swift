@@ -7,18 +7,18 @@ package final class ReplicaReader {
     package let replica: Replica
     package let store: RowStore
     private let connection: Connection
-    /// The replica's `version` that is at least contained in what is seen.
+    /// The version of the state that is seen: exactly the commits up to it.
     package private(set) var version: UInt64 = 0
 
     init(of replica: Replica) throws(SluiceError) {
         self.replica = replica
-        connection = try Connection.reader(path: replica.path)
+        connection = try Connection.open(path: replica.path, replica.options.isReadOnly ? .readOnly : .reader)
         store = RowStore(connection: connection, layouts: replica.layouts, links: replica.links, isWriter: false)
         try begin()
     }
 
     /// Whether there is something newer to see.
-    package var isStale: Bool { version != replica.version }
+    package var isStale: Bool { version < replica.version }
 
     /// Moves to the newest state. - Returns: whether there was something newer.
     @discardableResult
@@ -30,12 +30,8 @@ package final class ReplicaReader {
     }
 
     private func begin() throws(SluiceError) {
-        let reached = replica.version
         try connection.execute("BEGIN")
         // A transaction's view is fixed by its first read, not by BEGIN.
-        let statement = try connection.statement("SELECT 1 FROM _sluice_meta LIMIT 1")
-        _ = try statement.step()
-        statement.reset()
-        version = reached
+        version = try connection.version()
     }
 }

@@ -19,6 +19,9 @@ extension ReplicaQuery {
         return try ReplicaPlan(self, store).count()
     }
 
+    /// How SQLite goes about it: what it says of the statement that selects the rows, line by line.
+    package func explanation(on store: RowStore) throws(SluiceError) -> String { try ReplicaPlan(self, store).explanation() }
+
     package func first(on store: RowStore) throws(SluiceError) -> Value? { try run(on: store, atMost: 1).first }
 
     /// Whether an object is among those that match; a DISTINCT or LIMIT makes it run the query.
@@ -86,15 +89,19 @@ struct ReplicaPlan {
     }
 
     func keys(atMost maximum: Int = .max) throws(SluiceError) -> [Value] {
-        var keys: [Value] = []
         let stop = selection.suffixes.isEmpty ? maximum : .max
         if stop <= 0 { return [] }
-        var rows = rows
-        if selection.isExact, stop < .max { rows.limit = min(stop, rows.limit ?? .max) }
         let graph = ReplicaGraph(store)
-        try visit(rows, graph) { key, _ in
-            keys.append(key)
-            return keys.count < stop
+        var keys: [Value] = []
+        if stop == .max, isInTableOrder, selection.limit == nil {
+            keys = try keysInTableOrder(graph)
+        } else {
+            var rows = rows
+            if selection.isExact, stop < .max { rows.limit = min(stop, rows.limit ?? .max) }
+            try visit(rows, graph) { key, _, _ in
+                keys.append(key)
+                return keys.count < stop
+            }
         }
         if selection.suffixes.isEmpty { return keys }
         keys = bound.arranged(keys, by: selection.suffixes, in: graph)
@@ -102,19 +109,44 @@ struct ReplicaPlan {
         return keys
     }
 
+    private var isInTableOrder: Bool { selection.order.map { $0 == "\(SQLLayout.row).\(store.layouts[type].rowid)" } ?? true }
+
+    /// Asked for no order, SQLite uses an index where there is one; what it then gives is mostly in order, or short.
+    private func keysInTableOrder(_ graph: ReplicaGraph) throws(SluiceError) -> [Value] {
+        var rows = rows
+        rows.isOrdered = false
+        var keys: [Value] = []
+        var numbers: [Int64] = []
+        var isSorted = true
+        try visit(rows, graph) { key, number, _ in
+            if let last = numbers.last, number < last { isSorted = false }
+            keys.append(key)
+            numbers.append(number)
+            return true
+        }
+        if isSorted { return keys }
+        return keys.indices.sorted { numbers[$0] < numbers[$1] }.map { keys[$0] }
+    }
+
+    func explanation() throws(SluiceError) -> String {
+        var rows = rows
+        rows.isOrdered = !isInTableOrder || selection.limit != nil
+        return try store.explanation(of: rows)
+    }
+
     /// Visits the rows that meet the whole condition.
-    private func visit(_ rows: RowSelection, _ graph: ReplicaGraph, _ body: (Value, RowView) -> Bool) throws(SluiceError) {
+    private func visit(_ rows: RowSelection, _ graph: ReplicaGraph, _ body: (Value, Int64, RowView) -> Bool) throws(SluiceError) {
         guard let residual = selection.residual else {
-            return try store.visit(rows) { key, row throws(SluiceError) in body(key, row) }
+            return try store.visitNumbered(rows) { key, number, row throws(SluiceError) in body(key, number, row) }
         }
         var rows = rows
         let more = rows.properties
         rows.properties = more.isEmpty ? reads : Set(reads + more).sorted()
         let program = residual.program
-        try store.visit(rows) { key, row throws(SluiceError) in
+        try store.visitNumbered(rows) { key, number, row throws(SluiceError) in
             let matches = if let program { program.matches(row) } else { residual.matches(row, key: key, in: graph) }
             try graph.check()
-            return matches ? body(key, row) : true
+            return matches ? body(key, number, row) : true
         }
     }
 
@@ -128,7 +160,7 @@ struct ReplicaPlan {
         var count = 0
         var rows = rows
         rows.isOrdered = false
-        try visit(rows, ReplicaGraph(store)) { _, _ in
+        try visit(rows, ReplicaGraph(store)) { _, _, _ in
             count += 1
             return true
         }
@@ -144,7 +176,7 @@ struct ReplicaPlan {
         rows.isOrdered = false
         rows.key = key
         var isThere = false
-        try visit(rows, ReplicaGraph(store)) { _, _ in
+        try visit(rows, ReplicaGraph(store)) { _, _, _ in
             isThere = true
             return false
         }
@@ -182,7 +214,7 @@ struct ReplicaPlan {
         var rows = rows
         rows.properties = [property]
         if !isOrdered, rows.limit == nil { rows.order = nil }
-        try visit(rows, ReplicaGraph(store)) { _, row in
+        try visit(rows, ReplicaGraph(store)) { _, _, row in
             body(row.value(property) ?? .null)
             return true
         }

@@ -21,30 +21,47 @@ struct RowSelection {
 
 extension RowStore {
     /// Visits the rows until the body returns false: each with its key. The view is valid during the call only.
-    func visit(
-        _ selection: RowSelection, _ body: (Value, RowView) throws(SluiceError) -> Bool
-    ) throws(SluiceError) {
+    func visit(_ selection: RowSelection, _ body: (Value, RowView) throws(SluiceError) -> Bool) throws(SluiceError) {
+        try visitNumbered(selection) { key, _, row throws(SluiceError) in try body(key, row) }
+    }
+
+    /// The same with the number that the table's order is by.
+    func visitNumbered(_ selection: RowSelection, _ body: (Value, Int64, RowView) throws(SluiceError) -> Bool) throws(SluiceError) {
         let layout = layouts[selection.type]
         guard layout.hasTable else { return }
-        let row = SQLLayout.row
-        let columns = [layout.keyColumn] + selection.properties.map { TableLayout.quoted(layout.type.properties[$0].name) }
-        var sql = "SELECT \(columns.map { "\(row).\($0)" }.joined(separator: ", ")) FROM \(layout.table) AS \(row)"
-        if selection.condition.text != "TRUE" || selection.key != nil { sql += " WHERE \(selection.condition.text)" }
-        let parameters = selection.condition.parameters.count
-        if selection.key != nil { sql += " AND \(row).\(layout.keyColumn) = ?\(parameters + 1)" }
-        if selection.isOrdered { sql += " ORDER BY \(selection.order ?? "\(row).\(layout.rowid)")" }
-        if let limit = selection.limit { sql += " LIMIT \(limit)" }
+        let sql = text(of: selection)
         let statement = selection.isNested ? try Statement(sql, on: connection) : try connection.statement(sql)
         layout.bind(selection.condition, to: statement)
-        if let key = selection.key { layout.bindKey(key, at: parameters, to: statement) }
+        if let key = selection.key { layout.bindKey(key, at: selection.condition.parameters.count, to: statement) }
         defer { statement.reset() }
         var buffer = RowBuffer()
         while try statement.step() {
             buffer.removeAll()
             let key = layout.readKey(statement)
-            let part = layout.read(statement, selection.properties, from: 1, into: &buffer)
-            guard try buffer.withView(part, { view throws(SluiceError) in try body(key, view) }) else { return }
+            let number = statement.int(1)
+            let part = layout.read(statement, selection.properties, from: 2, into: &buffer)
+            guard try buffer.withView(part, { view throws(SluiceError) in try body(key, number, view) }) else { return }
         }
+    }
+
+    private func text(of selection: RowSelection) -> String {
+        let layout = layouts[selection.type]
+        let row = SQLLayout.row
+        let columns = [layout.keyColumn, layout.rowid] + selection.properties.map { TableLayout.quoted(layout.type.properties[$0].name) }
+        var sql = "SELECT \(columns.map { "\(row).\($0)" }.joined(separator: ", ")) FROM \(layout.table) AS \(row)"
+        if selection.condition.text != "TRUE" || selection.key != nil { sql += " WHERE \(selection.condition.text)" }
+        if selection.key != nil { sql += " AND \(row).\(layout.keyColumn) = ?\(selection.condition.parameters.count + 1)" }
+        if selection.isOrdered { sql += " ORDER BY \(selection.order ?? "\(row).\(layout.rowid)")" }
+        if let limit = selection.limit { sql += " LIMIT \(limit)" }
+        return sql
+    }
+
+    func explanation(of selection: RowSelection) throws(SluiceError) -> String {
+        let statement = try Statement("EXPLAIN QUERY PLAN \(text(of: selection))", on: connection)
+        layouts[selection.type].bind(selection.condition, to: statement)
+        var lines: [String] = []
+        while try statement.step() { lines.append(statement.string(3)) }
+        return lines.joined(separator: "\n")
     }
 
     /// The first column of the one row that an expression over the picked rows gives.

@@ -4,45 +4,64 @@ import GRDBSQLite
 /// One SQLite handle with its prepared statements, used through the C interface: what the hot paths need (a row costs
 /// 0.6 µs this way and 1.2 µs and more through row objects).
 ///
-/// A connection is confined: to the writer queue of its replica, or to the one Realm that owns it.
+/// A connection is confined, and has no lock of its own: to the writer queue of its replica, or to the one Realm that owns it.
 package final class Connection {
     let handle: OpaquePointer
-    /// Whether `deinit` closes the handle; false for the writer, whose handle GRDB owns.
-    private let ownsHandle: Bool
     /// Beyond `keptStatements` all are let go; queries with literal lists would fill it otherwise.
     private var statements: [String: Statement] = [:]
     private static let keptStatements = 256
 
-    init(handle: OpaquePointer, ownsHandle: Bool) {
-        self.handle = handle
-        self.ownsHandle = ownsHandle
+    private init(handle: OpaquePointer) { self.handle = handle }
+
+    enum Mode {
+        /// Makes the file when it is missing.
+        case writer(isTemporary: Bool)
+        /// One that others write; it exists.
+        case reader
+        /// As a reader, of a file that nobody here writes; it may lie where nothing can be written.
+        case readOnly
     }
 
-    /// Opens a second handle to a file that exists, for reading.
-    static func reader(path: String) throws(SluiceError) -> Connection {
+    static func open(path: String, _ mode: Mode) throws(SluiceError) -> Connection {
+        switch mode {
+        case .writer(let isTemporary):
+            let connection = try open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
+            try connection.execute("PRAGMA journal_mode = WAL")
+            try connection.execute("PRAGMA synchronous = \(isTemporary ? "OFF" : "NORMAL"); PRAGMA secure_delete = OFF")
+            return connection
+        case .reader:
+            let connection = try open(path, SQLITE_OPEN_READWRITE)
+            try connection.execute("PRAGMA query_only = 1")
+            return connection
+        case .readOnly:
+            let connection = try open(path, SQLITE_OPEN_READONLY)
+            if (try? connection.execute("SELECT 1 FROM sqlite_master")) != nil { return connection }
+            // A folder that cannot be written has no room for the files that a shared database needs. Then nobody else writes either.
+            let name = path.utf8.map { byte in
+                "?#%".utf8.contains(byte) ? "%\(String(byte, radix: 16, uppercase: true))" : String(decoding: [byte], as: UTF8.self)
+            }
+            let immutable = try open("file:\(name.joined())?immutable=1", SQLITE_OPEN_READONLY | SQLITE_OPEN_URI)
+            try immutable.execute("SELECT 1 FROM sqlite_master")
+            return immutable
+        }
+    }
+
+    private static func open(_ path: String, _ flags: Int32) throws(SluiceError) -> Connection {
         var handle: OpaquePointer?
-        let code = sqlite3_open_v2(path, &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil)
+        let code = sqlite3_open_v2(path, &handle, flags | SQLITE_OPEN_NOMUTEX, nil)
         guard code == SQLITE_OK, let handle else {
             let message = handle.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
             sqlite3_close_v2(handle)
             throw SluiceError(.replicaCorrupt, "The local file \(path) cannot be opened: \(message).")
         }
+        sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, 10_000)
-        let connection = Connection(handle: handle, ownsHandle: true)
-        try connection.execute("PRAGMA query_only = 1")
-        return connection
-    }
-
-    /// Takes over the writer's handle. GRDB watches commits of its own statements through hooks; ours would reach it out of turn.
-    static func writer(handle: OpaquePointer) -> Connection {
-        sqlite3_commit_hook(handle, nil, nil)
-        sqlite3_rollback_hook(handle, nil, nil)
-        return Connection(handle: handle, ownsHandle: false)
+        return Connection(handle: handle)
     }
 
     deinit {
         statements = [:]
-        if ownsHandle { sqlite3_close_v2(handle) }
+        sqlite3_close_v2(handle)
     }
 
     /// The statement of a text, prepared once and kept; it comes back reset and without bindings.

@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceQuery
 
 /// Which links can be followed backwards, and the index for it.
 ///
@@ -109,7 +110,7 @@ struct LinkIndex: Sendable {
 
 extension RowStore {
     /// The keys of the objects whose property links to one, in the table's order; one that links twice comes twice.
-    /// O(links found), by an index, for the inverses that the replica was opened with.
+    /// O(links found), by an index, for the inverses that the replica was opened with; others read the table.
     package func origins(of key: Value, type: Int, property: Int) throws(SluiceError) -> [Value] {
         let layout = layouts[type]
         guard layout.hasTable, case .link(let target) = layout.type.properties[property].type else { return [] }
@@ -124,6 +125,7 @@ extension RowStore {
             return keys
         }
         guard let targetLayout = layouts.first(where: { $0.type.name == target }) else { return [] }
+        guard links.covers(type, property) else { return try scannedOrigins(of: key, layout, property) }
         if isWriter { try updateLinks() }
         let statement = try connection.statement(
             """
@@ -136,6 +138,18 @@ extension RowStore {
         defer { statement.reset() }
         var keys: [Value] = []
         while try statement.step() { keys += repeatElement(layout.readKey(statement), count: max(0, Int(statement.int(1)))) }
+        return keys
+    }
+
+    private func scannedOrigins(of key: Value, _ layout: TableLayout, _ property: Int) throws(SluiceError) -> [Value] {
+        let walk = LinkWalk(schema: schema)
+        var keys: [Value] = []
+        try visit(RowSelection(type: layout.index, properties: [property], isNested: true)) { owner, row in
+            walk.visit(row.value(property) ?? .null, layout.type, property) { _, target, _ in
+                if target == key { keys.append(owner) }
+            }
+            return true
+        }
         return keys
     }
 

@@ -50,15 +50,19 @@ package final class RowStore {
         return try statement.step()
     }
 
-    /// The number that the table's order is by; nil when there is no such object.
+    /// The number that the table's order is by; nil when there is no such object, but for one whose key is that number.
     func rowid(type: Int, key: Value) throws(SluiceError) -> Int64? {
         let layout = layouts[type]
         guard layout.hasTable else { return nil }
+        if case .int(let number) = key, layout.kinds[layout.key] == .int { return number }
         let statement = try connection.statement("SELECT \(layout.rowid) FROM \(layout.table) WHERE \(layout.keyColumn) = ?")
         layout.bindKey(key, at: 0, to: statement)
         defer { statement.reset() }
         return try statement.step() ? statement.int(0) : nil
     }
+
+    /// The version of the state that is seen; within a transaction that of the state before it.
+    func version() throws(SluiceError) -> UInt64 { try connection.version() }
 
     package func count(type: Int) throws(SluiceError) -> Int {
         guard layouts[type].hasTable else { return 0 }

@@ -25,28 +25,71 @@ extension Writer {
         """
 
     /// Makes what is missing and reads what is there.
-    func open() throws(SluiceError) {
-        try connection.execute("PRAGMA synchronous = NORMAL; PRAGMA secure_delete = OFF")
-        try transaction { () throws(SluiceError) in
+    func open(indexes: PropertyIndexes, shouldCompact: (@Sendable (Int, Int) -> Bool)?) throws(SluiceError) {
+        let isNew = try !exists()
+        try connection.transaction { () throws(SluiceError) in
             try checkVersion()
-            try connection.execute(Writer.tables)
+            try connection.execute(Writer.tables + CommitLog.table)
             let fields = try readMeta()
             meta = ReplicaMeta(fields)
             if fields["format"] == nil { try setMeta("format", .int(Writer.formatVersion)) }
             let lacksData = try fitTables()
             try store.links.fit(store)
+            try indexes.fit(connection)
             if lacksData {
                 meta.applied = AppliedPosition(lsn: .zero, version: 0)
                 meta.held = []
             }
+            try saveMeta(since: ReplicaMeta(fields))
         }
         connection.forgetStatements()
+        if !isNew, let shouldCompact { try compact(when: shouldCompact) }
+        try noteState()
+    }
+
+    /// Reads what is there, which has to be enough.
+    func openReadOnly() throws(SluiceError) {
+        guard try exists() else { throw SluiceError(.replicaCorrupt, "The file is no local file of this SDK.") }
+        try checkVersion()
+        meta = ReplicaMeta(try readMeta())
+        try checkTables()
+        try noteState()
+    }
+
+    /// Whether every class has its table and every property its column.
+    func checkTables() throws(SluiceError) {
+        let known = try knownProperties()
+        for layout in layouts where layout.hasTable {
+            for (property, kind) in zip(layout.type.properties, layout.kinds)
+            where known[layout.type.name]?[property.name] != kind.rawValue {
+                throw SluiceError(
+                    .invalidSchemaChange, "The local file has no property \(layout.type.name).\(property.name) of this type.",
+                    fix: "Open the file with the classes that it was written with.")
+            }
+        }
+    }
+
+    private func compact(when shouldCompact: @Sendable (Int, Int) -> Bool) throws(SluiceError) {
+        let sizes = try connection.statement(
+            "SELECT page_count * page_size, (page_count - freelist_count) * page_size "
+                + "FROM pragma_page_count, pragma_page_size, pragma_freelist_count")
+        guard try sizes.step() else { return sizes.reset() }
+        let (total, used) = (Int(sizes.int(0)), Int(sizes.int(1)))
+        sizes.reset()
+        guard shouldCompact(total, used) else { return }
+        connection.forgetStatements()
+        try connection.execute("VACUUM")
+        try connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    }
+
+    private func exists() throws(SluiceError) -> Bool {
+        let exists = try Statement("SELECT 1 FROM sqlite_master WHERE name = '_sluice_meta'", on: connection)
+        defer { exists.reset() }
+        return try exists.step()
     }
 
     private func checkVersion() throws(SluiceError) {
-        let exists = try Statement("SELECT 1 FROM sqlite_master WHERE name = '_sluice_meta'", on: connection)
-        defer { exists.reset() }
-        guard try exists.step() else { return }
+        guard try exists() else { return }
         guard case .int(let version)? = try readMeta()["format"] else {
             throw SluiceError(.replicaCorrupt, "The local file has no format version.")
         }

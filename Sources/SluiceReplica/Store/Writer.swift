@@ -7,8 +7,20 @@ struct WriterNews {
     var local = false
     /// A subscription set changed its state.
     var subscriptions = false
+    /// Of the last commit that `types` are of.
+    var version: UInt64 = 0
+    /// Whether a commit of this process is among it, which others want to know of.
+    var isOwn = false
 
-    var isEmpty: Bool { types.isEmpty && !local && !subscriptions }
+    var isEmpty: Bool { types.isEmpty && !local && !subscriptions && !isOwn }
+
+    mutating func merge(_ later: WriterNews) {
+        types.merge(later.types) { $0.merging($1) }
+        local = local || later.local
+        subscriptions = subscriptions || later.subscriptions
+        version = max(version, later.version)
+        isOwn = isOwn || later.isOwn
+    }
 }
 
 /// The writing side of a replica: everything that changes the file goes through it.
@@ -24,6 +36,14 @@ final class Writer: @unchecked Sendable {
     let environment: any Environment
     var meta = ReplicaMeta()
     var news = WriterNews()
+    /// What is committed and not published yet.
+    var committed = WriterNews()
+    /// Of the last commit that changed what apps see, as far as this process knows.
+    var version: UInt64 = 0
+    /// SQLite's number for what other processes have committed.
+    var foreignCommits: Int64 = 0
+    /// SQLite's number for the tables' definitions.
+    var definitions: Int64 = 0
     private var metaBefore = ReplicaMeta()
     private var isDurable = false
     private let indexByName: [String: Int]
@@ -51,6 +71,12 @@ final class Writer: @unchecked Sendable {
             self.isDurable = isDurable
         }
         try connection.execute("BEGIN IMMEDIATE")
+        do throws(SluiceError) {
+            try catchUp()
+        } catch {
+            rollback()
+            throw error
+        }
         metaBefore = meta
         news = WriterNews()
     }
@@ -58,7 +84,13 @@ final class Writer: @unchecked Sendable {
     func commit() throws(SluiceError) {
         try store.updateLinks()
         try saveMeta()
+        let next = try recordCommit()
         try connection.execute("COMMIT")
+        version = next
+        news.version = next
+        news.isOwn = true
+        committed.merge(news)
+        news = WriterNews()
     }
 
     func rollback() {
@@ -81,17 +113,19 @@ final class Writer: @unchecked Sendable {
     }
 
     func takeNews() -> WriterNews {
-        defer { news = WriterNews() }
-        return news
+        defer { committed = WriterNews() }
+        return committed
     }
 
     func note(_ type: Int, _ key: Value) { news.types[type, default: TypeChange()].insert(key) }
 
     // MARK: Meta
 
-    private func saveMeta() throws(SluiceError) {
-        if meta == metaBefore { return }
-        let before = metaBefore.fields
+    private func saveMeta() throws(SluiceError) { try saveMeta(since: metaBefore) }
+
+    func saveMeta(since earlier: ReplicaMeta) throws(SluiceError) {
+        if meta == earlier { return }
+        let before = earlier.fields
         for (name, value) in meta.fields where before[name] != value { try setMeta(name, value) }
     }
 

@@ -55,7 +55,9 @@ final class OpenFile: Sendable {
             throw Realm.Error(.schemaMismatch, "Asymmetric table '\(asymmetric.name)' not allowed in a local Realm")
         }
         replica = try asRealmError {
-            try Replica(path: path, schema: SluiceCore.Schema(schemas.map(\.objectType)), isSynced: sync != nil, inverses: schemas.inverses)
+            try Replica(
+                path: path, schema: SluiceCore.Schema(schemas.map(\.objectType)), isSynced: sync != nil, inverses: schemas.inverses,
+                indexes: schemas.indexes)
         }
         session = sync.map { [replica] in SyncSession(replica: replica, configuration: $0) }
     }

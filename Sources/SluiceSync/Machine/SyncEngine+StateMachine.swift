@@ -2,6 +2,12 @@ package import SluiceCore
 import SluiceReplica
 import SluiceWire
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 /// The sync engine's decisions. Pure: time, randomness, messages and what the file holds come in as arguments; what is to
 /// be done goes out as actions. `SyncEngine` performs them.
 ///

@@ -1,0 +1,50 @@
+package import SluiceCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// A local file and what lies beside it.
+package enum ReplicaFile {
+    /// Of the files of a replica, what follows the path.
+    private static let endings = ["", "-wal", "-shm", noteEnding]
+    static let noteEnding = ".note"
+
+    /// All files of a replica, those that exist and those that do not.
+    package static func files(_ path: String) -> [String] { endings.map { path + $0 } }
+
+    /// Removes the files of a replica that nobody has open.
+    /// - Returns: whether the database itself was there and is gone.
+    @discardableResult
+    package static func remove(_ path: String) -> Bool {
+        var isRemoved = false
+        for ending in endings {
+            let result = unlink(path + ending)
+            if ending.isEmpty { isRemoved = result == 0 }
+        }
+        return isRemoved
+    }
+}
+
+extension Replica {
+    /// Writes a compacted copy of what is committed. A copy of a synced file keeps rows and pending writes, and asks the server for an
+    /// identity of its own when it is opened. Blocks for about as long as copying the file takes.
+    /// - Throws: when there is a file at the path already, or it cannot be written.
+    package func writeCopy(to target: String) throws(SluiceError) {
+        if access(target, F_OK) == 0 {
+            throw SluiceError(.internalError, "There is a file at \(target) already.", fix: "Choose another path or remove the file.")
+        }
+        try readNow { writer throws(SluiceError) in
+            let statement = try Statement("VACUUM INTO ?", on: writer.connection)
+            statement.bind(0, target)
+            try statement.run()
+        }
+        guard isSynced else { return }
+        let copy = try Replica(path: target, schema: schema)
+        try copy.commitNow { writer throws(SluiceError) in try writer.forgetServer() }
+    }
+}

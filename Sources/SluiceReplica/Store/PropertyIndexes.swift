@@ -1,0 +1,32 @@
+import SluiceCore
+
+/// The indexes that an app's classes ask for: one of SQLite's on each such property's column. Primary keys have one anyway, and collections,
+/// embedded objects and mixed values lie in a form that no index orders.
+struct PropertyIndexes {
+    private static let prefix = "_sluice_index_"
+    /// What makes each, by name.
+    private var creations: [String: String] = [:]
+
+    /// - Parameter names: of properties by class; others than those of the classes are passed over.
+    init(_ names: [String: Set<String>], layouts: [TableLayout]) {
+        for layout in layouts where layout.hasTable {
+            for (index, property) in layout.type.properties.enumerated() where names[layout.type.name]?.contains(property.name) ?? false {
+                guard index != layout.key, layout.kinds[index] != .coded else { continue }
+                let name = "\(PropertyIndexes.prefix)\(layout.type.name).\(property.name)"
+                creations[name] =
+                    "CREATE INDEX \(TableLayout.quoted(name)) ON \(layout.table) (\(TableLayout.quoted(property.name)))"
+            }
+        }
+    }
+
+    /// Makes those that are missing and drops those that nobody asks for any more, in a transaction of the caller's.
+    func fit(_ connection: Connection) throws(SluiceError) {
+        let statement = try connection.statement("SELECT name FROM sqlite_master WHERE type = 'index' AND name GLOB ?")
+        statement.bind(0, "\(PropertyIndexes.prefix)*")
+        var known: Set<String> = []
+        while try statement.step() { known.insert(statement.string(0)) }
+        statement.reset()
+        for name in known.subtracting(creations.keys) { try connection.execute("DROP INDEX \(TableLayout.quoted(name))") }
+        for (name, creation) in creations where !known.contains(name) { try connection.execute(creation) }
+    }
+}
