@@ -85,6 +85,7 @@ let package = Package(
         .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CRdKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
         .target(name: "CSluicePlugin"),
+        .target(name: "CSluiceVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
 
         // Layer 1: words everybody uses
         .target(name: "SluiceCore", swiftSettings: common),
@@ -148,7 +149,7 @@ let package = Package(
         .target(
             name: "SluiceReplica",
             dependencies: [
-                "SluiceCore", "SluiceQuery", "SluiceMerge",
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "CSluiceVFS",
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
             swiftSettings: common
@@ -257,9 +258,16 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]),
         tests("SluicePipeline", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluicePipeline"]),
+        // The other process in tests of files that several share, and the one that is killed.
+        .executableTarget(
+            name: "replica-writer", dependencies: ["SluiceCore", "SluiceReplica"], path: "Tests/Programs/ReplicaWriter",
+            swiftSettings: common),
         tests(
             "SluiceReplica",
-            dependencies: ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", .product(name: "GRDB", package: "GRDB.swift")]),
+            dependencies: [
+                "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", "replica-writer",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ]),
         tests(
             "SluiceSync",
             dependencies: [

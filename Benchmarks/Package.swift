@@ -59,6 +59,7 @@ let package = Package(
         .systemLibrary(name: "CLibPQ", path: "Shared/CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CRdKafka", path: "Shared/CRdKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
         .target(name: "CSluicePlugin", path: "Shared/CSluicePlugin"),
+        .target(name: "CSluiceVFS", path: "Shared/CSluiceVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
         shared("SluiceCore", []),
         shared("SluicePluginKit", ["CSluicePlugin"], settings: adapter),
         shared("SluiceQuery", ["SluiceCore"]),
@@ -77,7 +78,7 @@ let package = Package(
         shared(
             "SluicePipeline",
             ["SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch"] + of("swift-protobuf", "SwiftProtobuf") + log),
-        shared("SluiceReplica", ["SluiceCore", "SluiceQuery", "SluiceMerge"] + of("GRDB.swift", "GRDB")),
+        shared("SluiceReplica", ["SluiceCore", "SluiceQuery", "SluiceMerge", "CSluiceVFS"] + of("GRDB.swift", "GRDBSQLite")),
         shared(
             "SluiceSync",
             ["SluiceCore", "SluiceReplica", "SluiceWire"] + log

@@ -27,7 +27,10 @@ extension SQLPrinter {
 
     /// What follows from the test and can be said.
     private func weak(_ value: SQLText, _ type: PropertyType, _ test: Test, negated: Bool) -> SQLPiece {
-        if test.comparison == .like, case .string(let pattern) = test.value, let glob = glob(value, pattern, test.foldsCase) {
+        // Of a mixed value only the document is there.
+        if type == .string, test.comparison == .like, case .string(let pattern) = test.value,
+            let glob = glob(value, pattern, test.foldsCase)
+        {
             // GLOB stops at a NUL.
             if negated { return SQLPiece("(\(glob) AND instr(\(value), char(0)) = 0) IS NOT TRUE", isExact: false, depth: 2) }
             return SQLPiece("(\(glob) OR instr(\(value), char(0)) > 0)", isExact: false, depth: 1)

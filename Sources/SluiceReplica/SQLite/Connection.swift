@@ -1,4 +1,5 @@
 import SluiceCore
+import CSluiceVFS
 import GRDBSQLite
 
 /// One SQLite handle with its prepared statements, used through the C interface: what the hot paths need (a row costs
@@ -26,6 +27,7 @@ package final class Connection {
         switch mode {
         case .writer(let isTemporary):
             let connection = try open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
+            sluice_vfs_prepare(connection.handle)
             try connection.execute("PRAGMA journal_mode = WAL")
             try connection.execute("PRAGMA synchronous = \(isTemporary ? "OFF" : "NORMAL"); PRAGMA secure_delete = OFF")
             return connection
@@ -46,9 +48,14 @@ package final class Connection {
         }
     }
 
+    /// Through the layer that checks each page of the file, see CSluiceVFS.
     private static func open(_ path: String, _ flags: Int32) throws(SluiceError) -> Connection {
+        let registered = sluice_vfs_register()
+        guard registered == SQLITE_OK else {
+            throw SluiceError(.internalError, "SQLite has no file layer (\(registered)).", fix: "Report it with the text above.")
+        }
         var handle: OpaquePointer?
-        let code = sqlite3_open_v2(path, &handle, flags | SQLITE_OPEN_NOMUTEX, nil)
+        let code = sqlite3_open_v2(path, &handle, flags | SQLITE_OPEN_NOMUTEX, SLUICE_VFS_NAME)
         guard code == SQLITE_OK, let handle else {
             let message = handle.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
             sqlite3_close_v2(handle)
@@ -92,6 +99,10 @@ package final class Connection {
     /// The last error of the handle in our words.
     func error(_ doing: String) -> SluiceError {
         let code = sqlite3_extended_errcode(handle)
+        // A page that is not as it was written.
+        if code == SLUICE_VFS_DAMAGED {
+            return SluiceError(.replicaCorrupt, "The local file is damaged: a page is not as it was written (while \(doing)).")
+        }
         let text = "SQLite failed while \(doing): \(String(cString: sqlite3_errmsg(handle))) (\(code))."
         switch code & 0xFF {
         case SQLITE_CORRUPT, SQLITE_NOTADB: return SluiceError(.replicaCorrupt, text)

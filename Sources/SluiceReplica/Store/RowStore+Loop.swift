@@ -23,7 +23,8 @@ extension RowStore {
     ) throws(SluiceError) {
         let layout = layouts[type]
         guard layout.hasTable else { return }
-        let statement = try connection.statement("\(selection(properties, layout)) WHERE rowid > ? ORDER BY rowid LIMIT ?")
+        let statement = try connection.statement(
+            "\(selection(properties, layout)) WHERE \(layout.rowid) > ? ORDER BY \(layout.rowid) LIMIT ?")
         statement.bind(0, number)
         statement.bind(1, Int64(limit))
         defer { statement.reset() }
@@ -49,6 +50,6 @@ extension RowStore {
 
     private func selection(_ properties: [Int], _ layout: TableLayout) -> String {
         let columns = properties.map { ", \(TableLayout.quoted(layout.type.properties[$0].name))" }
-        return "SELECT rowid, \(layout.keyColumn)\(columns.joined()) FROM \(layout.table)"
+        return "SELECT \(layout.rowid), \(layout.keyColumn)\(columns.joined()) FROM \(layout.table)"
     }
 }

@@ -211,7 +211,7 @@ extension Writer {
 
     private func showStaged(_ layout: TableLayout) throws(SluiceError) {
         let rows = """
-            SELECT \(layout.columns) FROM \(layout.staging) WHERE \(layout.keyColumn) NOT IN \(Writer.pendingKeys) ORDER BY rowid
+            SELECT \(layout.columns) FROM \(layout.staging) WHERE \(layout.keyColumn) NOT IN \(Writer.pendingKeys) ORDER BY \(layout.rowid)
             """
         try noteKeys("\(layout.upsert(values: rows, table: layout.table)) RETURNING \(layout.keyColumn)", layout)
     }

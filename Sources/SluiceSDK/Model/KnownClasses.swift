@@ -7,12 +7,6 @@ enum KnownClasses {
     private static let found = Mutex<[ObjectBase.Type]?>(nil)
 
     static var all: [ObjectBase.Type] {
-    /// The properties with an index, by class, as in the file.
-    var indexes: [String: Set<String>] {
-        let names = map { schema in (schema.name, Set(schema.properties.filter { $0.flags.contains(.indexed) }.map(\.column))) }
-        return Dictionary(names, uniquingKeysWith: { first, _ in first })
-    }
-
         if let types = found.withLock({ $0 }) { return types }
         let types = MetadataTables.subclasses(of: [Object.self, EmbeddedObject.self, AsymmetricObject.self])
             .filter { $0.shouldIncludeInDefaultSchema() }.sorted { $0.className() < $1.className() }
@@ -22,6 +16,12 @@ enum KnownClasses {
 }
 
 extension [ModelSchema] {
+    /// The properties with an index, by class, as in the file.
+    var indexes: [String: Set<String>] {
+        let names = map { schema in (schema.name, Set(schema.properties.filter { $0.flags.contains(.indexed) }.map(\.column))) }
+        return Dictionary(names, uniquingKeysWith: { first, _ in first })
+    }
+
     /// The properties that some `LinkingObjects` is the inverse of: class and name in the file.
     var inverses: [String: Set<String>] {
         var inverses: [String: Set<String>] = [:]

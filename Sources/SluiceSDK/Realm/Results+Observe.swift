@@ -90,7 +90,7 @@ extension Results {
         strong.whenEnded { scheduler.enqueue { weakCore.content?.forgetEnded() } }
         let results = self
         core.observe(
-            RealmCore.Observation(token: token, types: storage.query.bound.readTypes ?? Set(core.replica.schema.types.indices)) { delivery throws(SluiceError) in
+            RealmCore.Observation(token: token, types: storage.query.readTypes) { delivery throws(SluiceError) in
                 guard let diff = try live.update(delivery.change, on: delivery.store), delivery.tells else { return }
                 block(
                     .update(results, deletions: diff.deletions, insertions: diff.insertions, modifications: diff.modifications))

@@ -1,0 +1,89 @@
+import Foundation
+import SluiceCore
+import SluiceReplica
+import Synchronization
+import TestSupport
+import Testing
+
+/// Files that several processes have open, and processes that die.
+@Suite(.serialized) struct ProcessTests {
+    let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private func open() throws -> Replica { try Replica(path: folder.file, schema: OtherProcess.schema, isSynced: false) }
+
+    @Test(.timeLimit(.minutes(1))) func `another process sees commits and its own are seen`() async throws {
+        let replica = try open()
+        let (news, continuation) = AsyncStream<ReplicaChange>.makeStream(bufferingPolicy: .bufferingNewest(100))
+        let observer = replica.observeChanges { continuation.yield($0) }
+        defer { replica.removeObserver(observer) }
+        let other = try OtherProcess("answer", folder.file)
+        #expect(other.line() == "ready")
+        var changes = news.makeAsyncIterator()
+        let reader = try replica.makeReader()
+        for id in 1...5 {
+            try replica.write { try $0.create(type: 0, key: .int(Int64(id)), values: [:]) }
+            var seen: Set<Value> = []
+            while !seen.contains(.int(Int64(1_000 + id))), let change = await changes.next() {
+                #expect(change.types[0]?.isWhole == false)
+                seen.formUnion(change.types[0]?.keys ?? [])
+                try reader.refresh()
+                #expect(reader.version >= change.version)
+            }
+            #expect(try reader.store.row(type: 0, key: .int(Int64(1_000 + id)))?[1] == .int(Int64(id)))
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `processes write one at a time`() async throws {
+        let replica = try open()
+        let others = try (0..<2).map { _ in try OtherProcess("count", folder.file, "150") }
+        for _ in 0..<150 {
+            try replica.write { transaction in
+                let row = try transaction.store.row(type: 0, key: .int(1))
+                let value: Int64 = if case .int(let last)? = row?[1] { last } else { 0 }
+                try transaction.create(type: 0, key: .int(1), values: ["value": .int(value + 1)])
+            }
+        }
+        for other in others { #expect(other.wait() == 0) }
+        let reader = try replica.makeReader()
+        #expect(try reader.store.row(type: 0, key: .int(1))?[1] == .int(450))
+        #expect(reader.version == 450)
+    }
+
+    /// 500 deaths of a writer at random points, each followed by a look at all that it wrote.
+    @Test(.timeLimit(.minutes(5))) func `a writer that is killed loses nothing committed and leaves nothing torn`() throws {
+        var random = SplitMix64()
+        let seed = random.seed
+        var number: Int64 = 0
+        for round in 0..<500 {
+            let other = try OtherProcess("write", folder.file)
+            let first = other.line().flatMap { Int64($0) }
+            #expect(first == number, "seed \(seed), round \(round)")
+            usleep(UInt32(random.below(25_000)))
+            other.kill()
+            _ = other.wait()
+            let told = other.rest().compactMap { Int64($0) }.last ?? number
+            let found = try check("seed \(seed), round \(round)")
+            // What it was told it has; the last commit may not have been told any more.
+            #expect(found == told || found == told + 1, "seed \(seed), round \(round): found \(found), told \(told)")
+            number = found
+            if found != told && found != told + 1 { return }
+        }
+        #expect(number > 400, "seed \(seed): hardly anything was written")
+    }
+
+    /// - Returns: the number of the last transaction in the file, all of which is there.
+    private func check(_ comment: Comment) throws -> Int64 {
+        let store = try open().makeReader().store
+        var values: [Int64: Int64] = [:]
+        try store.scan(type: 0) { row in
+            if case .int(let id)? = row.value(0), case .int(let value)? = row.value(1) { values[id] = value }
+        }
+        guard let number = values[0] else { return 0 }
+        for id in 0..<20 where values[Int64(id)] != number { Issue.record("object \(id) is of another transaction: \(comment)") }
+        let kept = (1...number).filter { $0 % 7 == 0 || $0 > number / 7 * 7 }
+        #expect(values.filter { $0.key >= 100 } == Dictionary(uniqueKeysWithValues: kept.map { (100 + $0, $0) }), comment)
+        return number
+    }
+}
