@@ -1,7 +1,7 @@
 import SluiceCore
 
 /// What belongs to where its Realm was opened: managed objects and collections, and results.
-public protocol ThreadConfined {
+public protocol ThreadConfined: SendableMetatype {
     /// The Realm that manages it; nil when none does.
     var realm: Realm? { get }
     /// Whether it, or what it belongs to, is not in the Realm any more.

@@ -1,0 +1,194 @@
+public import Foundation
+import SluiceCore
+import SluiceReplica
+
+/// The elements of a collection in groups that stand one behind the other: sections, each with a key.
+///
+/// It is live like `Results`: it shows its Realm's current state whenever it is asked. Sections come in the order in which
+/// their first elements stand in the collection, and elements keep the collection's order within them.
+public struct SectionedResults<Key: _Persistable & Hashable, Element: RealmCollectionValue>: RandomAccessCollection, Equatable {
+    let storage: SectionsStorage<Key, Element>
+
+    init(_ results: Results<Element>, _ key: @escaping (Element) -> Key) { storage = SectionsStorage(results, key) }
+    init(storage: SectionsStorage<Key, Element>) { self.storage = storage }
+
+    /// The keys of the sections, in order.
+    public var allKeys: [Key] { storage.current().keys }
+
+    public var startIndex: Int { 0 }
+    public var endIndex: Int { count }
+    /// The number of sections.
+    public var count: Int { storage.current().keys.count }
+
+    /// A section.
+    public subscript(index: Int) -> ResultsSection<Key, Element> {
+        let keys = storage.current().keys
+        guard keys.indices.contains(index) else {
+            throwRealmException("Index \(index) is out of bounds (must be less than \(keys.count)).")
+        }
+        return ResultsSection(storage, keys[index])
+    }
+
+    /// An element by its section and its place there.
+    public subscript(_ indexPath: IndexPath) -> Element { self[indexPath[0]][indexPath[1]] }
+
+    /// Whether both are the same: copies of one.
+    public static func == (lhs: SectionedResults, rhs: SectionedResults) -> Bool { lhs.storage === rhs.storage }
+}
+
+@available(*, unavailable)
+extension SectionedResults: Sendable {}
+
+/// A section of `SectionedResults`: the elements with a key. It is live, and empty while no element has the key.
+public struct ResultsSection<Key: _Persistable & Hashable, Element: RealmCollectionValue>: RandomAccessCollection, Identifiable, Equatable {
+    let storage: SectionsStorage<Key, Element>
+    /// The key of the section.
+    public let key: Key
+
+    init(_ storage: SectionsStorage<Key, Element>, _ key: Key) {
+        self.storage = storage
+        self.key = key
+    }
+
+    /// The key.
+    public var id: Key { key }
+
+    private var places: [Int] { storage.current().places[key] ?? [] }
+
+    public var startIndex: Int { 0 }
+    public var endIndex: Int { count }
+    /// The number of elements.
+    public var count: Int { places.count }
+
+    public subscript(index: Int) -> Element {
+        let places = places
+        guard places.indices.contains(index) else {
+            throwRealmException("Index \(index) is out of bounds (must be less than \(places.count)).")
+        }
+        return storage.results[places[index]]
+    }
+
+    /// Goes through the elements that the section has now.
+    public func makeIterator() -> IndexingIterator<[Element]> { places.map { storage.results[$0] }.makeIterator() }
+
+    /// Whether both are the same section of the same results.
+    public static func == (lhs: ResultsSection, rhs: ResultsSection) -> Bool { lhs.storage === rhs.storage && lhs.key == rhs.key }
+}
+
+@available(*, unavailable)
+extension ResultsSection: Sendable {}
+
+extension ResultsSection: CustomStringConvertible {
+    public var description: String { "ResultsSection<\(Key.self), \(Element.self)> (\(key): \(count) elements)" }
+}
+
+extension SectionedResults: CustomStringConvertible {
+    public var description: String { "SectionedResults<\(Key.self), \(Element.self)> (\(count) sections)" }
+}
+
+/// What copies of sectioned results share.
+final class SectionsStorage<Key: _Persistable & Hashable, Element: RealmCollectionValue> {
+    let results: Results<Element>
+    let key: (Element) -> Key
+    private var sections = Sections()
+    private var generation: UInt64 = 0
+
+    struct Sections {
+        var keys: [Key] = []
+        /// Places in the results.
+        var places: [Key: [Int]] = [:]
+    }
+
+    init(_ results: Results<Element>, _ key: @escaping (Element) -> Key) {
+        self.results = results
+        self.key = key
+    }
+
+    /// The sections now. The block is asked about every element after each change of the Realm.
+    func current() -> Sections {
+        let core = results.storage.core
+        _ = results.keys
+        return core.exclusively {
+            if generation != core.clock.generation {
+                sections = read()
+                generation = core.clock.generation
+            }
+            return sections
+        }
+    }
+
+    private func read() -> Sections {
+        var sections = Sections()
+        for (place, element) in results.enumerated() {
+            let key = key(element)
+            if sections.places[key] == nil { sections.keys.append(key) }
+            sections.places[key, default: []].append(place)
+        }
+        return sections
+    }
+}
+
+extension RealmCollection {
+    /// The elements in sections by a property, ordered by it.
+    public func sectioned<Key: _Persistable & Hashable>(
+        by keyPath: KeyPath<Element, Key>, ascending: Bool = true
+    ) -> SectionedResults<Key, Element> where Element: ObjectBase {
+        SectionedResults(sorted(by: keyPath, ascending: ascending)) { $0[keyPath: keyPath] }
+    }
+
+    /// The elements in sections by a property, in an order that should begin with it.
+    public func sectioned<Key: _Persistable & Hashable>(
+        by keyPath: KeyPath<Element, Key>, sortDescriptors: [SortDescriptor]
+    ) -> SectionedResults<Key, Element> where Element: ObjectBase {
+        if sortDescriptors.isEmpty {
+            throwRealmException("There must be at least one SortDescriptor when using SectionedResults.")
+        }
+        return SectionedResults(sorted(by: sortDescriptors)) { $0[keyPath: keyPath] }
+    }
+
+    /// The elements in sections by what a block says about each, in an order that should keep together what belongs together.
+    /// - Parameter block: it is asked about every element, anew after each change of the Realm.
+    public func sectioned<Key: _Persistable & Hashable>(
+        by block: @escaping (Element) -> Key, sortDescriptors: [SortDescriptor]
+    ) -> SectionedResults<Key, Element> {
+        if sortDescriptors.isEmpty {
+            throwRealmException("There must be at least one SortDescriptor when using SectionedResults.")
+        }
+        return SectionedResults(sorted(by: sortDescriptors), block)
+    }
+
+    /// The values in order, in sections by what a block says about each.
+    public func sectioned<Key: _Persistable & Hashable>(
+        by block: @escaping (Element) -> Key, ascending: Bool = true
+    ) -> SectionedResults<Key, Element> {
+        SectionedResults(sorted(ascending: ascending), block)
+    }
+}
+
+// MARK: Frozen and elsewhere
+
+extension SectionedResults: ThreadConfined {
+    public var realm: Realm? { storage.results.realm }
+    public var isInvalidated: Bool { storage.results.isInvalidated }
+
+    public func _locator() -> _Locator? {
+        guard let locator = storage.results._locator() else { return nil }
+        let key = storage.key
+        return _Locator(storage.results.storage.core) { core in
+            (locator.find(core) as? Results<Element>).map { SectionedResults($0, key) }
+        }
+    }
+}
+
+extension ResultsSection: ThreadConfined {
+    public var realm: Realm? { storage.results.realm }
+    public var isInvalidated: Bool { storage.results.isInvalidated }
+
+    public func _locator() -> _Locator? {
+        guard let locator = SectionedResults(storage: storage)._locator() else { return nil }
+        let key = key
+        return _Locator(storage.results.storage.core) { core in
+            (locator.find(core) as? SectionedResults<Key, Element>).map { ResultsSection($0.storage, key) }
+        }
+    }
+}
