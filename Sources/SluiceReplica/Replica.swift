@@ -34,7 +34,7 @@ package final class Replica: Sendable {
     let options: ReplicaOptions
     /// All writing happens here.
     private let queue = DispatchQueue(label: "sluice.replica", qos: .userInitiated)
-    private let writer: Writer
+    let writer: Writer
     private let observers = Mutex(Observers())
     /// Tells other processes of commits, and this one of theirs.
     private let bell: CommitBell?
@@ -76,7 +76,8 @@ package final class Replica: Sendable {
             try writer.openReadOnly()
             bell = nil
         } else {
-            try writer.open(indexes: PropertyIndexes(indexes, layouts: layouts), shouldCompact: options.shouldCompact)
+            let indexes = PropertyIndexes(indexes, layouts: layouts)
+            try options.isUnfitted ? writer.openUnfitted() : writer.open(indexes: indexes, shouldCompact: options.shouldCompact)
             bell = options.isTemporary ? nil : CommitBell(path: path)
         }
         shownVersion.store(writer.version, ordering: .releasing)

@@ -8,9 +8,13 @@ package struct ReplicaOptions: Sendable {
     /// and as much room. Not asked for a file that is new or only read.
     package var shouldCompact: (@Sendable (_ totalBytes: Int, _ usedBytes: Int) -> Bool)?
 
+    /// The tables are left as they are, for `Replica.beginMigration`.
+    package var isUnfitted = false
+
     package init(
-        isReadOnly: Bool = false, isTemporary: Bool = false, shouldCompact: (@Sendable (Int, Int) -> Bool)? = nil
+        isReadOnly: Bool = false, isTemporary: Bool = false, shouldCompact: (@Sendable (Int, Int) -> Bool)? = nil, isUnfitted: Bool = false
     ) {
+        self.isUnfitted = isUnfitted
         self.isReadOnly = isReadOnly
         self.isTemporary = isTemporary
         self.shouldCompact = shouldCompact

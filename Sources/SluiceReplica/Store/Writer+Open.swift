@@ -88,6 +88,13 @@ extension Writer {
         return try exists.step()
     }
 
+    /// Leaves the tables as they are.
+    func openUnfitted() throws(SluiceError) {
+        try checkVersion()
+        meta = ReplicaMeta(try readMeta())
+        try noteState()
+    }
+
     private func checkVersion() throws(SluiceError) {
         guard try exists() else { return }
         guard case .int(let version)? = try readMeta()["format"] else {
@@ -131,7 +138,7 @@ extension Writer {
         }
     }
 
-    private func remember(_ layout: TableLayout) throws(SluiceError) {
+    func remember(_ layout: TableLayout) throws(SluiceError) {
         for (property, kind) in zip(layout.type.properties, layout.kinds) {
             let statement = try connection.statement("INSERT OR REPLACE INTO _sluice_property VALUES (?, ?, ?)")
             statement.bind(0, layout.type.name)
@@ -141,7 +148,7 @@ extension Writer {
         }
     }
 
-    private func knownProperties() throws(SluiceError) -> [String: [String: String]] {
+    func knownProperties() throws(SluiceError) -> [String: [String: String]] {
         let statement = try connection.statement("SELECT type, name, kind FROM _sluice_property")
         var known: [String: [String: String]] = [:]
         while try statement.step() { known[statement.string(0), default: [:]][statement.string(1)] = statement.string(2) }

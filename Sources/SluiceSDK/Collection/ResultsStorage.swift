@@ -20,7 +20,7 @@ enum ElementKind {
     case values(SluiceCore.PropertyType)
 
     static func of<E: RealmCollectionValue>(_ type: E.Type, at place: _Place, in core: RealmCore) -> ElementKind {
-        if let target = E._linkTarget(at: place) { return .objects(type: core.type(of: target)) }
+        if let type = E._linkedType(at: place, in: core) { return .objects(type: type) }
         if case .embedded = E._kind.type, let target = E._kind.target { return .embedded(ModelSchema.of(target)) }
         return .values(E._kind.type)
     }

@@ -36,7 +36,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
 
     /// The indices in `values` of the elements that are shown: all but links that lead nowhere.
     private func shown(_ values: [Value], at place: _Place) -> [Int]? {
-        guard let type = Element._linkTarget(at: place), let core = place.core else { return nil }
+        guard let core = place.core, let type = Element._linkedType(at: place, in: core) else { return nil }
         return values.indices.filter { core.contains(type, values[$0]) }
     }
 
@@ -299,10 +299,12 @@ protocol AnyOptional { var isNil: Bool { get } }
 extension Optional: AnyOptional { var isNil: Bool { self == nil } }
 
 extension RealmCollectionValue {
-    /// The class that elements link to; nil when they are no links.
-    static func _linkTarget(at place: _Place) -> ObjectBase.Type? {
+    /// The number of the class that elements link to in a Realm; nil when they are no links.
+    static func _linkedType(at place: _Place, in core: RealmCore) -> Int? {
         let kind = _kind
-        guard kind.isLink else { return nil }
-        return kind.target == DynamicObject.self ? place.property?.kind.target : kind.target
+        guard kind.isLink, let target = kind.target else { return nil }
+        guard target == DynamicObject.self, let property = place.property else { return core.type(of: target) }
+        // A dynamic object stands for whatever class the property links to.
+        return core.type(linkedBy: property.kind)
     }
 }

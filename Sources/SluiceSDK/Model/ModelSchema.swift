@@ -90,6 +90,23 @@ package final class ModelSchema: @unchecked Sendable {
         check()
     }
 
+    /// A class that only a file knows; its objects are `DynamicObject`s that are read only.
+    init(old type: ObjectType) {
+        objectClass = DynamicObject.self
+        name = type.name
+        prototype = DynamicObject()
+        properties = type.properties.map { property in
+            Property(
+                name: property.name, column: property.name, kind: ModelSchema.kind(of: property), flags: [], offset: 0,
+                wrapper: ModelSchema.reader(of: property), origin: nil, absent: property.emptyValue)
+        }
+        wrappers = []
+        storedCount = properties.count
+        primaryKeySlot = type.primaryKey
+        slots = Dictionary(properties.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
+        columns = slots
+    }
+
     private static func properties(of object: ObjectBase) -> [Property] {
         let type = Swift.type(of: object)
         let wrappers = wrappers(of: object)

@@ -29,7 +29,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
 
     private var values: [Value] {
         let stored = stored
-        guard let place, let core = place.core, let type = Element._linkTarget(at: place) else { return stored }
+        guard let place, let core = place.core, let type = Element._linkedType(at: place, in: core) else { return stored }
         return stored.filter { core.contains(type, $0) }
     }
 

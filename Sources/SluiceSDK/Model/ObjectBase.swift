@@ -160,8 +160,9 @@ extension Object: RealmCollectionValue, _OptionalPersistable {
         if case .null = stored { return nil }
         guard let row = owner._row else { return nil }
         // A dynamic object stands for whatever class the property links to.
-        let target = Self.self == DynamicObject.self ? row.schema.properties[Int(slot)].kind.target ?? Self.self : Self.self
-        return row.core.object(Self.self, type: row.core.type(of: target), key: stored.value)
+        let kind = row.schema.properties[Int(slot)].kind
+        let type = Self.self == DynamicObject.self ? row.core.type(linkedBy: kind) : row.core.type(of: Self.self)
+        return row.core.object(Self.self, type: type, key: stored.value)
     }
 
     public static func _object(of row: _RowCache) -> Self? {

@@ -13,6 +13,8 @@ public enum RealmMisuse {
     static let alreadyWriting = "The Realm is already in a write transaction"
     static let wrongThread = "Realm accessed from incorrect thread."
     static let frozenTransaction = "Can't perform transactions on a frozen Realm"
+    static let readOnlyTransaction = "Can't perform transactions on read-only Realms."
+    static let readOnlyNotifications = "Read-only Realms do not change and do not have change notifications."
     static let frozenObject = "Attempting to modify a frozen object - call thaw on the Object instance first."
     static let frozenNotifications = "Frozen Realms do not change and do not have change notifications."
 

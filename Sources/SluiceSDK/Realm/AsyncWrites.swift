@@ -24,6 +24,7 @@ extension RealmCore {
     func enqueueWrite(_ block: @escaping () -> Void) -> AsyncTransactionId {
         scheduler.verify()
         if isFrozen { throwRealmException(RealmMisuse.frozenTransaction) }
+        if file.isReadOnly { throwRealmException(RealmMisuse.readOnlyTransaction) }
         guard scheduler.canDeliver else {
             throwRealmException("Cannot schedule async transaction. Make sure you are running from inside a run loop.")
         }

@@ -52,6 +52,7 @@ extension Realm {
         _isolation: isolated (any Actor)? = #isolation, _ block: () throws -> Result
     ) async throws -> Result {
         requireActor("asyncWrite")
+        if core.file.isReadOnly { throwRealmException(RealmMisuse.readOnlyTransaction) }
         try await core.waitForWriter()
         let result: Result
         do {

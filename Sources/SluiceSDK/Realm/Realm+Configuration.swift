@@ -1,25 +1,63 @@
 public import Foundation
+import Synchronization
 
 extension Realm {
     /// How a Realm is opened.
     public struct Configuration: Sendable {
-        /// The file; for a synced Realm it is chosen by app and user.
-        public var fileURL: URL?
+        /// The file; for a synced Realm it is chosen by app and user. Nil for a Realm in memory.
+        public var fileURL: URL? { didSet { if fileURL != nil { inMemoryIdentifier = nil } } }
+        /// Names a Realm that goes away with the last of its handles: all of this process with one name are the same. It is kept
+        /// in the folder for temporary files. Setting it makes `fileURL` nil, and the other way round.
+        public var inMemoryIdentifier: String? { didSet { if inMemoryIdentifier != nil { fileURL = nil } } }
+        /// Nothing is written: for files that come with the app. The file has to exist, with the classes and the schema version of
+        /// the configuration.
+        public var readOnly: Bool
         /// The classes in the Realm; classes that they link to or embed come along. Nil: all classes of the program, see `KnownClasses`.
         public var objectTypes: [ObjectBase.Type]?
         /// Set by `User.flexibleSyncConfiguration`.
         public var syncConfiguration: SyncConfiguration?
-        /// Kept for source compatibility; added properties and classes need no migration.
+        /// The app's number for its classes as they are; higher whenever a class of a local Realm changes. A synced Realm needs none.
         public var schemaVersion: UInt64
+        /// Makes the objects of a local file fit when its schema version is lower. Nil: properties that are new are empty, those that
+        /// are gone are lost.
+        public var migrationBlock: MigrationBlock?
+        /// Delete a local file that would need a migration instead, with everything in it.
+        public var deleteRealmIfMigrationNeeded: Bool
+        /// Asked with the file's bytes, in all and in use, when it is opened the first time in the process; true: it is compacted,
+        /// which takes about as long as copying it.
+        public var shouldCompactOnLaunch: (@Sendable (_ totalBytes: Int, _ usedBytes: Int) -> Bool)?
+        /// 64 bytes, where the platform has encrypted files; opening throws where it does not.
+        public var encryptionKey: Data?
+        /// A file, made by `writeCopy`, that is copied to where there is none yet.
+        public var seedFilePath: URL?
+        /// Kept for source compatibility: old states of a file cost disk space while they are read, and no limit is set.
+        public var maximumNumberOfActiveVersions: UInt?
 
         public init(
-            fileURL: URL? = nil, syncConfiguration: SyncConfiguration? = nil, schemaVersion: UInt64 = 0,
-            objectTypes: [ObjectBase.Type]? = nil
+            fileURL: URL? = nil, inMemoryIdentifier: String? = nil, syncConfiguration: SyncConfiguration? = nil,
+            encryptionKey: Data? = nil, readOnly: Bool = false, schemaVersion: UInt64 = 0, migrationBlock: MigrationBlock? = nil,
+            deleteRealmIfMigrationNeeded: Bool = false,
+            shouldCompactOnLaunch: (@Sendable (_ totalBytes: Int, _ usedBytes: Int) -> Bool)? = nil,
+            objectTypes: [ObjectBase.Type]? = nil, seedFilePath: URL? = nil
         ) {
-            self.fileURL = fileURL ?? Configuration.defaultFile
+            self.fileURL = inMemoryIdentifier == nil ? fileURL ?? Configuration.defaultFile : nil
+            self.inMemoryIdentifier = inMemoryIdentifier
+            self.readOnly = readOnly
+            self.shouldCompactOnLaunch = shouldCompactOnLaunch
             self.syncConfiguration = syncConfiguration
+            self.encryptionKey = encryptionKey
             self.schemaVersion = schemaVersion
+            self.migrationBlock = migrationBlock
+            self.deleteRealmIfMigrationNeeded = deleteRealmIfMigrationNeeded
             self.objectTypes = objectTypes
+            self.seedFilePath = seedFilePath
+        }
+
+        /// Where the file lies.
+        var path: String? {
+            guard let inMemoryIdentifier else { return fileURL?.path }
+            let name = "sluice-\(ProcessInfo.processInfo.processIdentifier)-\(StorageLocation.component(inMemoryIdentifier)).realm"
+            return FileManager.default.temporaryDirectory.appendingPathComponent(name).path
         }
 
         /// The classes to open with: those given, or all that are known and can be in such a Realm.
@@ -28,7 +66,12 @@ extension Realm {
         }
 
         /// What `Realm()` opens.
-        public static var defaultConfiguration: Configuration { Configuration() }
+        public static var defaultConfiguration: Configuration {
+            get { chosen.withLock { $0 } ?? Configuration() }
+            set { chosen.withLock { $0 = newValue } }
+        }
+
+        private static let chosen = Mutex<Configuration?>(nil)
 
         private static var defaultFile: URL { StorageLocation.root(nil).appendingPathComponent("default.realm") }
     }

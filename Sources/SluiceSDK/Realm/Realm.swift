@@ -1,4 +1,5 @@
 public import Dispatch
+public import Foundation
 import SluiceCore
 import SluiceReplica
 
@@ -18,6 +19,13 @@ public struct Realm: Equatable {
     /// - Parameter queue: the serial queue that the Realm is confined to; nil: the current thread.
     public init(configuration: Configuration, queue: DispatchQueue? = nil) throws {
         core = try Realm.makeCore(configuration, scheduler: queue.map { .of($0) } ?? .current).core
+    }
+
+    /// Opens the file at a URL, with the default configuration for the rest.
+    public init(fileURL: URL) throws {
+        var configuration = Configuration.defaultConfiguration
+        configuration.fileURL = fileURL
+        try self.init(configuration: configuration)
     }
 
     /// - Returns: the Realm, and whether its file held nothing of the server's yet.

@@ -101,6 +101,7 @@ extension RealmCore {
     /// What keeps an observation from being made here.
     func requireObservable() {
         if isFrozen { throwRealmException(RealmMisuse.frozenNotifications) }
+        if file.isReadOnly { throwRealmException(RealmMisuse.readOnlyNotifications) }
         scheduler.verify()
         if transaction != nil { throwRealmException("Cannot register notification blocks from within write transactions.") }
     }

@@ -48,7 +48,10 @@ final class RealmCore {
     var replica: Replica { file.replica }
 
     /// - Throws: `schemaMismatch` when the file is open with other classes.
-    init(configuration: Realm.Configuration, file: OpenFile, scheduler: Scheduler, floats: Bool) throws {
+    /// - Parameter schemas: nil: those of the configuration.
+    init(
+        configuration: Realm.Configuration, file: OpenFile, scheduler: Scheduler, floats: Bool, schemas: [ModelSchema]? = nil
+    ) throws {
         self.configuration = configuration
         self.file = file
         self.scheduler = scheduler
@@ -56,9 +59,10 @@ final class RealmCore {
         isFrozen = false
         var types: [ObjectIdentifier: Int] = [:]
         var schemasByType: [Int: ModelSchema] = [:]
-        schemas = ModelSchema.closure(of: configuration.classes)
-        for schema in schemas {
-            guard let index = file.replica.schema.index(of: schema.name), file.replica.schema.types[index] == schema.objectType else {
+        self.schemas = schemas ?? ModelSchema.closure(of: configuration.classes)
+        for schema in self.schemas {
+            let index = file.replica.schema.index(of: schema.name)
+            guard let index, schemas != nil || file.replica.schema.types[index] == schema.objectType else {
                 throw Realm.Error(
                     .schemaMismatch, "The Realm file is already open without the class \(schema.name); open it with the same objectTypes.")
             }
@@ -138,6 +142,14 @@ final class RealmCore {
         return type
     }
 
+    /// The class that a property links to, by its name: a dynamic object's property says no more.
+    func type(linkedBy kind: _PropertyKind) -> Int {
+        guard case .link(let name) = kind.type, let type = type(named: name) else {
+            throwRealmException("The Realm does not have the class that the property links to.")
+        }
+        return type
+    }
+
     /// The schema of a class and its index in the file.
     func place(of objectClass: ObjectBase.Type) -> (schema: ModelSchema, type: Int) {
         if let last = lastPlace, last.objectClass == ObjectIdentifier(objectClass) { return (last.schema, last.type) }
@@ -150,9 +162,8 @@ final class RealmCore {
 
     func row(_ type: Int, _ key: Value) -> Row? { attempt(nil) { store throws(SluiceError) in try store.row(type: type, key: key) } }
 
-    func contains(_ target: ObjectBase.Type, _ key: Value) -> Bool {
-        let type = type(of: target)
-        return attempt(false) { store throws(SluiceError) in try store.contains(type: type, key: key) }
+    func contains(_ type: Int, _ key: Value) -> Bool {
+        attempt(false) { store throws(SluiceError) in try store.contains(type: type, key: key) }
     }
 
     func object<T: ObjectBase>(_ objectClass: T.Type, key: Value) -> T? {
@@ -202,6 +213,7 @@ final class RealmCore {
     func begin() throws {
         scheduler.verify()
         if isFrozen { throwRealmException(RealmMisuse.frozenTransaction) }
+        if file.isReadOnly { throwRealmException(RealmMisuse.readOnlyTransaction) }
         var turns = 3
         while true {
             if transaction != nil { throwRealmException(RealmMisuse.alreadyWriting) }

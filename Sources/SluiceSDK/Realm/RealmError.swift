@@ -12,14 +12,19 @@ extension Realm {
             case fileExists = 4
             case fileNotFound = 5
             case fileFormatUpgradeRequired = 6
+            case incompatibleLockFile = 8
+            case addressSpaceExhausted = 9
             case schemaMismatch = 10
             case alreadyOpen = 12
             case invalidInput = 13
             case outOfDiskSpace = 14
+            case incompatibleSession = 15
             case unsupportedFileFormatVersion = 16
+            case multipleSyncAgents = 17
             case subscriptionFailed = 18
             case fileOperationFailed = 19
             case invalidDatabase = 20
+            case incompatibleHistories = 21
             case noSubscriptionForWrite = 22
         }
 
@@ -54,13 +59,29 @@ extension Realm {
 
         public static let fail = Code.fail
         public static let fileAccess = Code.fileAccess
+        public static let filePermissionDenied = Code.filePermissionDenied
+        public static let fileExists = Code.fileExists
         public static let fileNotFound = Code.fileNotFound
+        public static let fileFormatUpgradeRequired = Code.fileFormatUpgradeRequired
+        public static let incompatibleLockFile = Code.incompatibleLockFile
+        public static let addressSpaceExhausted = Code.addressSpaceExhausted
         public static let schemaMismatch = Code.schemaMismatch
+        public static let alreadyOpen = Code.alreadyOpen
         public static let invalidInput = Code.invalidInput
+        public static let outOfDiskSpace = Code.outOfDiskSpace
+        public static let incompatibleSession = Code.incompatibleSession
         public static let unsupportedFileFormatVersion = Code.unsupportedFileFormatVersion
+        public static let multipleSyncAgents = Code.multipleSyncAgents
         public static let subscriptionFailed = Code.subscriptionFailed
+        public static let fileOperationFailed = Code.fileOperationFailed
         public static let invalidDatabase = Code.invalidDatabase
+        public static let incompatibleHistories = Code.incompatibleHistories
         public static let noSubscriptionForWrite = Code.noSubscriptionForWrite
+
+        static let encryption = Error(
+            .invalidInput,
+            "The Realm file cannot be encrypted: this platform's SQLite has no encryption. Open it without encryptionKey, and keep it on an encrypted volume."
+        )
     }
 }
 

@@ -11,12 +11,15 @@ final class OpenFile: Sendable {
     let replica: Replica
     /// Nil for a file that is not synced.
     let session: SyncSession?
+    let isReadOnly: Bool
     let cores = CoreCache()
 
     private struct Weak {
         weak var file: OpenFile?
     }
 
+    /// One file is opened at a time. Recursive because: a migration block may open another file.
+    private static let opening = NSRecursiveLock()
     private static let open = Mutex<[String: Weak]>([:])
 
     /// The file of a configuration, opened when it is not open yet.
@@ -26,13 +29,29 @@ final class OpenFile: Sendable {
         if types.isEmpty {
             throw Realm.Error(.schemaMismatch, "Set objectTypes in the configuration: no model classes were found by themselves.")
         }
-        guard let path = configuration.fileURL?.path else { throw Realm.Error(.fileAccess, "The configuration has no fileURL.") }
-        return try open.withLock { open in
-            if let file = open[path]?.file { return (file, false) }
-            let file = try OpenFile(path: path, types: types, sync: configuration.syncConfiguration)
-            open[path] = Weak(file: file)
-            return (file, true)
+        guard let path = configuration.path else { throw Realm.Error(.fileAccess, "The configuration has no fileURL.") }
+        opening.lock()
+        defer { opening.unlock() }
+        if let file = open.withLock({ $0[path]?.file }) {
+            guard file.isReadOnly == configuration.readOnly else {
+                throw Realm.Error(.alreadyOpen, "Realm at path '\(path)' already opened with different read permissions.")
+            }
+            return (file, false)
         }
+        let file = try OpenFile(path, configuration)
+        open.withLock { $0[path] = Weak(file: file) }
+        return (file, true)
+    }
+
+    /// Whether a Realm of this process has the file open.
+    static func isOpen(_ path: String) -> Bool { open.withLock { $0[path]?.file != nil } }
+
+    /// For the old and the new side of a migration, which nobody else sees.
+    init(path: String, replica: Replica) {
+        self.path = path
+        self.replica = replica
+        session = nil
+        isReadOnly = false
     }
 
     /// Pauses the sync of a user's files.
@@ -41,8 +60,11 @@ final class OpenFile: Sendable {
         for file in files where file.session?.user == user { file.session?.suspend() }
     }
 
-    private init(path: String, types: [ObjectBase.Type], sync: SyncConfiguration?) throws {
+    private init(_ path: String, _ configuration: Realm.Configuration) throws {
+        try OpenFile.check(configuration)
         self.path = path
+        isReadOnly = configuration.readOnly
+        let sync = configuration.syncConfiguration
         do {
             let folder = URL(fileURLWithPath: path).deletingLastPathComponent()
             try FileManager.default.createDirectory(
@@ -50,19 +72,37 @@ final class OpenFile: Sendable {
         } catch {
             throw Realm.Error(.fileAccess, "The folder of \(path) cannot be made: \(error.localizedDescription)")
         }
-        let schemas = ModelSchema.closure(of: types)
+        let schemas = ModelSchema.closure(of: configuration.classes)
         if sync == nil, let asymmetric = schemas.first(where: { $0.objectClass is AsymmetricObject.Type }) {
             throw Realm.Error(.schemaMismatch, "Asymmetric table '\(asymmetric.name)' not allowed in a local Realm")
         }
+        // A process of this number that crashed may have left one.
+        if configuration.inMemoryIdentifier != nil { ReplicaFile.remove(path) }
+        if let seed = configuration.seedFilePath { try RealmFiles.plant(seed, at: path) }
+        if isReadOnly, !FileManager.default.fileExists(atPath: path) {
+            throw Realm.Error(.fileNotFound, "There is no Realm file at \(path), and it is opened for reading only.")
+        }
+        if sync == nil { try MigrationRun(path: path, configuration: configuration, schemas: schemas).run() }
         replica = try asRealmError {
             try Replica(
                 path: path, schema: SluiceCore.Schema(schemas.map(\.objectType)), isSynced: sync != nil, inverses: schemas.inverses,
-                indexes: schemas.indexes)
+                indexes: schemas.indexes, options: configuration.replicaOptions)
         }
+        if sync == nil, !isReadOnly { try asRealmError { [replica] in try replica.noteSchema(version: configuration.schemaVersion) } }
         session = sync.map { [replica] in SyncSession(replica: replica, configuration: $0) }
     }
 
     deinit { session?.close() }
+
+    /// What no file can be opened with.
+    private static func check(_ configuration: Realm.Configuration) throws {
+        if configuration.encryptionKey != nil { throw Realm.Error.encryption }
+        guard configuration.syncConfiguration != nil else { return }
+        if configuration.readOnly {
+            throw Realm.Error(.invalidInput, "A synced Realm cannot be read only: what the server sends is written.")
+        }
+        if configuration.inMemoryIdentifier != nil { throw Realm.Error(.invalidInput, "A synced Realm cannot be in memory: set fileURL.") }
+    }
 
     /// Begins to sync; harmless when it has begun.
     func start() { session?.startOnce() }
@@ -84,5 +124,11 @@ final class OpenFile: Sendable {
         if case .error(_, let message) = try await replica.answer(toSubscriptionSet: version) {
             throw Realm.Error(.subscriptionFailed, message)
         }
+    }
+}
+
+extension Realm.Configuration {
+    fileprivate var replicaOptions: ReplicaOptions {
+        ReplicaOptions(isReadOnly: readOnly, isTemporary: inMemoryIdentifier != nil, shouldCompact: shouldCompactOnLaunch)
     }
 }

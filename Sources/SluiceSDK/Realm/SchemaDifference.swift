@@ -1,0 +1,69 @@
+import SluiceCore
+
+/// What keeps a local file from being used with other classes than those it was written with, in the order of the classes.
+struct SchemaDifferences {
+    let texts: [String]
+
+    /// A class that is new, or that only the file has, is no difference; nor is an index.
+    init(from old: SluiceCore.Schema, to new: SluiceCore.Schema) {
+        texts = new.types.flatMap { type in old[type.name].map { SchemaDifferences.texts($0, type) } ?? [] }
+    }
+
+    private static func texts(_ old: ObjectType, _ new: ObjectType) -> [String] {
+        if old.kind != new.kind { return ["Class '\(new.name)' has been changed from \(name(old.kind)) to \(name(new.kind))."] }
+        var texts: [String] = []
+        for property in old.properties where new[property.name] == nil {
+            texts.append("Property '\(new.name).\(property.name)' has been removed.")
+        }
+        for property in new.properties {
+            let path = "Property '\(new.name).\(property.name)'"
+            guard let before = old[property.name] else {
+                texts.append("\(path) has been added.")
+                continue
+            }
+            if before.type != property.type || before.collection != property.collection {
+                texts.append("\(path) has been changed from '\(name(before))' to '\(name(property))'.")
+            } else if before.isOptional != property.isOptional {
+                texts.append("\(path) has been made \(property.isOptional ? "optional" : "required").")
+            }
+        }
+        let keys = (old.primaryKey.map { old.properties[$0].name }, new.primaryKey.map { new.properties[$0].name })
+        switch keys {
+        case (let before?, let after?) where before != after:
+            texts.append("Primary Key for class '\(new.name)' has changed from '\(before)' to '\(after)'.")
+        case (nil, _?): texts.append("Primary Key for class '\(new.name)' has been added.")
+        case (_?, nil): texts.append("Primary Key for class '\(new.name)' has been removed.")
+        default: break
+        }
+        return texts
+    }
+
+    private static func name(_ kind: ObjectKind) -> String {
+        switch kind {
+        case .topLevel: "top-level"
+        case .embedded: "embedded"
+        case .asymmetric: "top-level asymmetric"
+        }
+    }
+
+    /// A type as Realm writes it: `array<string?>`, `<Dog>`.
+    private static func name(_ property: SluiceCore.Property) -> String {
+        let element =
+            switch property.type {
+            case .link(let target), .embedded(let target): "<\(target)>"
+            case .decimal: "decimal128"
+            case .binary: "data"
+            case .objectId: "object id"
+            default: property.type.name
+            }
+        let isLink = element.hasPrefix("<")
+        let value = element + (property.isOptional && !(isLink && property.collection != .none) ? "?" : "")
+        let inside = isLink ? value : "<\(value)>"
+        switch property.collection {
+        case .none: return value
+        case .list: return "array\(inside)"
+        case .set: return "set\(inside)"
+        case .dictionary: return "dictionary<string, \(value)>"
+        }
+    }
+}
