@@ -76,7 +76,7 @@ import Testing
         let hounds = realm.objects(Terrier.self)
         #expect(hounds.min(ofProperty: "age") == 3 && hounds.max(ofProperty: "age") == 9 && hounds.sum(ofProperty: "age") == 20)
         #expect(hounds.average(ofProperty: "age") == 5.0 && hounds.min(of: \.weight) == 12.0 && hounds.sum(of: \.weight) == 86.5)
-        #expect(hounds.average(of: \.weight).map { (average: Double) in Int(average) } == 28)
+        #expect(hounds.average(of: \.weight).flatMap { $0.map { Int($0) } } == 28)
         #expect(hounds.filter("age > 100").min(of: \.age) == nil && hounds.filter("age > 100").sum(of: \.age) == 0)
         #expect(walker.hounds.sum(of: \.age) == 11 && walker.hounds.filter("age == 3").sum(ofProperty: "age") == 6)
         #expect(walker.scores.sum() == 9 && walker.scores.min() == 1 && walker.scores.max() == 3 && walker.scores.average() == 2.25)

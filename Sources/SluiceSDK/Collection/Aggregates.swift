@@ -53,21 +53,25 @@ enum CollectionAggregate {
     static func converted<T: _Persistable>(_ value: Value, _ type: T.Type) -> T? {
         if value.isNull { return nil }
         if case .mixed = T._kind.type { return T._make(from: _StoredValue(value), of: ObjectBase(), slot: 0) }
-        guard let plain = value.plain, let converted = T._coerce(plain) ?? decimal(value).flatMap({ T._coerce($0) }) else {
-            throwRealmException("The result \(value) does not fit into \(T.self).")
+        if let converted = value.plain.flatMap({ T._coerce($0) }) { return converted }
+        for other in others(value) {
+            if let converted = T._coerce(other) { return converted }
         }
-        return converted
+        throwRealmException("The result \(value) does not fit into \(T.self).")
     }
 
-    /// An average of whole numbers for those who want a decimal number.
-    private static func decimal(_ value: Value) -> Any? {
+    /// The number in other types: decimal ones, and whole ones with the fraction cut off.
+    private static func others(_ value: Value) -> [Any] {
         switch value {
-        case .int(let value): Decimal128(.init(value))
-        case .double(let value): Decimal128(.init(double: value))
-        case .decimal(let value): value.double
-        default: nil
+        case .int(let value): [Decimal128(.init(value))]
+        case .double(let value): [Decimal128(.init(double: value))] + whole(value)
+        case .float(let value): [Decimal128(.init(double: Double(value)))] + whole(Double(value))
+        case .decimal(let value): [value.double] + whole(value.double)
+        default: []
         }
     }
+
+    private static func whole(_ value: Double) -> [Any] { Int64(exactly: value.rounded(.towardZero)).map { [$0] } ?? [] }
 }
 
 extension RealmCollection {
@@ -100,8 +104,13 @@ extension RealmCollection {
     public func sum<T: _Persistable>(of keyPath: KeyPath<Element, T>) -> T where Element: ObjectBase, T.PersistedType: AddableType {
         sum(ofProperty: _name(for: keyPath))
     }
+    /// The average of a property's values in its own type, whole numbers cut off; nil when there is none.
+    public func average<T: _Persistable>(of keyPath: KeyPath<Element, T>) -> T?
+    where Element: ObjectBase, T.PersistedType: AddableType {
+        average(ofProperty: _name(for: keyPath))
+    }
     /// The average of a property's values; nil when there is none.
-    public func average<T: _Persistable, R: _Persistable>(of keyPath: KeyPath<Element, T>) -> R?
+    @_disfavoredOverload public func average<T: _Persistable, R: _Persistable>(of keyPath: KeyPath<Element, T>) -> R?
     where Element: ObjectBase, T.PersistedType: AddableType, R.PersistedType: AddableType {
         average(ofProperty: _name(for: keyPath))
     }

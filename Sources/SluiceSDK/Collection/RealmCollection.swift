@@ -99,6 +99,9 @@ extension RealmCollection {
     /// The same values in order.
     public func sorted(ascending: Bool) -> Results<Element> { sorted(byKeyPath: ElementModel.selfName, ascending: ascending) }
 
+    /// The same. Of comparable values the standard library's `sorted()` is preferred, which gives an array.
+    @_disfavoredOverload public func sorted() -> Results<Element> { sorted(ascending: true) }
+
     /// The first of those that have equal values of some properties.
     public func distinct<S: Sequence>(by keyPaths: S) -> Results<Element> where S.Element == String {
         Results(storage: _results.storage.distinct(by: Array(keyPaths)))

@@ -1,0 +1,132 @@
+import SluiceCore
+
+/// A view of an object that has some of its properties, or of those that it links to, under names of its own.
+///
+/// ```swift
+/// class Passenger: Projection<Person> {
+///     @Projected(\Person.firstName) var name
+///     @Projected(\Person.address?.city) var city
+///     @Projected(\Person.friends.projectTo.firstName) var friends
+/// }
+/// let all = realm.objects(Passenger.self)
+/// ```
+/// It is live like the object. Results of it are queried and ordered by the object's properties.
+open class Projection<Root: ObjectBase & RealmCollectionValue>: RealmCollectionValue {
+    /// The object that it is a view of.
+    final let rootObject: Root
+
+    /// A view of an object.
+    public required init(projecting object: Root) { rootObject = object }
+
+    /// The Realm that manages the object; nil when none does.
+    public var realm: Realm? { rootObject.managingCore.map { Realm(core: $0) } }
+
+    /// Whether the object has been deleted from its Realm.
+    public var isInvalidated: Bool { rootObject.isGone }
+
+    /// Whether two are of one class and views of the same object.
+    public static func == (lhs: Projection, rhs: Projection) -> Bool {
+        type(of: lhs) == type(of: rhs) && lhs.rootObject == rhs.rootObject
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(rootObject) }
+
+    // MARK: As an element of results
+
+    public typealias PersistedType = Root
+
+    public static func _object(of row: _RowCache) -> Self? { Root._object(of: row).map { Self(projecting: $0) } }
+    public static func _make(from stored: _StoredValue, of owner: ObjectBase, slot: Int32) -> Self {
+        Self(projecting: Root._make(from: stored, of: owner, slot: slot))
+    }
+    public static func _makeElement(from stored: _StoredValue, at place: _Place) -> Self {
+        Self(projecting: Root._makeElement(from: stored, at: place))
+    }
+    public func _stored(in owner: ObjectBase) -> _StoredValue { rootObject._stored(in: owner) }
+    public static func _default() -> Self { Self(projecting: Root._default()) }
+    public static func _coerce(_ value: Any) -> Self? { (value as? Self) ?? Root._coerce(value).map { Self(projecting: $0) } }
+    public static var _kind: _PropertyKind { Root._kind }
+    public static var _hasPlace: Bool { Root._hasPlace }
+    public var _untyped: Any? { rootObject }
+}
+
+@available(*, unavailable)
+extension Projection: Sendable {}
+
+extension Projection: ThreadConfined {
+    public func _locator() -> _Locator? {
+        guard let core = rootObject.managingCore, let locator = rootObject._locator() else { return nil }
+        let type = type(of: self)
+        return _Locator(core) { core in (locator.find(core) as? Root).map { type.init(projecting: $0) } }
+    }
+}
+
+/// A property of a `Projection`: one of the object, or of what it links to.
+@propertyWrapper
+public struct Projected<T: ObjectBase & RealmCollectionValue, Value> {
+    private let keyPath: KeyPath<T, Value>
+
+    /// - Parameter projectedKeyPath: what the property shows; one that can be set sets the object's.
+    public init(_ projectedKeyPath: KeyPath<T, Value>) { keyPath = projectedKeyPath }
+
+    @available(*, unavailable, message: "@Projected can only be used as a property on a Projection")
+    public var wrappedValue: Value {
+        get { throwRealmException("@Projected can only be used as a property on a Projection.") }
+        set { throwRealmException("@Projected can only be used as a property on a Projection.") }
+    }
+
+    /// The value of the property.
+    public static subscript<EnclosingSelf: Projection<T>>(
+        _enclosingInstance observed: EnclosingSelf, wrapped wrappedKeyPath: ReferenceWritableKeyPath<EnclosingSelf, Value>,
+        storage storageKeyPath: ReferenceWritableKeyPath<EnclosingSelf, Self>
+    ) -> Value {
+        get { observed.rootObject[keyPath: observed[keyPath: storageKeyPath].keyPath] }
+        set {
+            guard let keyPath = observed[keyPath: storageKeyPath].keyPath as? ReferenceWritableKeyPath<T, Value> else {
+                throwRealmException("The projected property cannot be set: its key path goes through a value that may be missing.")
+            }
+            observed.rootObject[keyPath: keyPath] = newValue
+        }
+    }
+}
+
+/// One value for each element of a collection of objects; live like the collection.
+public struct ProjectedCollection<Value>: RandomAccessCollection {
+    private let number: () -> Int
+    private let element: (Int) -> Value
+
+    init<C: RealmCollection>(_ collection: C, _ keyPath: KeyPath<C.Element, Value>) {
+        number = { collection.count }
+        element = { collection[$0][keyPath: keyPath] }
+    }
+
+    public var startIndex: Int { 0 }
+    public var endIndex: Int { number() }
+    public subscript(position: Int) -> Value { element(position) }
+}
+
+/// What stands behind `projectTo`.
+@dynamicMemberLookup
+public struct CollectionElementMapper<Collection: RealmCollection> {
+    let collection: Collection
+
+    /// The values of a property of the elements.
+    public subscript<Value>(dynamicMember member: KeyPath<Collection.Element, Value>) -> ProjectedCollection<Value> {
+        ProjectedCollection(collection, member)
+    }
+}
+
+extension RealmCollection where Element: ObjectBase {
+    /// Leads to the elements' properties: `\Person.friends.projectTo.firstName`.
+    public var projectTo: CollectionElementMapper<Self> { CollectionElementMapper(collection: self) }
+}
+
+extension Results where Element: ObjectBase {
+    /// The same elements as views of a class.
+    public func `as`<P: Projection<Element>>(_ type: P.Type) -> Results<P> { Results<P>(storage: storage) }
+}
+
+extension Realm {
+    /// All objects of a class as views of a class.
+    public func objects<Root: Object, P: Projection<Root>>(_ type: P.Type) -> Results<P> { objects(Root.self).as(type) }
+}
