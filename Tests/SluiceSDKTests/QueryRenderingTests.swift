@@ -134,6 +134,13 @@ import Testing
         expect("(SUBQUERY(hounds, $col1, $col1.good == true).@count == %@)", ["1"]) { $0.hounds.good.count == 1 }
     }
 
+    @Test func `values stand for themselves`() {
+        #expect((Query<Int>._constructForTesting() > 3)._constructPredicate().0 == "(SELF > %@)")
+        #expect(Query<String>._constructForTesting().starts(with: "x")._constructPredicate().0 == "(SELF BEGINSWITH %@)")
+        #expect((Query<Cage>._constructForTesting().beds == 3)._constructPredicate().0 == "(beds == %@)")
+        #expect((Query<Terrier?>._constructForTesting().chip.beds == 3)._constructPredicate().0 == "(chip.beds == %@)")
+    }
+
     @Test func `places lie in shapes`() throws {
         let circle = try #require(GeoCircle(center: (48, 10), radiusInRadians: 0.1))
         let (format, arguments) = Query<Walker>._constructForTesting().home.geoWithin(circle)._constructPredicate()

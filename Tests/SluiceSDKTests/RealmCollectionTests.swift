@@ -99,6 +99,20 @@ import Testing
         #expect(realm.objects(Terrier.self).map(\.age) == [4, 5, 4, 9])
     }
 
+    @Test func `what collections hold is deleted`() throws {
+        let (realm, walker) = try open()
+        try realm.write { realm.delete(walker.kennels.filter("beds < 4")) }
+        #expect(walker.kennels.map(\.city) == ["Aachen"])
+        try realm.write { realm.delete(walker.kennels) }
+        #expect(walker.kennels.isEmpty)
+        try realm.write { realm.delete(walker.hounds.filter("age == 3")) }
+        #expect(walker.hounds.map(\._id) == [1] && realm.objects(Terrier.self).count == 3)
+        try realm.write { realm.delete(realm.dynamicObjects("Terrier").filter("age > 5")) }
+        #expect(realm.objects(Terrier.self).map(\._id) == [1, 2])
+        try realm.write { realm.delete(AnyRealmCollection(walker.pack)) }
+        #expect(realm.objects(Terrier.self).isEmpty)
+    }
+
     @Test func `any collection stands for the others`() throws {
         let (realm, walker) = try open()
         let hound = try #require(realm.object(ofType: Terrier.self, forPrimaryKey: 1))
@@ -115,6 +129,21 @@ import Testing
 
     @Test func `what a collection cannot do ends the program`() async {
         func ends(_ text: String, _ result: ExitTest.Result?) { #expect(message(result).contains(text)) }
+        ends(
+            "Only collections which are managed by a Realm support change notifications",
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { _ = List<Int>().observe { _ in } })
+        ends(
+            "Invalid property name: property 'nothing' not found in object of type 'Terrier'",
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                let realm = try PredicateTests.fill(try TemporaryFolder())
+                _ = realm.objects(Terrier.self).observe(keyPaths: ["nothing"]) { _ in }
+            })
+        ends(
+            "There must be at least one SortDescriptor when using SectionedResults.",
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                let realm = try PredicateTests.fill(try TemporaryFolder())
+                _ = realm.objects(Terrier.self).sectioned(by: \.age, sortDescriptors: [])
+            })
         ends(
             "This method may only be called on List<Int> instances retrieved from a Realm.",
             await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { _ = List<Int>().filter("SELF == 1") })

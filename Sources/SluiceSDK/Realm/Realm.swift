@@ -164,7 +164,7 @@ extension Realm {
     }
 
     /// Deletes all objects of a result.
-    public func delete<Element: Object>(_ objects: Results<Element>) { core.delete(core.type(of: Element.self), objects.keys) }
+    public func delete<Element: Object>(_ objects: Results<Element>) { core.delete(objects.storage.query.type, objects.keys) }
 
     /// Deletes the objects of a list.
     public func delete<Element: Object>(_ objects: List<Element>) { for object in Array(objects) { core.delete(object) } }
