@@ -27,4 +27,17 @@ extension WriteTransaction {
         remember(created: change)
         return true
     }
+
+    /// A primary key for a new object of a class with `TableLayout.hiddenKey`: no object of the class has had it.
+    package func newKey(type: Int) throws(SluiceError) -> Value {
+        if writer.comparedKeys.insert(type).inserted {
+            let statement = try writer.connection.statement("SELECT seq FROM sqlite_sequence WHERE name = ?")
+            statement.bind(0, writer.layouts[type].type.name)
+            let last = try statement.step() ? statement.int(0) : 0
+            statement.reset()
+            writer.hiddenKeys[type] = max(last, writer.hiddenKeys[type] ?? 0)
+        }
+        writer.hiddenKeys[type, default: 0] += 1
+        return .int(writer.hiddenKeys[type] ?? 0)
+    }
 }

@@ -109,7 +109,11 @@ struct ReplicaPlan {
         return keys
     }
 
-    private var isInTableOrder: Bool { selection.order.map { $0 == "\(SQLLayout.row).\(store.layouts[type].rowid)" } ?? true }
+    /// Whether the order is the table's, and an index may find the rows.
+    private var isInTableOrder: Bool {
+        let isOwn = selection.order.map { $0 == "\(SQLLayout.row).\(store.layouts[type].rowid)" } ?? true
+        return isOwn && selection.condition.text != "TRUE"
+    }
 
     /// Asked for no order, SQLite uses an index where there is one; what it then gives is mostly in order, or short.
     private func keysInTableOrder(_ graph: ReplicaGraph) throws(SluiceError) -> [Value] {

@@ -123,6 +123,10 @@ package struct TableLayout: Sendable {
         return SQLLayout(.sqlite, schema: schema, tables: tables)
     }
 
+    /// The primary key of a class that has none of its own, as only local files may have: a number that no other object of the class has
+    /// had before. It comes after the class's properties.
+    package static let hiddenKey = Property(id: 0, name: "_sluice_key", type: .int)
+
     var hasTable: Bool { type.kind == .topLevel }
 
     static func quoted(_ name: String) -> String { "\"\(name.replacing("\"", with: "\"\""))\"" }
@@ -155,7 +159,10 @@ package struct TableLayout: Sendable {
     func creation(of table: String) -> String {
         let definitions = type.properties.indices.map { index in
             let name = TableLayout.quoted(type.properties[index].name)
-            return "\(name) \(kinds[index].declaration)\(index == key ? " PRIMARY KEY NOT NULL" : "")"
+            guard index == key else { return "\(name) \(kinds[index].declaration)" }
+            // SQLite remembers the highest number of such a table when its row is gone.
+            let isHidden = type.properties[index].name == TableLayout.hiddenKey.name
+            return "\(name) \(kinds[index].declaration) PRIMARY KEY \(isHidden ? "AUTOINCREMENT " : "")NOT NULL"
         }
         return "CREATE TABLE IF NOT EXISTS \(table) (\(definitions.joined(separator: ", ")))"
     }

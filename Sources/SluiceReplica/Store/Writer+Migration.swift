@@ -48,7 +48,11 @@ extension Writer {
                 throw SluiceError(
                     .invalidSchemaChange, "Primary key property '\(before.name).\(layout.keyName)' has duplicate values after migration.")
             }
-            try connection.execute("INSERT INTO \(fresh) (\(columns)) SELECT \(columns) FROM \(layout.table) ORDER BY rowid")
+            try connection.execute("INSERT INTO \(fresh) (\(columns)) SELECT \(columns) FROM \(layout.table) ORDER BY \(layout.rowid)")
+        } else if layout.keyName == TableLayout.hiddenKey.name, !kept.isEmpty {
+            // Objects that lose their primary key are numbered in the table's order. What links to them does not find them any more.
+            let columns = kept.map(TableLayout.quoted).joined(separator: ", ")
+            try connection.execute("INSERT INTO \(fresh) (\(columns)) SELECT \(columns) FROM \(layout.table) ORDER BY \(layout.rowid)")
         }
         try connection.execute("DROP TABLE \(layout.table)")
         try connection.execute("ALTER TABLE \(fresh) RENAME TO \(layout.table)")

@@ -44,6 +44,10 @@ final class Writer: @unchecked Sendable {
     var foreignCommits: Int64 = 0
     /// SQLite's number for the tables' definitions.
     var definitions: Int64 = 0
+    /// By class: the last number given to an object without a key of its own, of a transaction that was undone too.
+    var hiddenKeys: [Int: Int64] = [:]
+    /// The classes whose number was compared with the file's in the transaction under way.
+    var comparedKeys: Set<Int> = []
     private var metaBefore = ReplicaMeta()
     private var isDurable = false
     private let indexByName: [String: Int]
@@ -79,6 +83,7 @@ final class Writer: @unchecked Sendable {
         }
         metaBefore = meta
         news = WriterNews()
+        comparedKeys = []
     }
 
     func commit() throws(SluiceError) {

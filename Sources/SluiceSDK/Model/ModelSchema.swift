@@ -1,5 +1,6 @@
 @_spi(Reflection) import Swift
 import SluiceCore
+import SluiceReplica
 import Synchronization
 
 /// What is known of a model class: found once per class by looking at an instance.
@@ -95,14 +96,16 @@ package final class ModelSchema: @unchecked Sendable {
         objectClass = DynamicObject.self
         name = type.name
         prototype = DynamicObject()
-        properties = type.properties.map { property in
+        let isKeyless = type.primaryKey.map { type.properties[$0].name } == TableLayout.hiddenKey.name
+        // The hidden key is the last.
+        properties = type.properties.dropLast(isKeyless ? 1 : 0).map { property in
             Property(
                 name: property.name, column: property.name, kind: ModelSchema.kind(of: property), flags: [], offset: 0,
                 wrapper: ModelSchema.reader(of: property), origin: nil, absent: property.emptyValue)
         }
         wrappers = []
         storedCount = properties.count
-        primaryKeySlot = type.primaryKey
+        primaryKeySlot = isKeyless ? nil : type.primaryKey
         slots = Dictionary(properties.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
         columns = slots
     }
@@ -244,17 +247,24 @@ package final class ModelSchema: @unchecked Sendable {
 
     // MARK: The core's schema
 
+    /// Whether objects have a key that only a local file knows of.
+    var hasHiddenKey: Bool { primaryKeySlot == nil && objectClass is Object.Type }
+
     /// The class as the core has it. The numbers of properties are the server's to allot.
-    var objectType: ObjectType {
+    /// - Parameter isSynced: false: a class without a primary key gets a hidden one.
+    func objectType(isSynced: Bool) -> ObjectType {
         let kind: ObjectKind =
             switch objectClass {
             case is AsymmetricObject.Type: .asymmetric
             case is EmbeddedObject.Type: .embedded
             default: .topLevel
             }
-        return ObjectType(
-            name: name, kind: kind, properties: properties.prefix(storedCount).map(\.core),
-            primaryKey: primaryKeySlot.map { properties[$0].column })
+        let own = properties.prefix(storedCount).map(\.core)
+        if hasHiddenKey && !isSynced {
+            return ObjectType(
+                name: name, kind: kind, properties: own + [TableLayout.hiddenKey], primaryKey: TableLayout.hiddenKey.name)
+        }
+        return ObjectType(name: name, kind: kind, properties: own, primaryKey: primaryKeySlot.map { properties[$0].column })
     }
 
     /// The classes given and those that they link to or embed, each once, in order.
@@ -347,8 +357,8 @@ package final class ModelSchema: @unchecked Sendable {
     }
 
     func primaryKey(of object: ObjectBase) -> Value {
-        guard let slot = primaryKeySlot else { return .null }
         if let row = object._row { return row.key }
+        guard let slot = primaryKeySlot else { return .null }
         let held = held(object, slot: slot)
         if case .scalar(let value) = held { return value.value }
         return wrappers[slot].type.stored(held, in: object).value

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceQuery
+import SluiceReplica
 
 /// What a condition is about.
 enum ElementModel {
@@ -113,8 +114,9 @@ struct PredicateNames {
             } else if first == ElementModel.selfName, !isScalar, scopes[0].schema != nil {
                 let place = steps.removeFirst().position
                 let isAlone = steps.isEmpty && path.suffix == nil
-                if isAlone, let schema, let slot = schema.primaryKeySlot {
-                    result.steps.append(PathStep(.name(schema.properties[slot].column), at: place))
+                if isAlone, let schema {
+                    let key = schema.primaryKeySlot.map { schema.properties[$0].column } ?? TableLayout.hiddenKey.name
+                    result.steps.append(PathStep(.name(key), at: place))
                 }
             }
         }

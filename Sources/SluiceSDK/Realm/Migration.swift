@@ -50,7 +50,8 @@ public struct Migration {
     /// The primary key that an old object's successor has; nil when nothing says.
     private func newKey(of object: DynamicObject, _ newType: Int) -> Value? {
         let schema = new.schema(newType)
-        guard let slot = schema.primaryKeySlot, let row = object._row else { return nil }
+        guard let row = object._row else { return nil }
+        guard let slot = schema.primaryKeySlot else { return row.schema.hasHiddenKey ? row.key : nil }
         let name = keys.renamed[schema.name] ?? schema.properties[slot].column
         return row.schema.slot(of: name).flatMap { row.current($0) }
     }

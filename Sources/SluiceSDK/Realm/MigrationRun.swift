@@ -21,7 +21,7 @@ struct MigrationRun {
             throw Realm.Error(
                 .schemaMismatch, "Provided schema version \(version) is less than last set version \(stored.version).")
         }
-        let schema = SluiceCore.Schema(schemas.map(\.objectType))
+        let schema = SluiceCore.Schema(schemas.map { $0.objectType(isSynced: false) })
         let differences = SchemaDifferences(from: stored.schema, to: schema).texts
         if version == stored.version && differences.isEmpty { return }
         if configuration.deleteRealmIfMigrationNeeded, !configuration.readOnly {

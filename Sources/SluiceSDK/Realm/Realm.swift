@@ -63,6 +63,7 @@ public struct Realm: Equatable {
         guard let value = Value(any: key) else {
             throwRealmException("Invalid primary key '\(key)' for '\(type.className())'.")
         }
+        if ModelSchema.of(type).primaryKeySlot == nil { throwRealmException("\(type.className()) does not have a primary key") }
         return core.object(type, key: value)
     }
 

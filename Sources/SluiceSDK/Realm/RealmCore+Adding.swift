@@ -14,6 +14,9 @@ extension RealmCore {
     /// - Parameter isPartial: whether an object that is there keeps the properties that the app did not give.
     func add(_ object: ObjectBase, update: Realm.UpdatePolicy, isPartial: Bool = false) {
         let outer = adding
+        if update != .error, object._row == nil, object.model.hasHiddenKey {
+            throwRealmException("'\(object.model.name)' does not have a primary key and can not be updated")
+        }
         adding = Adding(update: update, isPartial: isPartial)
         defer { adding = outer }
         adopt(object)
@@ -28,13 +31,17 @@ extension RealmCore {
         if object.isConsumed { throwRealmException("Adding a deleted or invalidated object to a Realm is not permitted") }
         requireTransaction()
         let (schema, type) = place(of: Swift.type(of: object))
-        if schema.primaryKeySlot == nil {
-            throwRealmException("The class \(schema.name) has no primary key; synced classes need one named '_id'.")
-        }
+        if schema.hasHiddenKey { return insert(object, schema, type, newKey(type)) }
         let key = schema.primaryKey(of: object)
         guard schema.objectClass is Object.Type else { return send(object, schema, type, key) }
         if adding.update != .error, let existing = row(type, key) { return merge(object, schema, type, key, into: existing) }
         insert(object, schema, type, key)
+    }
+
+    private func newKey(_ type: Int) -> Value {
+        var key = Value.null
+        change { transaction throws(SluiceError) in key = try transaction.newKey(type: type) }
+        return key
     }
 
     private func insert(_ object: ObjectBase, _ schema: ModelSchema, _ type: Int, _ key: Value) {
@@ -49,6 +56,10 @@ extension RealmCore {
             row.values[slot] = value
             values.append(value.value)
             given.append(isGiven)
+        }
+        if schema.hasHiddenKey {
+            values.append(key)
+            given.append(true)
         }
         var isNew = true
         change { transaction throws(SluiceError) in

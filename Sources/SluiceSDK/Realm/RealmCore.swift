@@ -60,9 +60,10 @@ final class RealmCore {
         var types: [ObjectIdentifier: Int] = [:]
         var schemasByType: [Int: ModelSchema] = [:]
         self.schemas = schemas ?? ModelSchema.closure(of: configuration.classes)
+        let isSynced = file.replica.isSynced
         for schema in self.schemas {
             let index = file.replica.schema.index(of: schema.name)
-            guard let index, schemas != nil || file.replica.schema.types[index] == schema.objectType else {
+            guard let index, schemas != nil || file.replica.schema.types[index] == schema.objectType(isSynced: isSynced) else {
                 throw Realm.Error(
                     .schemaMismatch, "The Realm file is already open without the class \(schema.name); open it with the same objectTypes.")
             }

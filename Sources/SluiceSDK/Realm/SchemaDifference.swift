@@ -1,4 +1,16 @@
 import SluiceCore
+import SluiceReplica
+
+extension ObjectType {
+    /// Without the key that an app does not see.
+    fileprivate var ownProperties: [SluiceCore.Property] { properties.filter { $0.name != TableLayout.hiddenKey.name } }
+
+    /// The name of the primary key that the class has itself.
+    fileprivate var ownKey: String? {
+        let name = primaryKey.map { properties[$0].name }
+        return name == TableLayout.hiddenKey.name ? nil : name
+    }
+}
 
 /// What keeps a local file from being used with other classes than those it was written with, in the order of the classes.
 struct SchemaDifferences {
@@ -12,10 +24,10 @@ struct SchemaDifferences {
     private static func texts(_ old: ObjectType, _ new: ObjectType) -> [String] {
         if old.kind != new.kind { return ["Class '\(new.name)' has been changed from \(name(old.kind)) to \(name(new.kind))."] }
         var texts: [String] = []
-        for property in old.properties where new[property.name] == nil {
+        for property in old.ownProperties where new[property.name] == nil {
             texts.append("Property '\(new.name).\(property.name)' has been removed.")
         }
-        for property in new.properties {
+        for property in new.ownProperties {
             let path = "Property '\(new.name).\(property.name)'"
             guard let before = old[property.name] else {
                 texts.append("\(path) has been added.")
@@ -27,7 +39,7 @@ struct SchemaDifferences {
                 texts.append("\(path) has been made \(property.isOptional ? "optional" : "required").")
             }
         }
-        let keys = (old.primaryKey.map { old.properties[$0].name }, new.primaryKey.map { new.properties[$0].name })
+        let keys = (old.ownKey, new.ownKey)
         switch keys {
         case (let before?, let after?) where before != after:
             texts.append("Primary Key for class '\(new.name)' has changed from '\(before)' to '\(after)'.")

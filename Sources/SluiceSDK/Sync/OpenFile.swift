@@ -85,8 +85,8 @@ final class OpenFile: Sendable {
         if sync == nil { try MigrationRun(path: path, configuration: configuration, schemas: schemas).run() }
         replica = try asRealmError {
             try Replica(
-                path: path, schema: SluiceCore.Schema(schemas.map(\.objectType)), isSynced: sync != nil, inverses: schemas.inverses,
-                indexes: schemas.indexes, options: configuration.replicaOptions)
+                path: path, schema: SluiceCore.Schema(schemas.map { $0.objectType(isSynced: sync != nil) }), isSynced: sync != nil,
+                inverses: schemas.inverses, indexes: schemas.indexes, options: configuration.replicaOptions)
         }
         if sync == nil, !isReadOnly { try asRealmError { [replica] in try replica.noteSchema(version: configuration.schemaVersion) } }
         session = sync.map { [replica] in SyncSession(replica: replica, configuration: $0) }
