@@ -42,7 +42,8 @@ enum ElementKind {
             return ReplicaQuery(type: -1, in: schema, bound: .all(type, in: schema))
         case .values(let type):
             let property = SluiceCore.Property(id: 0, name: ElementModel.selfName, type: type, isOptional: true)
-            let element = ObjectType(name: "\(type)", kind: .embedded, properties: [property], primaryKey: nil)
+            // No class can have such a name.
+            let element = ObjectType(name: "[\(type)]", kind: .embedded, properties: [property], primaryKey: nil)
             let extended = SluiceCore.Schema(schema.types + [element])
             return ReplicaQuery(type: -1, in: extended, bound: .all(element, in: extended))
         }
