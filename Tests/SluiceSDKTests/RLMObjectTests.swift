@@ -76,7 +76,10 @@ final class Vessel: Object {
         let vessel = Vessel(value: ["imo": 1])
         vessel.onScreen = true
         try realm.write { realm.add(vessel) }
-        #expect(realm.object(ofType: Vessel.self, forPrimaryKey: 1)?.onScreen == false)
+        let accessor = try #require(realm.object(ofType: Vessel.self, forPrimaryKey: 1))
+        #expect(vessel.onScreen && !accessor.onScreen)
+        accessor.onScreen = true
+        #expect(accessor.onScreen && Vessel.object(in: realm, forPrimaryKey: 1)?.onScreen == false)
     }
 
     @Test func `a required property refuses nil`() async {
@@ -94,6 +97,18 @@ final class Vessel: Object {
         #expect(Vessel.objects(in: realm, with: nil).count == 5)
         #expect(Vessel.object(in: realm, forPrimaryKey: 4)?.flag == "NL")
         #expect(Vessel.object(in: realm, forPrimaryKey: 9) == nil && Vessel.object(in: realm, forPrimaryKey: nil) == nil)
+    }
+
+    @Test func `the same by the default Realm`() throws {
+        let before = Realm.Configuration.defaultConfiguration
+        defer { Realm.Configuration.defaultConfiguration = before }
+        Realm.Configuration.defaultConfiguration = folder.configuration([Vessel.self])
+        try Vessel.createInDefaultRealm(withValue: ["imo": 1, "flag": "NL"])
+        try Vessel.createOrUpdateInDefaultRealm(withValue: ["imo": 1, "draught": 2])
+        try Vessel.createOrUpdateModifiedInDefaultRealm(withValue: ["imo": 1, "name": "Ada"])
+        #expect(try Vessel.allObjects().count == 1 && Vessel.objects(where: "draught == %@ AND name == 'Ada'", 2).count == 1)
+        #expect(try Vessel.objects(with: NSPredicate(format: "flag == 'NL'")).count == 1)
+        #expect(try Vessel.object(forPrimaryKey: 1)?.name == "Ada" && Vessel.object(forPrimaryKey: 2) == nil)
     }
 
     @Test func `a notification block gets names, previous values and values, then the deletion`() async throws {

@@ -67,8 +67,11 @@ public struct Persisted<Value: _Persistable> {
         @inline(__always) get {
             if let head = observed._head {
                 let slot = observed[keyPath: storageKeyPath].wrapped.slot
-                if head.pointee.generation != head.pointee.clock.pointee { observed._load(slot) }
-                return Value._read(_RowHead.values(head) + Int(slot), of: observed, slot: slot)
+                // A property that the class ignores has no slot: its wrapper goes on holding the value.
+                if slot >= 0 {
+                    if head.pointee.generation != head.pointee.clock.pointee { observed._load(slot) }
+                    return Value._read(_RowHead.values(head) + Int(slot), of: observed, slot: slot)
+                }
             }
             if let trace = observed._trace {
                 trace.slots.append(observed[keyPath: storageKeyPath].wrapped.slot)
@@ -83,9 +86,11 @@ public struct Persisted<Value: _Persistable> {
         @inline(__always) set {
             if let row = observed._row {
                 let slot = observed[keyPath: storageKeyPath].wrapped.slot
-                row.write(Int(slot), newValue._stored(in: observed))
-                newValue._attach(to: observed, slot: slot)
-                return
+                if slot >= 0 {
+                    row.write(Int(slot), newValue._stored(in: observed))
+                    newValue._attach(to: observed, slot: slot)
+                    return
+                }
             }
             observed[keyPath: storageKeyPath].wrapped.held = Value._hold(newValue)
         }

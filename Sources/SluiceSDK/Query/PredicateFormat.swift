@@ -2,6 +2,8 @@ import SluiceCore
 
 /// Turns a predicate in the format of `filter("age > %@ AND name BEGINSWITH $0", …)` into a text of the query language:
 /// placeholders are replaced by constants, words that only predicates have by those of the language.
+///
+/// It goes by bytes: all that it looks for is ASCII, and everything else is part of a name or of a text.
 struct PredicateFormat {
     /// What a format becomes.
     struct Translation {
@@ -10,94 +12,121 @@ struct PredicateFormat {
         var accentBlind: Set<Int> = []
     }
 
-    private let characters: [Character]
+    private let bytes: [UInt8]
     private var position = 0
     private let arguments: [Any]
     private var nextArgument = 0
-    private var result = Translation()
+    private var text: [UInt8] = []
+    private var accentBlind: Set<Int> = []
     /// Where the last word or operator begins in the text.
     private var lastToken = 0
     private var wasSymbol = false
 
     /// - Throws: `queryArgument` when arguments are missing or no constants.
     static func translate(_ format: String, _ arguments: [Any]) throws(SluiceError) -> Translation {
-        var formatter = PredicateFormat(characters: Array(format), arguments: arguments)
+        var formatter = PredicateFormat(bytes: Array(format.utf8), arguments: arguments)
         try formatter.run()
-        return formatter.result
+        return Translation(text: String(decoding: formatter.text, as: UTF8.self), accentBlind: formatter.accentBlind)
     }
 
-    private init(characters: [Character], arguments: [Any]) {
-        self.characters = characters
+    private init(bytes: [UInt8], arguments: [Any]) {
+        self.bytes = bytes
         self.arguments = arguments
+        text.reserveCapacity(bytes.count + 16 * arguments.count)
     }
 
     private mutating func run() throws(SluiceError) {
-        while position < characters.count {
-            let character = characters[position]
-            let isSymbol = "=!<>&|".contains(character)
-            if isSymbol && !wasSymbol { lastToken = result.text.utf8.count }
+        while position < bytes.count {
+            let byte = bytes[position]
+            let isSymbol = PredicateFormat.isSymbol(byte)
+            if isSymbol && !wasSymbol { lastToken = text.count }
             wasSymbol = isSymbol
-            switch character {
-            case "\"", "'": try string(quote: character)
-            case "%": try placeholder()
-            case "$": try numbered()
-            case "#": position += 1
-            case "[": try bracket()
-            default:
-                if character.isLetter || character == "_" || character == "@" { try word() } else { copy() }
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "'"): try string(quote: byte)
+            case UInt8(ascii: "%"): try placeholder()
+            case UInt8(ascii: "$"): try numbered()
+            case UInt8(ascii: "#"): position += 1
+            case UInt8(ascii: "["): try bracket()
+            default: if PredicateFormat.continuesWord(byte), !PredicateFormat.isDigit(byte) { try word() } else { copy() }
             }
         }
     }
 
     private mutating func copy() {
-        result.text.append(characters[position])
+        text.append(bytes[position])
         position += 1
+    }
+
+    private mutating func put(_ piece: String) { text.append(contentsOf: piece.utf8) }
+
+    // MARK: Kinds of bytes
+
+    private static func isSymbol(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "="), UInt8(ascii: "!"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "&"), UInt8(ascii: "|"): true
+        default: false
+        }
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { byte &- UInt8(ascii: "0") < 10 }
+
+    private static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) &- UInt8(ascii: "a") < 26 || byte >= 0x80 }
+
+    private static func continuesWord(_ byte: UInt8) -> Bool {
+        isLetter(byte) || isDigit(byte) || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "@")
     }
 
     // MARK: Texts
 
     /// A text in quotes; a backslash takes the meaning of the next character away, but for `n`, `r` and `t`.
-    private mutating func string(quote: Character) throws(SluiceError) {
+    private mutating func string(quote: UInt8) throws(SluiceError) {
         position += 1
-        var content = ""
-        while position < characters.count, characters[position] != quote {
-            var character = characters[position]
-            if character == "\\", position + 1 < characters.count {
+        var content: [UInt8] = []
+        while position < bytes.count, bytes[position] != quote {
+            var byte = bytes[position]
+            if byte == UInt8(ascii: "\\"), position + 1 < bytes.count {
                 position += 1
-                character = PredicateFormat.escapes[characters[position]] ?? characters[position]
+                byte = PredicateFormat.meaning(ofEscaped: bytes[position])
             }
-            content.append(character)
+            content.append(byte)
             position += 1
         }
-        guard position < characters.count else { throw SluiceError(.querySyntax, "A text in the predicate has no end.") }
+        guard position < bytes.count else { throw SluiceError(.querySyntax, "A text in the predicate has no end.") }
         position += 1
+        let decoded = String(decoding: content, as: UTF8.self)
         // The contents of B64"…" and the like have nothing to escape and stay as they are.
-        let isPrefixed = result.text.hasSuffix("B64")
-        result.text += isPrefixed ? "\"\(content)\"" : RQLText.literal(.string(content))
+        put(text.suffix(3) == [UInt8]("B64".utf8)[...] ? "\"\(decoded)\"" : RQLText.literal(.string(decoded)))
     }
 
-    private static let escapes: [Character: Character] = ["n": "\n", "r": "\r", "t": "\t"]
+    private static func meaning(ofEscaped byte: UInt8) -> UInt8 {
+        switch byte {
+        case UInt8(ascii: "n"): UInt8(ascii: "\n")
+        case UInt8(ascii: "r"): UInt8(ascii: "\r")
+        case UInt8(ascii: "t"): UInt8(ascii: "\t")
+        default: byte
+        }
+    }
 
     // MARK: Brackets
 
     /// `[cd]` behind an operator, `[%@]` and `[%K]` behind a collection; other indices are the language's too.
     private mutating func bracket() throws(SluiceError) {
-        let content = characters[(position + 1)...].prefix { $0 != "]" }
-        let text = String(content).filter { !$0.isWhitespace }
-        if !text.isEmpty, text.allSatisfy({ "cdCD".contains($0) }) {
+        let content = bytes[(position + 1)...].prefix { $0 != UInt8(ascii: "]") }
+        let inside = String(decoding: content, as: UTF8.self).filter { !$0.isWhitespace }
+        if !inside.isEmpty, inside.allSatisfy({ "cdCD".contains($0) }) {
             position += content.count + 2
-            if text.lowercased().contains("d") { result.accentBlind.insert(lastToken) }
-            if text.lowercased().contains("c") { result.text += "[c]" }
+            if inside.lowercased().contains("d") { accentBlind.insert(lastToken) }
+            if inside.lowercased().contains("c") { put("[c]") }
             return
         }
-        guard text == "%@" || text == "%K" else { return copy() }
+        guard inside == "%@" || inside == "%K" else { return copy() }
         position += content.count + 2
-        let argument = try take(nextArgument, text)
+        let argument = try take(nextArgument, inside)
         nextArgument += 1
         switch Value(any: argument) {
-        case .string("#any"): result.text += "[*]"
-        case .string(let key): result.text += "[\(RQLText.literal(.string(key)))]"
-        case .int(let index): result.text += "[\(index)]"
+        case .string("#any"): put("[*]")
+        case .string(let key): put("[\(RQLText.literal(.string(key)))]")
+        case .int(let index): put("[\(index)]")
         default: throw SluiceError(.queryArgument, "The argument \(argument) in brackets is no key and no index.")
         }
     }
@@ -106,71 +135,73 @@ struct PredicateFormat {
 
     /// `%@`, `%K`, `%d` and its longer forms, `%f`.
     private mutating func placeholder() throws(SluiceError) {
+        let start = position
         position += 1
-        var kind = ""
-        while position < characters.count, characters[position].isLetter || characters[position] == "@" {
-            kind.append(characters[position])
+        while position < bytes.count, PredicateFormat.isLetter(bytes[position]) || bytes[position] == UInt8(ascii: "@") {
             position += 1
-            if "@KdifuDg".contains(kind.last ?? " ") { break }
+            if PredicateFormat.endsPlaceholder(bytes[position - 1]) { break }
         }
-        let argument = try take(nextArgument, "%\(kind)")
+        let kind = bytes[start..<position]
+        let argument = try take(nextArgument, String(decoding: kind, as: UTF8.self))
         nextArgument += 1
-        if kind == "K" { result.text += "\(argument)" } else { try put(argument, "%\(kind)") }
+        if kind.elementsEqual("%K".utf8) {
+            put("\(argument)")
+        } else {
+            try put(argument: argument, String(decoding: kind, as: UTF8.self))
+        }
     }
+
+    private static func endsPlaceholder(_ byte: UInt8) -> Bool { "@KdifuDg".utf8.contains(byte) }
 
     /// `$0`; anything else that begins with a dollar sign is a name.
     private mutating func numbered() throws(SluiceError) {
-        let digits = characters[(position + 1)...].prefix { $0.isNumber }
-        guard let index = Int(String(digits)) else {
+        let digits = bytes[(position + 1)...].prefix { PredicateFormat.isDigit($0) }
+        guard let index = Int(String(decoding: digits, as: UTF8.self)) else {
             copy()
-            while position < characters.count, PredicateFormat.continuesWord(characters[position]) { copy() }
+            while position < bytes.count, PredicateFormat.continuesWord(bytes[position]) { copy() }
             return
         }
         position += 1 + digits.count
-        try put(try take(index, "$\(index)"), "$\(index)")
+        try put(argument: try take(index, "$\(index)"), "$\(index)")
     }
 
-    private func take(_ index: Int, _ placeholder: String) throws(SluiceError) -> Any {
+    private func take(_ index: Int, _ placeholder: @autoclosure () -> String) throws(SluiceError) -> Any {
         guard arguments.indices.contains(index) else {
-            throw SluiceError(.queryArgument, "The placeholder \(placeholder) has no argument; there are \(arguments.count).")
+            throw SluiceError(.queryArgument, "The placeholder \(placeholder()) has no argument; there are \(arguments.count).")
         }
         return arguments[index]
     }
 
-    private mutating func put(_ argument: Any, _ placeholder: String) throws(SluiceError) {
-        if let shape = argument as? any RealmGeoSpatial {
-            // The operator before it is an IN, which the language calls otherwise.
-            result.text = String(decoding: Array(result.text.utf8).prefix(lastToken), as: UTF8.self) + "GEOWITHIN \(shape._queryText)"
-            return
+    private mutating func put(argument: Any, _ placeholder: @autoclosure () -> String) throws(SluiceError) {
+        if let constant = RQLText.constant(argument) { return put(constant) }
+        guard let shape = argument as? any RealmGeoSpatial else {
+            throw SluiceError(.queryArgument, "The argument \(argument) of \(placeholder()) is no value that a query can hold.")
         }
-        guard let text = RQLText.constant(argument) else {
-            throw SluiceError(.queryArgument, "The argument \(argument) of \(placeholder) is no value that a query can hold.")
-        }
-        result.text += text
+        // The operator before it is an IN, which the language calls otherwise.
+        text.removeLast(text.count - lastToken)
+        put("GEOWITHIN \(shape._queryText)")
     }
 
     // MARK: Words
 
-    private static func continuesWord(_ character: Character) -> Bool {
-        character.isLetter || character.isNumber || "_@".contains(character)
-    }
-
     /// Copies a word, or its counterpart in the query language.
     private mutating func word() throws(SluiceError) {
-        lastToken = result.text.utf8.count
-        var word = ""
-        while position < characters.count, PredicateFormat.continuesWord(characters[position]) {
-            word.append(characters[position])
-            position += 1
-        }
-        switch word {
-        case "YES": result.text += "true"
-        case "NO": result.text += "false"
-        case "@allKeys": result.text += "@keys"
-        case "@allValues": result.text += "@values"
-        case "MATCHES", "matches", "CAST", "FUNCTION", "TERNARY":
-            throw SluiceError(.queryUnsupported, "\(word) is not supported in a predicate.", fix: "Filter with a block instead.")
-        default: result.text += word
+        lastToken = text.count
+        let start = position
+        while position < bytes.count, PredicateFormat.continuesWord(bytes[position]) { position += 1 }
+        let word = bytes[start..<position]
+        switch word.count {
+        // The longest and shortest of the words that are not the language's.
+        case 2...10:
+            let word = String(decoding: word, as: UTF8.self)
+            if PredicateFormat.refused.contains(word) {
+                throw SluiceError(.queryUnsupported, "\(word) is not supported in a predicate.", fix: "Filter with a block instead.")
+            }
+            put(PredicateFormat.counterparts[word] ?? word)
+        default: text.append(contentsOf: word)
         }
     }
+
+    private static let counterparts = ["YES": "true", "NO": "false", "@allKeys": "@keys", "@allValues": "@values"]
+    private static let refused: Set = ["MATCHES", "matches", "CAST", "FUNCTION", "TERNARY"]
 }

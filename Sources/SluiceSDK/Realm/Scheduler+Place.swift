@@ -4,7 +4,7 @@ import Synchronization
 
 /// A thread while it runs.
 struct ThreadNumber: Hashable, Sendable {
-    private let number: UInt
+    let number: UInt
 
     static var current: ThreadNumber { ThreadNumber(number: withUnsafeBytes(of: pthread_self()) { $0.loadUnaligned(as: UInt.self) }) }
 }
@@ -59,7 +59,19 @@ extension Scheduler {
     }
 
     /// The main queue counts as the main thread: on Linux another thread serves it in programs with an asynchronous `main`.
-    private static var isOnMain: Bool { Thread.isMainThread || currentQueue == mainNumber }
+    private static var isOnMain: Bool { isOnMainThread || currentQueue == mainNumber }
+
+    /// The main thread's number, once it has been seen; 0 before. Foundation asks the system at each question, and every use of a
+    /// Realm asks.
+    private static let mainThread = Atomic<UInt>(0)
+
+    private static var isOnMainThread: Bool {
+        let known = mainThread.load(ordering: .relaxed)
+        if known != 0 { return known == ThreadNumber.current.number }
+        guard Thread.isMainThread else { return false }
+        mainThread.store(ThreadNumber.current.number, ordering: .relaxed)
+        return true
+    }
 
     private static var currentTask: Int? { withUnsafeCurrentTask { $0?.hashValue } }
 
