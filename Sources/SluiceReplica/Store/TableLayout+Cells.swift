@@ -127,9 +127,16 @@ extension TableLayout {
         case (.coded, _): StoredValue.decode(bytes) ?? .null
         case (.float, 4): .float(Float(bitPattern: TableLayout.word(bytes, at: 0, UInt32.self)))
         case (.double, 8): .double(Double(bitPattern: TableLayout.word(bytes, at: 0, UInt64.self)))
-        case (.decimal, 16): .decimal(Decimal128(bytes: bytes))
-        case (.objectId, 12): .objectId(ObjectIdentifierBytes(bytes: bytes))
-        case (.uuid, 16): .uuid(UUIDBytes(bytes: bytes))
+        // By words: the initializers from collections are generic, and several times as slow from another module.
+        case (.decimal, 16):
+            .decimal(
+                Decimal128(high: TableLayout.word(bytes, at: 0, UInt64.self), low: TableLayout.word(bytes, at: 8, UInt64.self)))
+        case (.objectId, 12):
+            .objectId(
+                ObjectIdentifierBytes(
+                    high: TableLayout.word(bytes, at: 0, UInt64.self), low: TableLayout.word(bytes, at: 8, UInt32.self)))
+        case (.uuid, 16):
+            .uuid(UUIDBytes(high: TableLayout.word(bytes, at: 0, UInt64.self), low: TableLayout.word(bytes, at: 8, UInt64.self)))
         case (.timestamp, 12):
             .timestamp(
                 Timestamp(
