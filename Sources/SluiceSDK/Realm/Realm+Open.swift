@@ -50,14 +50,17 @@ extension Realm {
         configuration: Configuration = .defaultConfiguration, callbackQueue: DispatchQueue = .main,
         callback: @escaping @Sendable (Result<Realm, any Swift.Error>) -> Void
     ) -> AsyncOpenTask {
+        let progress = DownloadProgress()
         // Unstructured because: the caller has no task; it ends with the download, or by `cancel`.
         let task = _Concurrency.Task {
             do {
                 let (file, isNew) = try OpenFile.of(configuration)
                 let core = try RealmCore(configuration: configuration, file: file, scheduler: .none, floats: false)
                 try file.runInitialSubscriptions(configuration, core: core, isFirstOpen: isNew)
+                file.session?.observeDownload(progress)
                 file.start()
                 try await download(file, configuration, .always, wasEmpty: true)
+                progress.reached(1)
                 callbackQueue.async {
                     // The file is kept open across the hop.
                     withExtendedLifetime(file) {
@@ -71,14 +74,21 @@ extension Realm {
                 callbackQueue.async { callback(.failure(error)) }
             }
         }
-        return AsyncOpenTask(task: task)
+        return AsyncOpenTask(task: task, progress: progress)
     }
 
     /// An opening under way.
     public struct AsyncOpenTask: Sendable {
         let task: _Concurrency.Task<Void, Never>
+        let progress: DownloadProgress
         /// Gives it up; the callback gets the error.
         public func cancel() { task.cancel() }
+
+        /// Calls the block with how far the download is: now, and after each step until everything is here.
+        public func addProgressNotification(queue: DispatchQueue = .main, block: @escaping (SyncSession.Progress) -> Void) {
+            let block = Confined(block)
+            progress.add { step in queue.async { block.content(step) } }
+        }
     }
 }
 

@@ -33,8 +33,10 @@ public struct Realm: Equatable {
         _ configuration: Configuration, scheduler: Scheduler, floats: Bool = false
     ) throws -> (core: RealmCore, wasEmpty: Bool) {
         let (file, isNew) = try OpenFile.of(configuration)
-        let wasEmpty = try asRealmError { try file.replica.currentSubscriptionSet() }.version == 0
         let core = try file.core(configuration, scheduler: scheduler, floats: floats)
+        // Within a write transaction of this place, what follows would wait for its end.
+        if file.session == nil || core.transaction != nil { return (core, false) }
+        let wasEmpty = try asRealmError { try file.replica.currentSubscriptionSet() }.version == 0
         try file.runInitialSubscriptions(configuration, core: core, isFirstOpen: isNew)
         file.start()
         return (core, wasEmpty)

@@ -13,6 +13,9 @@ extension RealmCore {
     /// Makes an object that no Realm manages one of this Realm, in place.
     /// - Parameter isPartial: whether an object that is there keeps the properties that the app did not give.
     func add(_ object: ObjectBase, update: Realm.UpdatePolicy, isPartial: Bool = false) {
+        if object.managingCore === self, object.isGone {
+            throwRealmException("Adding a deleted or invalidated object to a Realm is not permitted")
+        }
         let outer = adding
         if update != .error, object._row == nil, object.model.hasHiddenKey {
             throwRealmException("'\(object.model.name)' does not have a primary key and can not be updated")

@@ -16,6 +16,7 @@ public final class SyncSession: Sendable {
         var connection = ConnectionState.disconnected
         var hasStarted = false
         var loop: _Concurrency.Task<Void, Never>?
+        var downloads: [WeakConfined<DownloadProgress>] = []
     }
 
     let user: User
@@ -82,8 +83,22 @@ public final class SyncSession: Sendable {
         case .clientReset(let error): self.report(SyncError(.clientResetError, error.description))
         case .refused(let writes): self.report(SyncError(refused: writes))
         case .setRefused(_, let error): self.report(SyncError(.invalidFlexibleSyncSubscriptions, error.description))
-        case .downloading, .downloaded, .uploaded: break
+        case .downloading(_, let rows, let expected):
+            // A whole that is only whole when the server says so.
+            if expected > 0 { tell(min(0.99, Double(rows) / Double(expected))) }
+        case .downloaded, .uploaded: break
         }
+    }
+
+    /// Tells one opening of the file how far the download is, as long as it lives.
+    func observeDownload(_ progress: DownloadProgress) { status.withLock { $0.downloads.append(WeakConfined(progress)) } }
+
+    private func tell(_ estimate: Double) {
+        let downloads = status.withLock { status in
+            status.downloads.removeAll { $0.content == nil }
+            return status.downloads.compactMap(\.content)
+        }
+        for download in downloads { download.reached(estimate) }
     }
 
     // MARK: The app's side

@@ -1,0 +1,41 @@
+import Dispatch
+import Synchronization
+
+extension SyncSession {
+    /// How far a transfer is.
+    public struct Progress: Sendable, Hashable {
+        /// From 0 to 1; it does not go back.
+        public let progressEstimate: Double
+        /// Whether everything has been transferred.
+        public var isTransferComplete: Bool { progressEstimate >= 1 }
+    }
+}
+
+/// Those who want to hear how far a download is.
+final class DownloadProgress: Sendable {
+    private struct State {
+        var estimate = 0.0
+        var listeners: [@Sendable (SyncSession.Progress) -> Void] = []
+    }
+
+    private let state = Mutex(State())
+
+    /// - Parameter listener: called with what is known now, and after each step.
+    func add(_ listener: @escaping @Sendable (SyncSession.Progress) -> Void) {
+        let estimate = state.withLock { state in
+            state.listeners.append(listener)
+            return state.estimate
+        }
+        listener(.init(progressEstimate: estimate))
+    }
+
+    /// A step; one that would go back is none.
+    func reached(_ estimate: Double) {
+        let listeners = state.withLock { state -> [@Sendable (SyncSession.Progress) -> Void] in
+            guard estimate > state.estimate else { return [] }
+            state.estimate = min(1, estimate)
+            return state.listeners
+        }
+        for listener in listeners { listener(.init(progressEstimate: min(1, estimate))) }
+    }
+}
