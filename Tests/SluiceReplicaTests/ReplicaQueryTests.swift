@@ -6,7 +6,7 @@ import Testing
 
 /// Queries of the whole language over a file, against the tree evaluation over the same rows in memory.
 struct ReplicaQueryTests {
-    @Test(arguments: seeds(4))
+    @Test(arguments: seeds(4) + [11_858_374_755_465_172_104])
     func `a file answers queries of the whole language as the tree does`(_ seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         var found = 0

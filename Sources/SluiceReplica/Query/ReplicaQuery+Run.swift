@@ -211,7 +211,7 @@ struct ReplicaPlan {
     }
 
     func visitValues(of property: Int, isOrdered: Bool = false, _ body: (Value) -> Void) throws(SluiceError) {
-        if !selection.suffixes.isEmpty, isOrdered || ReplicaPlan.picks(selection.suffixes) {
+        if !selection.suffixes.isEmpty, isOrdered || ReplicaPlan.picks(bound.suffixes) {
             for key in try keys() { body(try store.row(type: type, key: key)?[property] ?? .null) }
             return
         }
