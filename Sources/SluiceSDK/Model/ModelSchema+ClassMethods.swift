@@ -1,0 +1,72 @@
+import SluiceCore
+import Synchronization
+
+/// What the methods of a class say about its properties, besides their wrappers.
+extension ModelSchema {
+    /// What the wrappers of a class say, without what its class methods add.
+    struct Declared {
+        var primaryKey: String?
+        var indexed: [String] = []
+    }
+
+    private static let declarations = Mutex<[ObjectIdentifier: Declared]>([:])
+    /// The class whose schema is being found with an instance of it.
+    @TaskLocal private static var prototypeClass: ObjectIdentifier?
+
+    /// The instance by which the schema of a class is found.
+    static func prototype(of type: ObjectBase.Type) -> ObjectBase {
+        $prototypeClass.withValue(ObjectIdentifier(type)) { type.init() }
+    }
+
+    /// What the wrappers of a class say.
+    static func declared(_ type: ObjectBase.Type) -> Declared {
+        if let declared = declarations.withLock({ $0[ObjectIdentifier(type)] }) { return declared }
+        _ = ModelSchema.of(type)
+        return declarations.withLock { $0[ObjectIdentifier(type)] } ?? Declared()
+    }
+
+    /// Gives a new object its first values.
+    static func begin(_ object: Object, with values: [String: Any]) {
+        // The instance by which the schema is found has no use for values.
+        guard prototypeClass != ObjectIdentifier(type(of: object)) else { return }
+        ModelSchema.of(type(of: object)).assign(values, to: object)
+        object.assigned = nil
+    }
+
+    /// The properties with what the methods of the class add to what the wrappers say.
+    static func described(_ found: [Property], by type: ObjectBase.Type) -> [Property] {
+        declarations.withLock {
+            $0[ObjectIdentifier(type)] = Declared(
+                primaryKey: found.first { $0.flags.contains(.primaryKey) }?.name,
+                indexed: found.filter { $0.flags.contains(.indexed) }.map(\.name))
+        }
+        guard let type = type as? Object.Type else { return found }
+        let (key, indexed, ignored, required) = (
+            type.primaryKey(), Set(type.indexedProperties()), Set(type.ignoredProperties()), Set(type.requiredProperties())
+        )
+        for name in indexed.union(ignored).union(required).union(key.map { [$0] } ?? []) where !found.contains(where: { $0.name == name }) {
+            throwRealmException("Class '\(type.className())' names a property '\(name)' that it does not have.")
+        }
+        return found.filter { !ignored.contains($0.name) }.map { property in
+            var property = property
+            if property.name == key { property.flags.insert(.primaryKey) }
+            if indexed.contains(property.name) { property.flags.insert(.indexed) }
+            if required.contains(property.name), property.kind.isOptional, property.kind.target == nil {
+                property.kind.isOptional = false
+                property.isRequired = true
+                property.absent = property.core.emptyValue
+            }
+            return property
+        }
+    }
+
+    /// The other ends of the inverse links.
+    var inverseDescriptors: [String: PropertyDescriptor] {
+        let inverses = properties.compactMap { property in
+            property.origin.flatMap { origin in
+                property.kind.target.map { (property.name, PropertyDescriptor(objectClass: $0.className(), propertyName: origin)) }
+            }
+        }
+        return Dictionary(inverses) { first, _ in first }
+    }
+}
