@@ -15,27 +15,62 @@ public enum SectionedResultsChange<Collection> {
         sectionsToDelete: IndexSet)
 }
 
-extension SectionedResults {
-    private func observing(_ keyPaths: [String]?) -> CollectionObserving<Self, SectionedResultsChange<Self>> {
-        let filter = storage.results.filter(keyPaths)
-        return CollectionObserving(self, initial: { .initial($0) }) { sections, _, store throws(SluiceError) in
-            var watch = try SectionsWatch(sections.storage, filter, store)
-            return { delivery throws(SluiceError) in try watch.update(delivery, sections, nil) }
+/// Sections that can be observed: `SectionedResults`, or one of them.
+public protocol RealmSectionedCollection: ThreadConfined {
+    /// What is in the sections.
+    associatedtype SectionedElement: RealmCollectionValue
+    /// An observation that is about to begin; for the methods below.
+    func _observing(_ keyPaths: [String]?) -> _SectionsObserving<Self>
+}
+
+/// An observation of sections that is about to begin.
+public struct _SectionsObserving<Sections: ThreadConfined> {
+    let observing: CollectionObserving<Sections, SectionedResultsChange<Sections>>
+
+    /// - Parameters:
+    ///   - storage: what the sections stand for, wherever they are.
+    ///   - only: the section that is asked about; nil: all.
+    init<Key, Element>(
+        _ sections: Sections, _ filter: KeyPathFilter?, _ storage: @escaping (Sections) -> SectionsStorage<Key, Element>, only: Key?
+    ) {
+        observing = CollectionObserving(sections, initial: { .initial($0) }) { sections, _, store throws(SluiceError) in
+            var watch = try SectionsWatch(storage(sections), filter, store)
+            return { delivery throws(SluiceError) in try watch.update(delivery, sections, only) }
         }
     }
+}
 
-    /// Calls the block with the sections as they are, then after every change of them; see `RealmCollection.observe`.
+extension SectionedResults: RealmSectionedCollection {
+    public typealias SectionedElement = Element
+
+    public func _observing(_ keyPaths: [String]?) -> _SectionsObserving<Self> {
+        _SectionsObserving(self, storage.results.filter(keyPaths), { $0.storage }, only: nil)
+    }
+}
+
+extension ResultsSection: RealmSectionedCollection {
+    public typealias SectionedElement = Element
+
+    public func _observing(_ keyPaths: [String]?) -> _SectionsObserving<Self> {
+        _SectionsObserving(self, storage.results.filter(keyPaths), { $0.storage }, only: key)
+    }
+}
+
+extension RealmSectionedCollection {
+    /// Calls the block with the sections as they are, then after every change of them; see `RealmCollection.observe`. One section
+    /// is told of changes of its place among the others too.
     public func observe(
         keyPaths: [String]? = nil, on queue: DispatchQueue? = nil, _ block: @escaping (SectionedResultsChange<Self>) -> Void
     ) -> NotificationToken {
-        observing(keyPaths).start(on: queue, block)
+        _observing(keyPaths).observing.start(on: queue, block)
     }
 
     /// The same with Swift key paths.
     public func observe(
-        keyPaths: [PartialKeyPath<Element>], on queue: DispatchQueue? = nil, _ block: @escaping (SectionedResultsChange<Self>) -> Void
-    ) -> NotificationToken where Element: ObjectBase {
-        observing(keyPaths.map { _name(for: $0) }).start(on: queue, block)
+        keyPaths: [PartialKeyPath<SectionedElement>], on queue: DispatchQueue? = nil,
+        _ block: @escaping (SectionedResultsChange<Self>) -> Void
+    ) -> NotificationToken where SectionedElement: ObjectBase {
+        _observing(keyPaths.map { _name(for: $0) }).observing.start(on: queue, block)
     }
 
     /// The same on an actor, with sections of a Realm of that actor.
@@ -43,40 +78,7 @@ extension SectionedResults {
         keyPaths: [String]? = nil, on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, SectionedResultsChange<Self>) -> Void
     ) async -> NotificationToken {
-        let start = observing(keyPaths)
-        return await start.start(on: actor, block)
-    }
-}
-
-extension ResultsSection {
-    private func observing(_ keyPaths: [String]?) -> CollectionObserving<Self, SectionedResultsChange<Self>> {
-        let filter = storage.results.filter(keyPaths)
-        return CollectionObserving(self, initial: { .initial($0) }) { section, _, store throws(SluiceError) in
-            var watch = try SectionsWatch(section.storage, filter, store)
-            return { delivery throws(SluiceError) in try watch.update(delivery, section, section.key) }
-        }
-    }
-
-    /// Calls the block with the section as it is, then after every change of it or of its place among the sections.
-    public func observe(
-        keyPaths: [String]? = nil, on queue: DispatchQueue? = nil, _ block: @escaping (SectionedResultsChange<Self>) -> Void
-    ) -> NotificationToken {
-        observing(keyPaths).start(on: queue, block)
-    }
-
-    /// The same with Swift key paths.
-    public func observe(
-        keyPaths: [PartialKeyPath<Element>], on queue: DispatchQueue? = nil, _ block: @escaping (SectionedResultsChange<Self>) -> Void
-    ) -> NotificationToken where Element: ObjectBase {
-        observing(keyPaths.map { _name(for: $0) }).start(on: queue, block)
-    }
-
-    /// The same on an actor, with a section of a Realm of that actor.
-    public func observe<A: Actor>(
-        keyPaths: [String]? = nil, on actor: A, _isolation: isolated (any Actor)? = #isolation,
-        _ block: @Sendable @escaping (isolated A, SectionedResultsChange<Self>) -> Void
-    ) async -> NotificationToken {
-        let start = observing(keyPaths)
+        let start = _observing(keyPaths).observing
         return await start.start(on: actor, block)
     }
 }
