@@ -13,18 +13,12 @@ private struct Substitution {
     let arguments: [QueryArgument]
 
     func query(_ query: SyntaxQuery) -> SyntaxQuery {
-        var result = query
-        switch query.kind {
-        case .constant: break
-        case .and(let parts): result.kind = .and(parts.map(self.query))
-        case .or(let parts): result.kind = .or(parts.map(self.query))
-        case .not(let inner): result.kind = .not(self.query(inner))
-        case .compare(var comparison):
-            comparison.left = operand(comparison.left)
-            comparison.right = operand(comparison.right)
-            result.kind = .compare(comparison)
+        query.mapComparisons { comparison in
+            var result = comparison
+            result.left = operand(comparison.left)
+            result.right = operand(comparison.right)
+            return result
         }
-        return result
     }
 
     func suffix(_ suffix: QuerySuffix) -> QuerySuffix {

@@ -21,6 +21,21 @@ package struct SyntaxQuery: Hashable, Sendable {
     }
 }
 
+extension SyntaxQuery {
+    /// The same query with other comparisons.
+    package func mapComparisons(_ transform: (SyntaxComparison) -> SyntaxComparison) -> SyntaxQuery {
+        var result = self
+        switch kind {
+        case .constant: break
+        case .and(let parts): result.kind = .and(parts.map { $0.mapComparisons(transform) })
+        case .or(let parts): result.kind = .or(parts.map { $0.mapComparisons(transform) })
+        case .not(let inner): result.kind = .not(inner.mapComparisons(transform))
+        case .compare(let comparison): result.kind = .compare(transform(comparison))
+        }
+        return result
+    }
+}
+
 package struct SyntaxComparison: Hashable, Sendable {
     package var left: SyntaxOperand
     package var comparison: ComparisonOperator

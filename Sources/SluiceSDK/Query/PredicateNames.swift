@@ -39,17 +39,7 @@ struct PredicateNames {
         }
     }
 
-    func query(_ query: SyntaxQuery) -> SyntaxQuery {
-        var result = query
-        switch query.kind {
-        case .constant: break
-        case .and(let parts): result.kind = .and(parts.map(self.query))
-        case .or(let parts): result.kind = .or(parts.map(self.query))
-        case .not(let inner): result.kind = .not(self.query(inner))
-        case .compare(let comparison): result.kind = .compare(self.comparison(comparison))
-        }
-        return result
-    }
+    func query(_ query: SyntaxQuery) -> SyntaxQuery { query.mapComparisons(comparison) }
 
     func comparison(_ comparison: SyntaxComparison) -> SyntaxComparison {
         var result = comparison
