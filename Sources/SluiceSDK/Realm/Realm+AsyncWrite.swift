@@ -54,15 +54,7 @@ extension Realm {
         requireActor("asyncWrite")
         if core.file.isReadOnly { throwRealmException(RealmMisuse.readOnlyTransaction) }
         try await core.waitForWriter()
-        let result: Result
-        do {
-            result = try block()
-        } catch {
-            core.cancel()
-            throw error
-        }
-        if core.transaction != nil { try core.commit() }
-        return result
+        return try core.finish(block)
     }
 
     /// Moves to the newest state, on an actor.

@@ -101,16 +101,7 @@ extension Realm {
     @discardableResult
     public func write<Result>(withoutNotifying tokens: [NotificationToken] = [], _ block: () throws -> Result) throws -> Result {
         try core.begin()
-        let result: Result
-        do {
-            result = try block()
-        } catch {
-            core.cancel()
-            throw error
-        }
-        // The block may have ended the transaction itself.
-        if core.transaction != nil { try core.commit(withoutNotifying: tokens) }
-        return result
+        return try core.finish(withoutNotifying: tokens, block)
     }
 
     /// Begins a transaction; waits for other writers.

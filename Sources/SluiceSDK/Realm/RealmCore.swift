@@ -263,6 +263,19 @@ final class RealmCore {
         try asRealmError { try open.commit() }
     }
 
+    /// Runs the block in the open transaction and stores it, or undoes it when the block throws. The block may have ended it itself.
+    func finish<R>(withoutNotifying tokens: [NotificationToken] = [], _ block: () throws -> R) throws -> R {
+        let result: R
+        do {
+            result = try block()
+        } catch {
+            cancel()
+            throw error
+        }
+        if transaction != nil { try commit(withoutNotifying: tokens) }
+        return result
+    }
+
     func cancel() {
         transaction?.cancel()
         transaction = nil
