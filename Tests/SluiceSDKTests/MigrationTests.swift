@@ -245,28 +245,23 @@ enum AppThree {
 
     @Test func `misuse ends the program`() async {
         let source = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            let suite = try MigrationTests()
-            _ = try Realm(
-                configuration: suite.configuration(2, AppTwo.types) { migration, _ in
-                    migration.renameProperty(onType: "Person", from: "naem", to: "name")
-                })
+            try MigrationTests().rename("naem", to: "name")
         }
         #expect(SluiceSDKTests.message(source).contains("Cannot rename property 'Person.naem' because it does not exist."))
         let still = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            let suite = try MigrationTests()
-            _ = try Realm(
-                configuration: suite.configuration(2, AppTwo.types) { migration, _ in
-                    migration.renameProperty(onType: "Person", from: "scores", to: "name")
-                })
+            try MigrationTests().rename("scores", to: "name")
         }
         #expect(SluiceSDKTests.message(still).contains("because the source property still exists."))
         let kind = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            let suite = try MigrationTests()
-            _ = try Realm(
-                configuration: suite.configuration(2, AppTwo.types) { migration, _ in
-                    migration.renameProperty(onType: "Person", from: "first", to: "level")
-                })
+            try MigrationTests().rename("first", to: "level")
         }
         #expect(SluiceSDKTests.message(kind).contains("because it would change from type 'string' to 'int'."))
+    }
+
+    private func rename(_ old: String, to new: String) throws {
+        _ = try Realm(
+            configuration: configuration(2, AppTwo.types) { migration, _ in
+                migration.renameProperty(onType: "Person", from: old, to: new)
+            })
     }
 }
