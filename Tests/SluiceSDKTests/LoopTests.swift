@@ -1,4 +1,5 @@
 import SluiceSDK
+import Synchronization
 import TestSupport
 import Testing
 
@@ -37,6 +38,55 @@ import Testing
         #expect(horses.map(\.wins) == (0..<100).map { $0 + 1_000 } && horses[99].name == "horse 99")
         try realm.write { realm.delete(horses[50]) }
         #expect(horses[50].isInvalidated && !horses[51].isInvalidated && horses[51].wins == 1_051)
+    }
+
+    @Test(arguments: seeds(4)) func `an object that the body keeps in any way stays what it was`(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        try add(3_000)
+        try realm.write { for key in 0..<300 { realm.add(Crowd(value: ["_id": key, "sizes": [Size.small]])) } }
+        var kept: [(key: Int, object: Horse)] = []
+        var known: [(key: Int, object: WeakHorse)] = []
+        var sent: [(key: Int, reference: ThreadSafeReference<Horse>)] = []
+        var asked: [(key: Int, body: () -> Int)] = []
+        for horse in realm.objects(Horse.self) {
+            switch random.below(12) {
+            case 0: kept.append((horse._id, horse))
+            case 1: known.append((horse._id, WeakHorse(object: horse)))
+            case 2: sent.append((horse._id, ThreadSafeReference(to: horse)))
+            case 3: asked.append((horse._id, { horse.wins }))
+            default: break
+            }
+        }
+        #expect(kept.allSatisfy { $0.object._id == $0.key && $0.object.name == "horse \($0.key)" }, "seed \(seed)")
+        #expect(known.allSatisfy { $0.object.object == nil || $0.object.object?._id == $0.key }, "seed \(seed)")
+        #expect(sent.allSatisfy { realm.resolve($0.reference)?._id == $0.key }, "seed \(seed)")
+        #expect(asked.allSatisfy { $0.body() == $0.key }, "seed \(seed)")
+        // A collection of an object keeps it.
+        var lists: [List<Size>] = []
+        for crowd in realm.objects(Crowd.self) {
+            try realm.write { if crowd._id % 2 == 0 { crowd.sizes.append(.large) } }
+            lists.append(crowd.sizes)
+        }
+        #expect(lists.map(\.count) == (0..<300).map { $0 % 2 == 0 ? 2 : 1 }, "seed \(seed)")
+    }
+
+    @Test func `a loop whose body keeps nothing makes a few objects and fills them again`() throws {
+        let realm = try Realm(configuration: folder.configuration([Counted.self], file: "counted"))
+        try realm.write { for key in 0..<5_000 { realm.add(Counted(value: ["_id": key])) } }
+        let before = Counted.made.withLock(\.self)
+        #expect(realm.objects(Counted.self).reduce(0) { $0 + $1._id } == 4_999 * 2_500)
+        #expect(Counted.made.withLock(\.self) - before <= 600)
+    }
+
+    @Test func `an object with a variable of its own begins with its initial value`() throws {
+        let realm = try Realm(configuration: folder.configuration([Marked.self], file: "marked"))
+        try realm.write { for key in 0..<2_000 { realm.add(Marked(value: ["_id": key])) } }
+        var marks = 0
+        for object in realm.objects(Marked.self) {
+            marks += object.isMarked ? 1 : 0
+            object.isMarked = true
+        }
+        #expect(marks == 0)
     }
 
     @Test func `a loop goes through what was there when it began, whatever its body does`() throws {
@@ -117,4 +167,25 @@ import Testing
             return nil
         }
     }
+}
+
+private final class WeakHorse {
+    weak var object: Horse?
+    init(object: Horse) { self.object = object }
+}
+
+/// Counts its instances.
+class Counted: Object {
+    static let made = Mutex(0)
+    @Persisted(primaryKey: true) var _id: Int
+    required init() {
+        super.init()
+        Counted.made.withLock { $0 += 1 }
+    }
+}
+
+/// Knows more than its row.
+class Marked: Object {
+    @Persisted(primaryKey: true) var _id: Int
+    var isMarked = false
 }

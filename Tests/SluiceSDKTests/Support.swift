@@ -20,8 +20,8 @@ final class TemporaryFolder: Sendable {
     }
 
     /// A Realm of some classes that is not synced.
-    func configuration(_ types: [ObjectBase.Type]) -> Realm.Configuration {
-        Realm.Configuration(fileURL: url.appendingPathComponent("local.realm"), objectTypes: types)
+    func configuration(_ types: [ObjectBase.Type], file: String = "local") -> Realm.Configuration {
+        Realm.Configuration(fileURL: url.appendingPathComponent("\(file).realm"), objectTypes: types)
     }
 
     /// A configuration of somebody who is logged in to a server that is not there.

@@ -8,10 +8,12 @@ package struct ColumnsView {
 
     /// The row's number in its table: the order of insertion.
     package var number: Int64 { statement.int(0) }
-    package var key: Value { layout.readKey(statement, 1) }
+    package var key: Value { layout.keyIsRowid ? .int(statement.int(0)) : layout.readKey(statement, 1) }
 
     /// - Parameter index: into the properties asked for.
-    package func value(_ index: Int) -> Value { layout.value(statement, index + 2, layout.kinds[properties[index]]) }
+    package func value(_ index: Int) -> Value {
+        layout.value(statement, index + (layout.keyIsRowid ? 1 : 2), layout.kinds[properties[index]])
+    }
 }
 
 /// Reading many rows, and of them only what is used.
@@ -50,6 +52,7 @@ extension RowStore {
 
     private func selection(_ properties: [Int], _ layout: TableLayout) -> String {
         let columns = properties.map { ", \(TableLayout.quoted(layout.type.properties[$0].name))" }
-        return "SELECT \(layout.rowid), \(layout.keyColumn)\(columns.joined()) FROM \(layout.table)"
+        let key = layout.keyIsRowid ? "" : ", \(layout.keyColumn)"
+        return "SELECT \(layout.rowid)\(key)\(columns.joined()) FROM \(layout.table)"
     }
 }

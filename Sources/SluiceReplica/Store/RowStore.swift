@@ -54,7 +54,7 @@ package final class RowStore {
     func rowid(type: Int, key: Value) throws(SluiceError) -> Int64? {
         let layout = layouts[type]
         guard layout.hasTable else { return nil }
-        if case .int(let number) = key, layout.kinds[layout.key] == .int { return number }
+        if case .int(let number) = key, layout.keyIsRowid { return number }
         let statement = try connection.statement("SELECT \(layout.rowid) FROM \(layout.table) WHERE \(layout.keyColumn) = ?")
         layout.bindKey(key, at: 0, to: statement)
         defer { statement.reset() }

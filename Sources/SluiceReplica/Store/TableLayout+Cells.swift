@@ -110,6 +110,9 @@ extension TableLayout {
     }
 
     func value(_ statement: Statement, _ column: Int, _ kind: ColumnKind) -> Value {
+        // A number that is not 0 needs no look at what is stored: nulls and bytes read as 0.
+        if kind == .int, case let number = statement.int(column), number != 0 { return .int(number) }
+        if kind == .double, case let number = statement.double(column), number != 0 { return .double(number) }
         switch (kind, statement.storage(column)) {
         case (.bool, SQLITE_INTEGER): return .bool(statement.int(column) != 0)
         case (.int, SQLITE_INTEGER): return .int(statement.int(column))

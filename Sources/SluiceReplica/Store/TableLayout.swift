@@ -51,8 +51,8 @@ enum ColumnKind: String {
     }
 }
 
-/// A class's table and the statements on it.
-package struct TableLayout: Sendable {
+/// A class's table and the statements on it. An object, since a copy of the parts would cost more than what is done with them.
+package final class TableLayout: Sendable {
     package let type: ObjectType
     /// Index of the type in the schema.
     package let index: Int
@@ -126,6 +126,9 @@ package struct TableLayout: Sendable {
     /// The primary key of a class that has none of its own, as only local files may have: a number that no other object of the class has
     /// had before. It comes after the class's properties.
     package static let hiddenKey = Property(id: 0, name: "_sluice_key", type: .int)
+
+    /// Whether the key is SQLite's number of the row, as a single integer key is.
+    var keyIsRowid: Bool { kinds[key] == .int }
 
     var hasTable: Bool { type.kind == .topLevel }
 

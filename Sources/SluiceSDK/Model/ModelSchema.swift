@@ -42,6 +42,8 @@ package final class ModelSchema: @unchecked Sendable {
     let properties: [Property]
     let storedCount: Int
     let primaryKeySlot: Int?
+    /// Whether instances consist of their stored properties alone, so that one says nothing that its row does not.
+    let isPlain: Bool
     /// The wrappers by slot: without names, whose reference counting costs more than all else when objects are made.
     private let wrappers: [Wrapper]
     private let slots: [String: Int]
@@ -78,6 +80,7 @@ package final class ModelSchema: @unchecked Sendable {
         properties = all
         wrappers = all.map { Wrapper(offset: $0.offset, type: $0.wrapper, hasPlace: $0.wrapper.hasPlace, isRequired: $0.isRequired) }
         storedCount = found.filter { !$0.kind.isComputed }.count
+        isPlain = ModelSchema.fieldCount(of: type) == ModelSchema.fieldCount(of: ObjectBase.self) + all.count
         primaryKeySlot = all.firstIndex { $0.flags.contains(.primaryKey) }
         slots = Dictionary(all.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
         columns = Dictionary(all.enumerated().map { ($1.column, $0) }, uniquingKeysWith: { first, _ in first })
@@ -98,6 +101,7 @@ package final class ModelSchema: @unchecked Sendable {
                 wrapper: ModelSchema.reader(of: property), origin: nil, absent: property.emptyValue)
         }
         wrappers = []
+        isPlain = false
         storedCount = properties.count
         primaryKeySlot = isKeyless ? nil : type.primaryKey
         slots = Dictionary(properties.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
@@ -120,6 +124,16 @@ package final class ModelSchema: @unchecked Sendable {
             return true
         }
         return found
+    }
+
+    /// How many stored properties a class has, those of its superclasses among them.
+    private static func fieldCount(of type: ObjectBase.Type) -> Int {
+        var count = 0
+        _ = _forEachField(of: type, options: _EachFieldOptions(rawValue: 1)) { _, _, _, _ in
+            count += 1
+            return true
+        }
+        return count
     }
 
     /// Whether a property that is optional in the class must not be null.

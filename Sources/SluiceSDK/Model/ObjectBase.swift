@@ -18,7 +18,11 @@ open class ObjectBase: Hashable, CustomStringConvertible {
     public required init() {}
 
     /// Makes the value of a slot of a managed object current.
-    @inline(never) public final func _load(_ slot: Int32) { _row?.load(Int(slot)) }
+    @inline(never) public final func _load(_ slot: Int32) {
+        // Without the row, whose reference would be counted.
+        if let head = _head, head.pointee.hasPart(Int(slot)) { return }
+        _row?.load(Int(slot))
+    }
 
     /// The Realm that manages the object; nil when none does.
     final var managingCore: RealmCore? { _row?.core }

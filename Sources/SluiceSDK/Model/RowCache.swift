@@ -2,7 +2,7 @@ import SluiceCore
 
 /// What tells the accessors of a Realm that the rows they have read may be old.
 public final class _RealmClock {
-    /// Where rows look: a pointer costs no reference counting.
+    /// Where rows look: a pointer costs no reference counting. The generation, then the epoch.
     let address: UnsafeMutablePointer<UInt64>
 
     /// Grows whenever the Realm sees another state of its file, its own writes included; 1 and up.
@@ -11,9 +11,16 @@ public final class _RealmClock {
         set { address.pointee = newValue }
     }
 
+    /// Grows when the app invalidates the Realm: what was got from it before is of no use any more.
+    var epoch: UInt64 {
+        get { address[1] }
+        set { address[1] = newValue }
+    }
+
     init() {
-        address = .allocate(capacity: 1)
+        address = .allocate(capacity: 2)
         address.initialize(to: 1)
+        (address + 1).initialize(to: 0)
     }
 
     deinit { address.deallocate() }
@@ -26,6 +33,17 @@ public final class _RealmClock {
     /// The state that the values are of; 0 when not all of them are there.
     @usableFromInline var generation: UInt64
     @usableFromInline let clock: UnsafeMutablePointer<UInt64>
+    /// Of which state a loop has read a part of the values, 0: of none; and which.
+    @usableFromInline var partGeneration: UInt64 = 0
+    @usableFromInline var partSlots: UInt64 = 0
+
+    init(_ clock: UnsafeMutablePointer<UInt64>) {
+        generation = 0
+        self.clock = clock
+    }
+
+    /// Whether a loop has read the value of a slot at the Realm's state.
+    func hasPart(_ slot: Int) -> Bool { partGeneration == clock.pointee && SlotSet(bits: partSlots).contains(slot) }
 
     @inlinable static func values(_ head: UnsafeMutablePointer<_RowHead>) -> UnsafeMutablePointer<_StoredValue> {
         UnsafeMutableRawPointer(head + 1).assumingMemoryBound(to: _StoredValue.self)
@@ -46,24 +64,17 @@ public final class _RowCache {
     let place: _Place?
     /// The object is not in the Realm any more.
     private(set) var isInvalidated = false
-    /// The core's when this was made; another one means that the Realm was invalidated.
+    /// The Realm's when this was made; another one means that the Realm was invalidated.
     private let epoch: UInt64
-    /// For a row of which a loop has read a part: which, and who wants to know what else is used.
-    private var part: Part?
-
-    private struct Part {
-        var slots: SlotSet
-        var generation: UInt64
-        let profile: LoopProfile
-    }
+    /// For a row of which a loop has read a part: who wants to know what else is used.
+    private var profile: LoopProfile?
 
     /// Makes the row of a loop that of another object; nobody else may have it.
     /// - Returns: false when it cannot be used again.
     func restart(key: Value, having slots: SlotSet) -> Bool {
-        guard part != nil, epoch == core.epoch else { return false }
+        guard profile != nil, epoch == head.pointee.clock[1] else { return false }
         self.key = key
-        part?.slots = slots
-        part?.generation = core.clock.generation
+        setPart(slots)
         return true
     }
 
@@ -85,7 +96,7 @@ public final class _RowCache {
         let size = MemoryLayout<_RowHead>.size + count * MemoryLayout<_StoredValue>.stride
         head = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: MemoryLayout<_StoredValue>.alignment)
             .bindMemory(to: _RowHead.self, capacity: 1)
-        head.initialize(to: _RowHead(generation: 0, clock: core.clock.address))
+        head.initialize(to: _RowHead(core.clock.address))
         UnsafeMutableRawPointer(head + 1).initializeMemory(as: _StoredValue.self, repeating: .null, count: count)
     }
 
@@ -108,7 +119,13 @@ public final class _RowCache {
     /// A row of a loop that has the values of some slots.
     convenience init(core: RealmCore, schema: ModelSchema, type: Int, key: Value, having slots: SlotSet, for profile: LoopProfile) {
         self.init(core: core, schema: schema, type: type, key: key, place: nil)
-        part = Part(slots: slots, generation: core.clock.generation, profile: profile)
+        self.profile = profile
+        setPart(slots)
+    }
+
+    private func setPart(_ slots: SlotSet) {
+        head.pointee.partGeneration = head.pointee.clock.pointee
+        head.pointee.partSlots = slots.bits
     }
 
     /// The values of an embedded object, read on first use; of a frozen one at once, since any thread may be the first.
@@ -120,16 +137,15 @@ public final class _RowCache {
 
     /// Makes the value of a slot one of the Realm's current state; for rows that are not `generation`'s.
     @usableFromInline func load(_ slot: Int) {
-        if let part {
-            if part.generation == core.clock.generation, part.slots.contains(slot) { return }
-            part.profile.used.insert(slot)
-        }
+        if head.pointee.hasPart(slot) { return }
+        profile?.used.insert(slot)
         reload()
     }
 
     /// Reads the row again. A row that is gone keeps its last values and is invalidated.
     func reload() {
-        part = nil
+        profile = nil
+        head.pointee.partGeneration = 0
         generation = core.clock.generation
         if epoch != core.epoch {
             isInvalidated = true
@@ -155,12 +171,12 @@ public final class _RowCache {
     }
 
     /// Whether all values are of the Realm's current state.
-    var isFresh: Bool { generation == core.clock.generation }
+    var isFresh: Bool { head.pointee.generation == head.pointee.clock.pointee }
 
     /// Whether the object is gone now.
     var isGone: Bool {
         // The rows of a loop were there at the state that they are of.
-        if let part, part.generation == core.clock.generation { return false }
+        if head.pointee.partGeneration == head.pointee.clock.pointee { return false }
         if !isFresh { reload() }
         return isInvalidated
     }
@@ -199,7 +215,9 @@ public final class _RowCache {
 /// A set of slots below 64.
 struct SlotSet {
     static let capacity = 64
-    private(set) var bits: UInt64 = 0
+    private(set) var bits: UInt64
+
+    init(bits: UInt64 = 0) { self.bits = bits }
 
     func contains(_ slot: Int) -> Bool { slot < SlotSet.capacity && bits & (1 << UInt64(slot)) != 0 }
     mutating func insert(_ slot: Int) { if slot < SlotSet.capacity { bits |= 1 << UInt64(slot) } }

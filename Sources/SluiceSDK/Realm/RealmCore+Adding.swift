@@ -47,13 +47,19 @@ extension RealmCore {
         return key
     }
 
+    /// Arrays that one object after the other is written from; one that is added while another is gets new ones.
+    private func takeAddingSpace() -> (values: [Value], given: [Bool]) {
+        defer { addingSpace = ([], []) }
+        addingSpace.values.removeAll(keepingCapacity: true)
+        addingSpace.given.removeAll(keepingCapacity: true)
+        return addingSpace
+    }
+
     private func insert(_ object: ObjectBase, _ schema: ModelSchema, _ type: Int, _ key: Value) {
         let row = _RowCache(core: self, schema: schema, type: type, key: key)
         // An object that links back to this one finds it there.
         object._row = row
-        var (values, given): ([Value], [Bool]) = ([], [])
-        values.reserveCapacity(schema.storedCount)
-        given.reserveCapacity(schema.storedCount)
+        var (values, given) = takeAddingSpace()
         for slot in 0..<schema.storedCount {
             let (value, isGiven) = schema.take(object, slot: slot, owner: object)
             row.values[slot] = value
@@ -68,6 +74,7 @@ extension RealmCore {
         change { transaction throws(SluiceError) in
             isNew = try transaction.insert(type: type, key: key, values: values, given: given)
         }
+        addingSpace = (values, given)
         if !isNew {
             throwRealmException(
                 "Attempting to create an object of type '\(schema.name)' with an existing primary key value '\(RQLText.literal(key))'.")

@@ -40,7 +40,7 @@ extension RealmCore {
         if transaction != nil { cancel() }
         settleLoops()
         state.letGo()
-        epoch += 1
+        clock.epoch += 1
         clock.generation += 1
     }
 }

@@ -20,13 +20,12 @@ final class RealmCore {
     /// The embedded objects and nested collections that the app holds.
     var places = PlaceRegistry()
     var adding = Adding(update: .error, isPartial: false)
+    var addingSpace: (values: [Value], given: [Bool]) = ([], [])
     /// The class that was asked for last: objects of one class come in rows.
     private var lastPlace: (objectClass: ObjectIdentifier, schema: ModelSchema, type: Int)?
     let state: ShownState
     /// It shows one state for ever, to any thread.
     let isFrozen: Bool
-    /// Grows when the app invalidates the Realm: what was got from it before is of no use any more.
-    var epoch: UInt64 = 0
     private(set) var transaction: WriteTransaction?
     /// The first error of the open transaction; the commit throws it.
     private var failure: SluiceError?
@@ -96,6 +95,9 @@ final class RealmCore {
 
     deinit { file.replica.removeObserver(observer) }
 
+    /// Of `clock`.
+    var epoch: UInt64 { clock.epoch }
+
     // MARK: Reading
 
     /// Runs a read. A file that cannot be read shows nothing; the sync error handler hears why.
@@ -113,7 +115,10 @@ final class RealmCore {
     }
 
     /// Loops under way go through what was there when they began.
-    func settleLoops() { for loop in loops.takeAll() { loop.settle() } }
+    func settleLoops() {
+        if loops.isEmpty { return }
+        for loop in loops.takeAll() { loop.settle() }
+    }
 
     private func advance() throws(SluiceError) -> Bool {
         guard try state.isStale() else { return false }

@@ -61,13 +61,14 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
     public var last: Element? { isEmpty ? nil : self[count - 1] }
 
     /// Goes through the elements that match now. It reads ahead what the body of the loop uses of objects; those that are
-    /// deleted during the loop are passed over.
+    /// deleted during the loop are passed over. An object that the body does not keep may come again as a later element.
     public func makeIterator() -> RLMIterator<Element> {
-        if case .objects(let type) = storage.kind {
+        if case .objects(let type) = storage.kind, Element.self is AnyObject.Type {
             let core = storage.core
-            let loop: ObjectLoop<Element> =
-                storage.isWholeTable ? ObjectLoop(core: core, type: type) : ObjectLoop(core: core, type: type, keys: keys)
-            return RLMIterator { loop.object() }
+            return RLMIterator(
+                storage.isWholeTable
+                    ? _ObjectLoop(core: core, type: type, of: Element.self)
+                    : _ObjectLoop(core: core, type: type, keys: keys, of: Element.self))
         }
         let elements = storage.current()
         var rest = elements.keys[...]
@@ -96,9 +97,18 @@ extension Results: Sendable {}
 
 /// Goes through the elements of a collection.
 public struct RLMIterator<Element>: IteratorProtocol {
-    private let body: () -> Element?
+    /// Of elements that are objects; nil: `body` has them.
+    @usableFromInline let loop: _ObjectLoop?
+    @usableFromInline let body: () -> Element?
 
-    init(_ body: @escaping () -> Element?) { self.body = body }
+    init(_ body: @escaping () -> Element?) { (loop, self.body) = (nil, body) }
 
-    public mutating func next() -> Element? { body() }
+    /// - Parameter loop: one of elements of this class.
+    init(_ loop: _ObjectLoop) where Element: RealmCollectionValue { (self.loop, body) = (loop, { nil }) }
+
+    // Inlined, since a caller that knows the class needs no metadata of the optional.
+    @inlinable public mutating func next() -> Element? {
+        guard let loop else { return body() }
+        return loop.next().map { unsafeBitCast($0, to: Element.self) }
+    }
 }

@@ -1,0 +1,59 @@
+/// Tells, without counting a reference, whether the last one to an object is at a place that is known. `isKnownUniquelyReferenced`
+/// does not see weak references, and a weak reference must never lead to what an object has become since.
+///
+/// It compares the word of an object that holds its counts. What the word looks like is found out with an object of our own;
+/// where that does not go as expected every object counts as held by others.
+enum References {
+    /// The word of an object with one strong reference and nothing else, and of one with two.
+    private static let words = look()
+
+    // As it is written, since the counts are what is looked at.
+    @_optimize(none) private static func look() -> (one: UInt, two: UInt)? {
+        var probes = [Probe()]
+        let one = firstWord(probes)
+        probes.append(probes[0])
+        let two = firstWord(probes)
+        probes.removeLast()
+        guard one != two, firstWord(probes) == one else { return nil }
+        guard withExtendedLifetime(Unowned(probes[0]), { firstWord(probes) }) != one else { return nil }
+        guard withExtendedLifetime(Weak(probes[0]), { firstWord(probes) }) != one else { return nil }
+        return (one, two)
+    }
+
+    @_optimize(none) private static func firstWord(_ probes: [Probe]) -> UInt {
+        pointer(probes.withUnsafeBytes { $0.load(as: UInt.self) }).map(word) ?? 0
+    }
+
+    /// Whether the reference that the array has at the index is the only one to the object there; false for nil.
+    static func isOnly<Element: AnyObject>(_ array: borrowing [Element?], at index: Int) -> Bool {
+        guard let words, let object = pointer(array.withUnsafeBytes { $0.load(fromByteOffset: index * 8, as: UInt.self) }) else {
+            return false
+        }
+        return word(object) == words.one
+    }
+
+    /// Whether there are exactly two references to the object that the array has at the index.
+    static func isOneOfTwo<Element: AnyObject>(_ array: borrowing [Element], at index: Int) -> Bool {
+        guard let words, let object = pointer(array.withUnsafeBytes { $0.load(fromByteOffset: index * 8, as: UInt.self) }) else {
+            return false
+        }
+        return word(object) == words.two
+    }
+
+    private static func pointer(_ bits: UInt) -> UnsafeRawPointer? { UnsafeRawPointer(bitPattern: bits) }
+
+    /// Behind the pointer to the object's type.
+    private static func word(_ object: UnsafeRawPointer) -> UInt { object.load(fromByteOffset: MemoryLayout<UInt>.size, as: UInt.self) }
+
+    private final class Probe {}
+
+    private final class Unowned {
+        unowned let probe: Probe
+        init(_ probe: Probe) { self.probe = probe }
+    }
+
+    private final class Weak {
+        weak var probe: Probe?
+        init(_ probe: Probe) { self.probe = probe }
+    }
+}
