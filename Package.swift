@@ -282,7 +282,7 @@ let package = Package(
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "Hummingbird", package: "hummingbird"), .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "JWTKit", package: "jwt-kit"), .product(name: "Logging", package: "swift-log"), nio("NIOCore"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"), "SluiceSDK",
             ]),
         tests("EndToEnd", dependencies: ["AirportOpsScene", "RealmSwift", "SluiceCore", "SluicePostgres"]),
     ],

@@ -82,7 +82,8 @@ struct GatewayParts: Sendable {
             snapshots: PostgresSnapshots(pool: pool, tables: tables),
             committer: Committer(store: store, rules: rules, environment: environment),
             ingest: intake, feed: feed,
-            fanout: fanout, layout: schema, frames: frames, environment: environment, logger: logger)
+            fanout: fanout, layout: schema, frames: frames, environment: environment, logger: logger,
+            isRecoveryAllowed: app.isRecoveryAllowed)
         let publisher = Publisher(
             source: PostgresCapture(
                 conninfo: configuration.postgres, names: names, schema: schema, tables: tables, pool: pool, logger: logger),

@@ -45,6 +45,6 @@ extension Replica {
         }
         guard isSynced else { return }
         let copy = try Replica(path: target, schema: schema)
-        try copy.commitNow { writer throws(SluiceError) in try writer.forgetServer() }
+        try copy.commitNow { writer throws(SluiceError) in try writer.forgetServer(reset: nil) }
     }
 }

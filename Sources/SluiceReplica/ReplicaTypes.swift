@@ -108,6 +108,18 @@ package struct IngestBatch: Hashable, Sendable {
     }
 }
 
+/// What a client reset does with the writes that the gateway does not have.
+package enum ReplicaReset: UInt64, Hashable, Sendable {
+    case recover = 1
+    case discard = 2
+}
+
+/// The last changeset and the last asymmetric object of a point in time.
+package struct UploadMark: Hashable, Sendable {
+    package var changeset: UInt64
+    package var object: UInt64
+}
+
 package enum SubscriptionState: Hashable, Sendable {
     /// Not yet sent, or not yet answered.
     case pending
@@ -128,14 +140,19 @@ package struct StoredSubscription: Hashable, Sendable {
     package var query: String
     package var created: Timestamp
     package var updated: Timestamp
+    package var options: SubscriptionOptions
 
-    package init(id: UInt64, name: String?, type: String, query: String, created: Timestamp, updated: Timestamp) {
+    package init(
+        id: UInt64, name: String?, type: String, query: String, created: Timestamp, updated: Timestamp,
+        options: SubscriptionOptions = SubscriptionOptions()
+    ) {
         self.id = id
         self.name = name
         self.type = type
         self.query = query
         self.created = created
         self.updated = updated
+        self.options = options
     }
 }
 

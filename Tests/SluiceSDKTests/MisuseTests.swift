@@ -22,7 +22,8 @@ enum Misuse: String, CaseIterable, Codable {
     // Realms
     case commitsNothing, freezesInTransaction, copiesInTransaction, writesReadOnly, observesReadOnly, observesFrozen, refreshesFrozen
     // Subscriptions
-    case subscribesLocal, appendsOutsideOfUpdate, appendsNameTwice, asksForNegativeIndex, changesClassOfQuery
+    case subscribesLocal, appendsOutsideOfUpdate, removesOutsideOfUpdate, updatesWithinUpdate, appendsNameTwice, asksForNegativeIndex
+    case asksBehindEndOfSet, changesClassOfQuery, changesGoneQuery, subscribesToBlock
 
     /// What the program says at its end.
     var text: String {
@@ -51,10 +52,15 @@ enum Misuse: String, CaseIterable, Codable {
         case .observesFrozen: "Frozen Realms do not change and do not have change notifications."
         case .refreshesFrozen: "Auto-refresh cannot be enabled for frozen Realms."
         case .subscribesLocal: "This Realm was not configured with flexible sync"
-        case .appendsOutsideOfUpdate: "Can only add, remove, or update subscriptions within a write subscription block."
+        case .appendsOutsideOfUpdate, .removesOutsideOfUpdate:
+            "Can only add, remove, or update subscriptions within a write subscription block."
         case .appendsNameTwice:
             "A subscription named 'a' already exists. If you meant to update the existing subscription please use the `update` method."
         case .asksForNegativeIndex: "Index -1 is out of bounds"
+        case .asksBehindEndOfSet: "Index 0 is out of bounds (must be less than 0)."
+        case .updatesWithinUpdate: "Cannot initiate a write transaction on subscription set that is already being updated."
+        case .changesGoneQuery: "Cannot update a non-existent subscription."
+        case .subscribesToBlock: "Block predicates and diacritic insensitive comparisons are not supported in subscriptions."
         case .changesClassOfQuery: "Updating a subscription query of a different Object Type is not allowed."
         }
     }
@@ -63,7 +69,8 @@ enum Misuse: String, CaseIterable, Codable {
     func commit() throws {
         let folder = try TemporaryFolder()
         switch self {
-        case .subscribesLocal, .appendsOutsideOfUpdate, .appendsNameTwice, .asksForNegativeIndex, .changesClassOfQuery:
+        case .subscribesLocal, .appendsOutsideOfUpdate, .removesOutsideOfUpdate, .updatesWithinUpdate, .appendsNameTwice,
+            .asksForNegativeIndex, .asksBehindEndOfSet, .changesClassOfQuery, .changesGoneQuery, .subscribesToBlock:
             try commit(synced: folder)
         case .writesReadOnly, .observesReadOnly: try commit(readOnly: folder)
         default: try commit(local: folder)
@@ -126,10 +133,21 @@ enum Misuse: String, CaseIterable, Codable {
         if self == .subscribesLocal { _ = try Realm(configuration: folder.local).subscriptions }
         let set = try Realm(configuration: folder.synced()).subscriptions
         if self == .appendsOutsideOfUpdate { set.append(QuerySubscription<Task>(name: "a")) }
+        if self == .removesOutsideOfUpdate { set.remove(named: "a") }
         if self == .asksForNegativeIndex { _ = set[-1] }
+        if self == .asksBehindEndOfSet { _ = set[0] }
         set.update {
             set.append(QuerySubscription<Task>(name: "a"))
+            set.append(QuerySubscription<Team>())
+            if self == .updatesWithinUpdate { set.update {} }
             if self == .appendsNameTwice { set.append(QuerySubscription<Task>(name: "a")) }
+            if self == .subscribesToBlock { set.append(QuerySubscription<Task>(where: NSPredicate { _, _ in true })) }
+        }
+        if self == .changesGoneQuery {
+            set.update {
+                set.removeAll(unnamedOnly: true)
+                set.first(ofType: Team.self, where: "TRUEPREDICATE")?.updateQuery(to: "teamName == 'a'")
+            }
         }
         set.update { set.first(named: "a")?.updateQuery(toType: Team.self) }
     }

@@ -183,7 +183,7 @@ import Testing
         let error = SluiceError(.badClientFile, "unknown")
         harness.receive(.error(error, .clientReset, fatal: true, backoffMilliseconds: 0))
         #expect(harness.actions.contains { if case .forgetServer = $0 { true } else { false } })
-        #expect(harness.reports.contains(.clientReset(error)) && harness.waiting == 1_000)
+        #expect(harness.reports == [.resetting(error), .connection(.disconnected)] && harness.waiting == 1_000)
     }
 
     @Test func `a warning is told and changes nothing`() {

@@ -11,7 +11,7 @@ struct MachineHarness {
 
     init(manualReset: Bool = false) {
         machine = SyncStateMachine(
-            configuration: SyncConfiguration(url: "ws://gateway", app: "app", manualReset: manualReset), schema: clientTypes)
+            configuration: SyncConfiguration(url: "ws://gateway", app: "app", reset: manualReset ? .manual : .recover), schema: clientTypes)
     }
 
     @discardableResult

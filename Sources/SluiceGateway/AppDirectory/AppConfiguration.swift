@@ -56,6 +56,8 @@ package struct AppConfiguration: Sendable {
     package var isDevelopmentMode: Bool
     /// False while sync is paused by `"state": "disabled"`.
     package var isSyncEnabled: Bool
+    /// Whether a client may upload in a client reset what it had not uploaded before.
+    package var isRecoveryAllowed: Bool
     /// Every file by its path in the directory, as text: what the rule plugin is configured with.
     package var files: [String: String]
     /// What was read and has no effect here, one sentence each: `sluice check` prints them.

@@ -31,7 +31,8 @@ struct AppReader {
             authProviders: trees["auth/providers.json"].map(auth.providers) ?? [],
             customUserData: trees["auth/custom_user_data.json"].flatMap(auth.customUserData), values: values(environment: main.environment),
             environmentTag: main.environment, refreshTokenLifetime: main.refreshTokenLifetime,
-            isDevelopmentMode: settings.isDevelopmentMode, isSyncEnabled: settings.isEnabled, files: files, notes: [])
+            isDevelopmentMode: settings.isDevelopmentMode, isSyncEnabled: settings.isEnabled,
+            isRecoveryAllowed: settings.isRecoveryAllowed, files: files, notes: [])
         if trees["auth/providers.json"] == nil { list.notes.append("There is no auth/providers.json: nobody can log in.") }
         configuration.notes = list.notes
         return list.problems.isEmpty ? configuration : nil

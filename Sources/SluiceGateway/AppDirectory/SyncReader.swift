@@ -9,6 +9,7 @@ struct SyncReader {
         var serviceNameNode: ConfigNode?
         var isEnabled = true
         var isDevelopmentMode = false
+        var isRecoveryAllowed = true
         var global: ConfigNode?
         var byCollection: ConfigNode?
         var indexed: ConfigNode?
@@ -38,7 +39,8 @@ struct SyncReader {
         return Settings(
             serviceName: members["service_name"]?.string, serviceNameNode: members["service_name"],
             isEnabled: members["state"]?.json.string ?? "enabled" == "enabled",
-            isDevelopmentMode: members["development_mode_enabled"]?.bool ?? false, global: members["queryable_fields_names"],
+            isDevelopmentMode: members["development_mode_enabled"]?.bool ?? false,
+            isRecoveryAllowed: !(members["is_recovery_mode_disabled"]?.bool ?? false), global: members["queryable_fields_names"],
             byCollection: members["collection_queryable_fields_names"], indexed: members["indexed_queryable_fields_names"],
             asymmetric: members["asymmetric_tables"])
     }

@@ -166,5 +166,5 @@ extension AppConfiguration {
         appID: "dev", name: "dev", schema: Schema([]), tables: [:], queryableFields: QueryableFields(),
         authProviders: [AuthProvider(type: "anon-user", isEnabled: true), AuthProvider(type: "local-userpass", isEnabled: true)],
         customUserData: nil, values: [:], environmentTag: "", refreshTokenLifetime: 60 * 86_400, isDevelopmentMode: true,
-        isSyncEnabled: true, files: [:], notes: [])
+        isSyncEnabled: true, isRecoveryAllowed: true, files: [:], notes: [])
 }

@@ -75,7 +75,7 @@ package actor Session {
         guard state.phase != .closed else { return }
         state.close()
         logger.info("A session ends with an error.", metadata: ["code": "\(error.code.rawValue)", "reason": "\(error.message)"])
-        channel.send([services.frames.frame(SessionMessages.error(error))])
+        channel.send([services.frames.frame(SessionMessages.error(error, isRecoveryAllowed: services.isRecoveryAllowed))])
         channel.close(error)
     }
 

@@ -89,8 +89,12 @@ package enum SessionMessages {
         encode { $0.queryError = PBQueryError(version: version, error) }
     }
 
-    package static func error(_ error: SluiceError) -> [UInt8] {
-        encode { $0.error = PBSessionError(error, action: error.code.sessionAction, fatal: true) }
+    package static func error(_ error: SluiceError, isRecoveryAllowed: Bool = true) -> [UInt8] {
+        let action = error.code.sessionAction
+        return encode {
+            $0.error = PBSessionError(
+                error, action: action == .clientReset && !isRecoveryAllowed ? .clientResetNoRecovery : action, fatal: true)
+        }
     }
 }
 

@@ -17,11 +17,14 @@ package struct SessionServices: Sendable {
     package var frames: any FrameMaker
     package var environment: any Environment
     package var logger: Logger
+    /// Whether a client may upload in a client reset what it had not uploaded before.
+    package var isRecoveryAllowed: Bool
 
     package init(
         app: String, authenticator: any Authenticator, clients: any ClientRegistry, authority: any SchemaAuthority,
         rules: any Rules, snapshots: any SnapshotStore, committer: Committer, ingest: any IngestIntake, feed: Feed,
-        fanout: Fanout, layout: any LayoutProvider, frames: any FrameMaker, environment: any Environment, logger: Logger
+        fanout: Fanout, layout: any LayoutProvider, frames: any FrameMaker, environment: any Environment, logger: Logger,
+        isRecoveryAllowed: Bool = true
     ) {
         self.app = app
         self.authenticator = authenticator
@@ -37,6 +40,7 @@ package struct SessionServices: Sendable {
         self.frames = frames
         self.environment = environment
         self.logger = logger
+        self.isRecoveryAllowed = isRecoveryAllowed
     }
 }
 

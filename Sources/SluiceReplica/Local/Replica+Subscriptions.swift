@@ -17,13 +17,9 @@ extension Replica {
         try commitNow { writer throws(SluiceError) in try writer.addSubscriptionSet(subscriptions) }
     }
 
-    /// The highest id that a subscription of any kept set has.
+    /// The highest id that a subscription ever had.
     package func highestSubscriptionID() throws(SluiceError) -> UInt64 {
-        try readNow { writer throws(SluiceError) in
-            let statement = try writer.connection.statement("SELECT max(id) FROM _sluice_subscription")
-            defer { statement.reset() }
-            return try statement.step() ? statement.unsigned(0) : 0
-        }
+        try readNow { writer throws(SluiceError) in writer.meta.subscription }
     }
 
     /// Waits until the set has an answer: complete, superseded or error. A deadline is the caller's (cancel the task).

@@ -16,7 +16,7 @@ extension Writer {
             version INTEGER PRIMARY KEY, state TEXT, code INTEGER, message TEXT, changesets INTEGER);
         CREATE TABLE IF NOT EXISTS _sluice_subscription (
             version INTEGER, position INTEGER, id INTEGER, name TEXT, type TEXT, query TEXT, created BLOB, updated BLOB,
-            PRIMARY KEY (version, position)) WITHOUT ROWID;
+            options BLOB, PRIMARY KEY (version, position)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS _sluice_staged_removal (type TEXT, key, PRIMARY KEY (type, key)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS _sluice_staged_kept (type TEXT, key, PRIMARY KEY (type, key)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS _sluice_ingest (
@@ -32,6 +32,7 @@ extension Writer {
             try connection.execute(Writer.tables + CommitLog.table)
             let fields = try readMeta()
             meta = ReplicaMeta(fields)
+            try fitSubscriptions()
             if fields["format"] == nil { try setMeta("format", .int(Writer.formatVersion)) }
             let lacksData = try fitTables()
             try store.links.fit(store)
@@ -129,6 +130,17 @@ extension Writer {
             try remember(layout)
         }
         return lacksData
+    }
+
+    /// Files of earlier releases have no options.
+    private func fitSubscriptions() throws(SluiceError) {
+        let statement = try connection.statement("SELECT 1 FROM pragma_table_info('_sluice_subscription') WHERE name = 'options'")
+        let hasOptions = try statement.step()
+        statement.reset()
+        if !hasOptions { try connection.execute("ALTER TABLE _sluice_subscription ADD COLUMN options BLOB") }
+        let highest = try connection.statement("SELECT max(id) FROM _sluice_subscription")
+        if try highest.step() { meta.subscription = max(meta.subscription, highest.unsigned(0)) }
+        highest.reset()
     }
 
     private func addColumns(_ layout: TableLayout, before: [String: String]) throws(SluiceError) {

@@ -166,7 +166,7 @@ extension Writer {
     }
 
     /// - Parameter condition: on `p`, a row of `_sluice_pending`.
-    private func dropPending(_ condition: String) throws(SluiceError) {
+    func dropPending(_ condition: String) throws(SluiceError) {
         let affected = try connection.statement(
             """
             SELECT DISTINCT c.type, c.key FROM _sluice_pending p JOIN _sluice_pending_change c ON c.number = p.number
@@ -224,46 +224,5 @@ extension Writer {
         let statement = try connection.statement("DELETE FROM _sluice_error WHERE id = ?")
         statement.bind(0, id)
         try statement.run()
-    }
-
-    // MARK: A new server side
-
-    func forgetServer() throws(SluiceError) {
-        try dropPending("p.acknowledged IS NOT NULL")
-        meta.identity = nil
-        meta.applied = AppliedPosition(lsn: .zero, version: 0)
-        meta.held = []
-        meta.compensation = 0
-        try connection.execute(
-            """
-            UPDATE _sluice_subscription_set SET changesets = (
-                SELECT count(*) FROM _sluice_pending p WHERE p.number <= changesets);
-            UPDATE _sluice_pending_change SET number = -(
-                SELECT count(*) FROM _sluice_pending p WHERE p.number <= _sluice_pending_change.number);
-            UPDATE _sluice_pending_change SET number = -number;
-            """)
-        // Ascending, each new number is free: it is at most the old one and larger than those before.
-        let numbers = try self.numbers("SELECT number FROM _sluice_pending ORDER BY number")
-        for (index, number) in numbers.enumerated() {
-            try connection.execute(
-                "UPDATE _sluice_pending SET number = \(index + 1), base = 0 WHERE number = \(number)")
-        }
-        meta.changeset = UInt64(numbers.count)
-        let batches = try self.numbers("SELECT DISTINCT batch FROM _sluice_ingest WHERE batch IS NOT NULL ORDER BY batch")
-        for (index, batch) in batches.enumerated() {
-            try connection.execute("UPDATE _sluice_ingest SET batch = \(index + 1) WHERE batch = \(batch)")
-        }
-        meta.ingest = UInt64(batches.count)
-        let latest = try latestSubscriptionSet()
-        if latest.version > 0 { try setSubscriptionState(version: latest.version, .pending) }
-        news.local = true
-    }
-
-    private func numbers(_ sql: String) throws(SluiceError) -> [Int64] {
-        let statement = try connection.statement(sql)
-        defer { statement.reset() }
-        var numbers: [Int64] = []
-        while try statement.step() { numbers.append(statement.int(0)) }
-        return numbers
     }
 }

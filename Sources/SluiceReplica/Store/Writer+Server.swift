@@ -164,6 +164,7 @@ extension Writer {
         meta.held = held
         if completes { try setSubscriptionState(version: version, .complete) }
         try dropApplied()
+        try finishReset()
     }
 
     /// The staged rows of objects with pending changes become their server rows; they are shown under the changes.

@@ -13,7 +13,7 @@ extension Writer {
     func subscriptionSet(version: UInt64) throws(SluiceError) -> StoredSubscriptionSet {
         let state = try subscriptionState(version: version)
         let statement = try connection.statement(
-            "SELECT id, name, type, query, created, updated FROM _sluice_subscription WHERE version = ? ORDER BY position")
+            "SELECT id, name, type, query, created, updated, options FROM _sluice_subscription WHERE version = ? ORDER BY position")
         statement.bind(0, version)
         defer { statement.reset() }
         var subscriptions: [StoredSubscription] = []
@@ -22,7 +22,7 @@ extension Writer {
                 StoredSubscription(
                     id: statement.unsigned(0), name: statement.isNull(1) ? nil : statement.string(1),
                     type: statement.string(2), query: statement.string(3), created: time(statement, 4),
-                    updated: time(statement, 5)))
+                    updated: time(statement, 5), options: SubscriptionOptions(stored: statement.bytes(6))))
         }
         return StoredSubscriptionSet(
             version: version, state: state, subscriptions: subscriptions, changesetsBefore: try changesets(before: version))
@@ -87,8 +87,9 @@ extension Writer {
         set.bind(0, version)
         set.bind(1, meta.changeset)
         try set.run()
+        meta.subscription = max(meta.subscription, subscriptions.map(\.id).max() ?? 0)
         for (position, subscription) in subscriptions.enumerated() {
-            let row = try connection.statement("INSERT INTO _sluice_subscription VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+            let row = try connection.statement("INSERT INTO _sluice_subscription VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
             row.bind(0, version)
             row.bind(1, Int64(position))
             row.bind(2, subscription.id)
@@ -97,6 +98,7 @@ extension Writer {
             row.bind(5, subscription.query)
             row.bind(6, StoredValue.encode(.timestamp(subscription.created)))
             row.bind(7, StoredValue.encode(.timestamp(subscription.updated)))
+            row.bind(8, subscription.options.stored)
             try row.run()
         }
         news.subscriptions = true

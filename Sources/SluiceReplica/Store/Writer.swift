@@ -166,6 +166,11 @@ struct ReplicaMeta: Hashable {
     var bootstrapping: UInt64 = 0
     /// What the gateway said that the file has, as it said it; empty for nothing.
     var held: [UInt8] = []
+    /// The highest id that a subscription ever had.
+    var subscription: UInt64 = 0
+    /// A client reset under way: a `ReplicaReset`, 0 for none, and how often one was begun since the last that was finished.
+    var reset: UInt64 = 0
+    var resets: UInt64 = 0
 
     var fields: [String: Value] {
         func number(_ value: UInt64) -> Value { .int(Int64(bitPattern: value)) }
@@ -175,6 +180,7 @@ struct ReplicaMeta: Hashable {
             "applied_lsn": number(applied.lsn.rawValue), "applied_version": number(applied.version),
             "changeset": number(changeset), "ingest": number(ingest), "clock": number(clock.rawValue),
             "compensation": number(compensation), "bootstrapping": number(bootstrapping), "held": .binary(held),
+            "subscription": number(subscription), "reset": number(reset), "resets": number(resets),
         ]
     }
 
@@ -192,5 +198,8 @@ struct ReplicaMeta: Hashable {
         compensation = number("compensation")
         bootstrapping = number("bootstrapping")
         if case .binary(let bytes)? = fields["held"] { held = bytes }
+        subscription = number("subscription")
+        reset = number("reset")
+        resets = number("resets")
     }
 }

@@ -137,7 +137,24 @@ extension Replica {
     /// Begins the server's side anew, for a gateway that does not know this file: identity and position are forgotten,
     /// pending writes stay and are numbered from 1 again, the newest subscription set is pending. Rows stay visible until
     /// the bootstrap that follows replaces them.
-    package func forgetServer() async throws(SluiceError) {
-        try await commit(isDurable: true) { writer throws(SluiceError) in try writer.forgetServer() }
+    /// - Parameter reset: what the end of that bootstrap does with the pending writes, for a client reset.
+    package func forgetServer(reset: ReplicaReset? = nil) async throws(SluiceError) {
+        try await commit(isDurable: true) { writer throws(SluiceError) in try writer.forgetServer(reset: reset) }
+    }
+
+    /// The client reset under way, which the next bootstrap ends; and how often one was begun since the last that ended.
+    package func resetUnderWay() async throws(SluiceError) -> (reset: ReplicaReset?, count: UInt64) {
+        try await onWriter { writer throws(SluiceError) in (ReplicaReset(rawValue: writer.meta.reset), writer.meta.resets) }
+    }
+
+    /// Bytes of what was written and is not acknowledged.
+    /// - Parameter limit: the changesets and asymmetric objects that count; nil: all.
+    package func unsentBytes(upTo limit: UploadMark? = nil) async throws(SluiceError) -> UInt64 {
+        try await onWriter { writer throws(SluiceError) in try writer.unsentBytes(upTo: limit) }
+    }
+
+    /// What has been written by now.
+    package func uploadMark() async throws(SluiceError) -> UploadMark {
+        try await onWriter { writer throws(SluiceError) in try writer.uploadMark() }
     }
 }

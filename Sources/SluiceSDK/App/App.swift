@@ -140,7 +140,17 @@ public final class App: Sendable {
             return user
         }
         save()
+        for session in user.allSessions { session.resume() }
         return user
+    }
+
+    /// The user is none of this device any more.
+    func forget(_ user: User) {
+        shared.users.withLock { users in
+            users.all[user.id] = nil
+            if users.current == user.id { users.current = users.all.values.first { $0.isLoggedIn }?.id }
+        }
+        save()
     }
 
     /// Forgets a user's tokens; an anonymous user is forgotten altogether.

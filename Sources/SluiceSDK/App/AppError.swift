@@ -7,15 +7,53 @@ public struct AppError: Error, Equatable, CustomNSError, LocalizedError, CustomS
     public enum Code: Int, Sendable {
         case unknown = -1
         case httpRequestFailed = 1
-        case invalidSession = 2
-        case badRequest = 3
-        case userNotFound = 4
-        case internalServerError = 11
-        case authProviderNotFound = 12
-        case userDisabled = 23
-        case authError = 24
-        case accountNameInUse = 25
-        case invalidPassword = 26
+        case invalidSession
+        case badRequest
+        case userNotFound
+        case userAppDomainMismatch
+        case domainNotAllowed
+        case readSizeLimitExceeded
+        case invalidParameter
+        case missingParameter
+        case functionExecutionError
+        case internalServerError
+        case authProviderNotFound
+        case valueNotFound
+        case valueAlreadyExists
+        case valueDuplicateName
+        case functionNotFound
+        case functionSyntaxError
+        case functionInvalid
+        case apiKeyAlreadyExists
+        case executionTimeLimitExceeded
+        case notCallable
+        case userAlreadyConfirmed
+        case userDisabled
+        case authError
+        case accountNameInUse
+        case invalidPassword
+        case maintenanceInProgress
+        case mongoDBError
+
+        /// By the name that the server gives.
+        private static let byName: [String: Code] = [
+            "InvalidSession": .invalidSession, "BadRequest": .badRequest, "UserNotFound": .userNotFound,
+            "UserAppDomainMismatch": .userAppDomainMismatch, "DomainNotAllowed": .domainNotAllowed,
+            "ReadSizeLimitExceeded": .readSizeLimitExceeded, "InvalidParameter": .invalidParameter, "MissingParameter": .missingParameter,
+            "FunctionExecutionError": .functionExecutionError, "InternalServerError": .internalServerError,
+            "AuthProviderNotFound": .authProviderNotFound, "ValueNotFound": .valueNotFound, "ValueAlreadyExists": .valueAlreadyExists,
+            "ValueDuplicateName": .valueDuplicateName, "FunctionNotFound": .functionNotFound,
+            "FunctionSyntaxError": .functionSyntaxError, "FunctionInvalid": .functionInvalid, "APIKeyAlreadyExists": .apiKeyAlreadyExists,
+            "ExecutionTimeLimitExceeded": .executionTimeLimitExceeded, "NotCallable": .notCallable,
+            "UserAlreadyConfirmed": .userAlreadyConfirmed, "UserDisabled": .userDisabled, "AuthError": .authError,
+            "AccountNameInUse": .accountNameInUse, "InvalidPassword": .invalidPassword, "InvalidEmailPassword": .invalidPassword,
+            "MaintenanceInProgress": .maintenanceInProgress, "MongoDBError": .mongoDBError,
+        ]
+
+        init?(name: String) {
+            guard let code = Code.byName[name] else { return nil }
+            self = code
+        }
     }
 
     public let code: Code
@@ -36,17 +74,8 @@ public struct AppError: Error, Equatable, CustomNSError, LocalizedError, CustomS
         message = json?["error"]?.string ?? "The server answered with status \(status)."
         httpStatusCode = status
         code =
-            switch json?["error_code"]?.string ?? "" {
-            case "InvalidSession": .invalidSession
-            case "UserNotFound": .userNotFound
-            case "AuthProviderNotFound": .authProviderNotFound
-            case "UserDisabled": .userDisabled
-            case "AuthError": .authError
-            case "AccountNameInUse": .accountNameInUse
-            case "InvalidPassword", "InvalidEmailPassword": .invalidPassword
-            case "BadRequest": .badRequest
-            default: status >= 500 ? .internalServerError : status == 400 ? .badRequest : .unknown
-            }
+            Code(name: json?["error_code"]?.string ?? "")
+            ?? (status >= 500 ? .internalServerError : status == 400 ? .badRequest : .unknown)
     }
 
     public static let errorDomain = "io.realm.app"

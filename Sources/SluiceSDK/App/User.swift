@@ -25,7 +25,9 @@ public final class User: Hashable, Sendable {
     /// The token that renews the other.
     public var refreshToken: String? { session.refreshToken }
     public var isLoggedIn: Bool { session.refreshToken != nil }
-    public var state: UserState { isLoggedIn ? .loggedIn : .loggedOut }
+    public var state: UserState { isLoggedIn ? .loggedIn : session.isRemoved ? .removed : .loggedOut }
+    /// The sessions of this user's Realms that are open.
+    public var allSessions: [SyncSession] { OpenFile.sessions(of: self) }
     var isAnonymous: Bool { session.provider == "anon-user" }
 
     /// The user's custom data as they were when the access token was made.
@@ -85,7 +87,7 @@ public final class User: Hashable, Sendable {
             defer { (session.accessToken, session.refreshToken) = (nil, nil) }
             return session.refreshToken
         }
-        OpenFile.stop(user: self)
+        for session in allSessions { session.logOut() }
         app.loggedOut(self)
         // Best effort: offline, the token ends by its own time.
         if let token { _ = try? await app.http.send("DELETE", "/api/client/v2.0/auth/session", token: token) }
@@ -102,6 +104,36 @@ public final class User: Hashable, Sendable {
                 completion(error)
             }
         }
+    }
+
+    /// Logs out and deletes the user's local files. Files of Realms that are still open stay.
+    /// - Throws: `Realm.Error.alreadyOpen` for such a file, after everything else is done.
+    public func remove() async throws {
+        try await logOut()
+        try await removeFromDevice()
+    }
+
+    /// Deletes the account on the server, and then what `remove` deletes.
+    /// - Throws: `AppError` when the server did not delete the account; then nothing has happened.
+    public func delete() async throws {
+        guard let token = try? await refreshAccessToken() else {
+            throw AppError(.invalidSession, "The user \(id) is logged out, or the server cannot be reached.")
+        }
+        _ = try await app.http.send("DELETE", "/api/client/v2.0/app/\(app.appId)/auth/delete", token: token)
+        stored.withLock { ($0.accessToken, $0.refreshToken) = (nil, nil) }
+        for session in allSessions { session.logOut() }
+        try await removeFromDevice()
+    }
+
+    private func removeFromDevice() async throws {
+        stored.withLock { $0.isRemoved = true }
+        app.forget(self)
+        var open: String?
+        let files = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        for path in files.filter({ $0.hasSuffix(".realm") }).map({ folder.appendingPathComponent($0).path }) {
+            if OpenFile.isOpen(path) { open = path } else { _ = try RealmFiles.remove(path) }
+        }
+        if let open { throw Realm.Error(.alreadyOpen, "The files of \(open) stay: a Realm has them open.") }
     }
 
     public static func == (lhs: User, rhs: User) -> Bool { lhs === rhs }

@@ -8,6 +8,8 @@ struct UserSession: Hashable, Sendable {
     var accessToken: String?
     var refreshToken: String?
     var deviceId: String?
+    /// In this process only: who is removed is not stored.
+    var isRemoved = false
 
     /// From the server's answer to a login.
     init?(_ answer: JSON, provider: String) {

@@ -57,6 +57,7 @@ extension Realm {
         if OpenFile.isOpen(path) {
             throw Error(.alreadyOpen, "The files of \(path) cannot be deleted: a Realm has them open. Let go of it first.")
         }
+        SetAside.forget(path)
         return try RealmFiles.remove(path)
     }
 

@@ -39,9 +39,10 @@ extension Realm {
         _ file: OpenFile, _ configuration: Configuration, _ behavior: OpenBehavior, wasEmpty: Bool
     ) async throws {
         guard let session = file.session, behavior == .always || behavior == .once && wasEmpty else { return }
-        try await session.wait(for: .download)
+        let isImpatient = configuration.syncConfiguration?.cancelAsyncOpenOnNonFatalErrors == true
+        try await session.events.unlessEnded(isImpatient: isImpatient) { try await session.wait(for: .download) }
         let latest = try await file.replica.latestSubscriptionSet()
-        try await file.waitForSubscriptionSet(latest.version)
+        try await file.waitForSubscriptionSet(latest.version, isImpatient: isImpatient)
     }
 
     /// Opens a Realm after waiting for the server, and hands it over on a queue.
@@ -50,16 +51,20 @@ extension Realm {
         configuration: Configuration = .defaultConfiguration, callbackQueue: DispatchQueue = .main,
         callback: @escaping @Sendable (Result<Realm, any Swift.Error>) -> Void
     ) -> AsyncOpenTask {
-        let progress = DownloadProgress()
+        let progress = OpeningProgress()
         // Unstructured because: the caller has no task; it ends with the download, or by `cancel`.
         let task = _Concurrency.Task {
             do {
                 let (file, isNew) = try OpenFile.of(configuration)
                 let core = try RealmCore(configuration: configuration, file: file, scheduler: .none, floats: false)
                 try file.runInitialSubscriptions(configuration, core: core, isFirstOpen: isNew)
-                file.session?.observeDownload(progress)
+                let token = file.session?.addProgressNotification(for: .download, mode: .reportIndefinitely) { step in
+                    // A whole that is only whole when the file is open.
+                    progress.reached(min(0.99, step.progressEstimate))
+                }
                 file.start()
                 try await download(file, configuration, .always, wasEmpty: true)
+                token?.invalidate()
                 progress.reached(1)
                 callbackQueue.async {
                     // The file is kept open across the hop.
@@ -80,7 +85,7 @@ extension Realm {
     /// An opening under way.
     public struct AsyncOpenTask: Sendable {
         let task: _Concurrency.Task<Void, Never>
-        let progress: DownloadProgress
+        let progress: OpeningProgress
         /// Gives it up; the callback gets the error.
         public func cancel() { task.cancel() }
 

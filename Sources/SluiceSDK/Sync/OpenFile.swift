@@ -54,10 +54,16 @@ final class OpenFile: Sendable {
         isReadOnly = false
     }
 
-    /// Pauses the sync of a user's files.
-    static func stop(user: User) {
-        let files = open.withLock { $0.values.compactMap(\.file) }
-        for file in files where file.session?.user == user { file.session?.suspend() }
+    /// Runs the body unless a Realm of this process has the file open; none is opened meanwhile.
+    static func unlessOpen(_ path: String, _ body: () -> Void) {
+        opening.lock()
+        defer { opening.unlock() }
+        if !isOpen(path) { body() }
+    }
+
+    /// The sessions of a user's files that are open.
+    static func sessions(of user: User) -> [SyncSession] {
+        open.withLock { $0.values.compactMap { $0.file?.session } }.filter { $0.user == user }
     }
 
     private init(_ path: String, _ configuration: Realm.Configuration) throws {
@@ -78,6 +84,7 @@ final class OpenFile: Sendable {
         }
         // A process of this number that crashed may have left one.
         if configuration.inMemoryIdentifier != nil { ReplicaFile.remove(path) }
+        try SetAside.performNoted(path)
         if let seed = configuration.seedFilePath { try RealmFiles.plant(seed, at: path) }
         if isReadOnly, !FileManager.default.fileExists(atPath: path) {
             throw Realm.Error(.fileNotFound, "There is no Realm file at \(path), and it is opened for reading only.")
@@ -89,7 +96,9 @@ final class OpenFile: Sendable {
                 inverses: schemas.inverses, indexes: schemas.indexes, options: configuration.replicaOptions)
         }
         if sync == nil, !isReadOnly { try asRealmError { [replica] in try replica.noteSchema(version: configuration.schemaVersion) } }
-        session = sync.map { [replica] in SyncSession(replica: replica, configuration: $0) }
+        session = sync.map { [replica] in SyncSession(replica: replica, configuration: configuration, sync: $0) }
+        if sync != nil { try dropExpired() }
+        session?.reset.attach(self)
     }
 
     deinit { session?.close() }
@@ -118,12 +127,27 @@ final class OpenFile: Sendable {
         _ = try set.commit { initial.callback(set) }
     }
 
+    /// Takes subscriptions whose time is over out of the set. They go when the file is opened and when the set changes.
+    private func dropExpired() throws {
+        let set = try SyncSubscriptionSet(file: self)
+        guard set.storage.hasExpired else { return }
+        _ = try set.commit {}
+    }
+
     /// Waits for the server's answer to a subscription set.
-    /// - Throws: `Realm.Error.subscriptionFailed` with the server's text.
-    func waitForSubscriptionSet(_ version: UInt64) async throws {
-        if case .error(_, let message) = try await replica.answer(toSubscriptionSet: version) {
-            throw Realm.Error(.subscriptionFailed, message)
+    /// - Parameters:
+    ///   - seconds: to wait at most; nil: as long as it takes.
+    ///   - isImpatient: whether a connection that fails ends the wait.
+    /// - Throws: `Realm.Error.subscriptionFailed` with the server's text; `ETIMEDOUT`; the error that ended the session.
+    func waitForSubscriptionSet(_ version: UInt64, seconds: TimeInterval? = nil, isImpatient: Bool = false) async throws {
+        let replica = replica
+        let answer: @Sendable () async throws -> Void = {
+            if case .error(_, let message) = try await replica.answer(toSubscriptionSet: version) {
+                throw Realm.Error(.subscriptionFailed, message)
+            }
         }
+        guard let session else { return try await answer() }
+        try await session.events.unlessEnded(seconds: seconds, isImpatient: isImpatient, answer)
     }
 }
 

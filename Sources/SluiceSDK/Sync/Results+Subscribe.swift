@@ -24,12 +24,36 @@ extension Results where Element: Object {
         _isolation: isolated (any Actor)? = #isolation
     ) async throws -> Results<Element> {
         let set = Realm(core: storage.core).subscriptions
+        if waitForSync == .onCreation, set.storage.holds(name: name, type: Element.className(), text: subscriptionText) { return self }
+        return try await commit(set, SyncSubscriptionOptions(name: name), waitForSync, timeout)
+    }
+
+    /// Subscribes to the query with options that RealmSwift's `subscribe` does not have.
+    /// - Parameter timeout: seconds to wait at most; nil: as long as it takes. The subscription stays when it is over.
+    /// - Returns: these results.
+    /// - Throws: `Realm.Error.subscriptionFailed` when the server refuses the query, or when there is a subscription with the name and
+    ///   another query that is not to be overwritten, or of another class; `ETIMEDOUT`.
+    @discardableResult
+    public func subscribe(
+        options: SyncSubscriptionOptions, waitForSync: WaitForSyncMode = .onCreation, timeout: TimeInterval? = nil,
+        _isolation: isolated (any Actor)? = #isolation
+    ) async throws -> Results<Element> {
+        let set = Realm(core: storage.core).subscriptions
+        let (text, type) = (subscriptionText, Element.className())
+        if let refusal = set.storage.refusal(of: options, type: type, text: text) { throw refusal }
+        let isThere = set.storage.holds(name: options.name, type: type, text: text)
+        // Even one that is there is renewed: its time begins again.
+        return try await commit(set, options, isThere && waitForSync == .onCreation ? .never : waitForSync, timeout)
+    }
+
+    private func commit(
+        _ set: SyncSubscriptionSet, _ options: SyncSubscriptionOptions, _ mode: WaitForSyncMode, _ timeout: TimeInterval?,
+        _isolation: isolated (any Actor)? = #isolation
+    ) async throws -> Results<Element> {
         let text = subscriptionText
-        let existing = set.storage.committed.subscriptions.first { $0.type == Element.className() && $0.query == text && $0.name == name }
-        if waitForSync != .always, existing != nil { return self }
-        let version = try set.commit { storage.subscription = set.storage.put(name: name, type: Element.className(), text: text) }
-        if waitForSync == .never { return self }
-        try await Results.wait(storage.core.file, version, seconds: timeout)
+        let version = try set.commit { storage.subscription = set.storage.put(options, type: Element.className(), text: text) }
+        if mode == .never { return self }
+        try await storage.core.file.waitForSubscriptionSet(version, seconds: timeout)
         storage.core.refresh()
         return self
     }
@@ -38,12 +62,31 @@ extension Results where Element: Object {
     /// when the server has answered, unless another subscription covers them.
     public func unsubscribe() {
         let set = Realm(core: storage.core).subscriptions
+        guard let id = subscriptionToEnd(in: set) else { return }
+        set.update { set.storage.erase { $0.id == id } }
+    }
+
+    /// The same, and waits until the objects that no other subscription covers have left the device.
+    /// - Parameters:
+    ///   - waitForSync: `never` does not wait; the others do.
+    ///   - timeout: seconds to wait at most; nil: as long as it takes. The subscription is gone all the same.
+    public func unsubscribe(
+        waitForSync: WaitForSyncMode, timeout: TimeInterval? = nil, _isolation: isolated (any Actor)? = #isolation
+    ) async throws {
+        let set = Realm(core: storage.core).subscriptions
+        guard let id = subscriptionToEnd(in: set) else { return }
+        let version = try set.commit { set.storage.erase { $0.id == id } }
+        if waitForSync == .never { return }
+        try await storage.core.file.waitForSubscriptionSet(version, seconds: timeout)
+        storage.core.refresh()
+    }
+
+    private func subscriptionToEnd(in set: SyncSubscriptionSet) -> UInt64? {
+        let all = set.storage.committed.subscriptions
+        if let id = storage.subscription { return all.first { $0.id == id }?.id }
         let text = subscriptionText
-        let found = set.storage.committed.subscriptions.first {
-            storage.subscription == nil ? $0.type == Element.className() && $0.query == text : $0.id == storage.subscription
-        }
-        guard let found, storage.subscription != nil || found.name == nil else { return }
-        set.update { set.storage.writable.removeAll { $0.id == found.id } }
+        let found = all.first { $0.type == Element.className() && $0.query == text }
+        return found?.name == nil ? found?.id : nil
     }
 
     /// The query with the file's names, which are the server's.
@@ -53,25 +96,5 @@ extension Results where Element: Object {
                 "Only results of a class can be subscribed to, without block predicates and diacritic insensitive comparisons.")
         }
         return storage.query.text
-    }
-
-    private static func wait(_ file: OpenFile, _ version: UInt64, seconds: TimeInterval?) async throws {
-        guard let seconds else { return try await file.waitForSubscriptionSet(version) }
-        try await withThrowingTaskGroup(of: Bool.self) { group in
-            group.addTask {
-                try await file.waitForSubscriptionSet(version)
-                return true
-            }
-            group.addTask {
-                try await _Concurrency.Task.sleep(for: .seconds(seconds))
-                return false
-            }
-            defer { group.cancelAll() }
-            if try await group.next() == false {
-                throw NSError(
-                    domain: NSPOSIXErrorDomain, code: Int(ETIMEDOUT),
-                    userInfo: [NSLocalizedDescriptionKey: String(format: "Waiting for update timed out after %.1f seconds.", seconds)])
-            }
-        }
     }
 }

@@ -3,13 +3,17 @@ import Foundation
 /// The part of a Realm's configuration that makes it a synced one.
 public struct SyncConfiguration: Sendable {
     public let user: User
+    /// What is done when the server does not know the file any more.
+    public var clientResetMode: ClientResetMode
     /// Ends an opening that waits for the server when the connection fails, instead of trying on.
     public var cancelAsyncOpenOnNonFatalErrors: Bool
     public var initialSubscriptions: InitialSubscriptionsConfiguration?
+    /// Nil: what is synced is chosen by subscriptions.
+    public var partitionValue: AnyBSON? { nil }
 }
 
 /// The subscriptions that a file begins with.
-public struct InitialSubscriptionsConfiguration: Sendable {
+public final class InitialSubscriptionsConfiguration: Sendable {
     public let callback: @Sendable (SyncSubscriptionSet) -> Void
     /// Runs the callback at every first open of the file in a process, not only when the file is new.
     public let rerunOnOpen: Bool
@@ -22,8 +26,13 @@ public struct InitialSubscriptionsConfiguration: Sendable {
 
 extension User {
     /// The configuration of this user's synced Realm; set its `objectTypes` before opening.
-    public func flexibleSyncConfiguration(cancelAsyncOpenOnNonFatalErrors: Bool = false) -> Realm.Configuration {
-        configuration(cancelAsyncOpenOnNonFatalErrors, nil)
+    /// - Parameters:
+    ///   - clientResetMode: what is done when the server does not know the file any more.
+    ///   - cancelAsyncOpenOnNonFatalErrors: ends an opening that waits for the server when the connection fails.
+    public func flexibleSyncConfiguration(
+        clientResetMode: ClientResetMode = .recoverUnsyncedChanges(), cancelAsyncOpenOnNonFatalErrors: Bool = false
+    ) -> Realm.Configuration {
+        configuration(clientResetMode, cancelAsyncOpenOnNonFatalErrors, nil)
     }
 
     /// The same with subscriptions that a new file begins with.
@@ -31,22 +40,24 @@ extension User {
     ///   - initialSubscriptions: runs inside of an update of the subscription set.
     ///   - rerunOnOpen: run it at the first open in every process.
     public func flexibleSyncConfiguration(
-        cancelAsyncOpenOnNonFatalErrors: Bool = false,
+        clientResetMode: ClientResetMode = .recoverUnsyncedChanges(), cancelAsyncOpenOnNonFatalErrors: Bool = false,
         initialSubscriptions: @escaping @Sendable (SyncSubscriptionSet) -> Void,
         rerunOnOpen: Bool = false
     ) -> Realm.Configuration {
         configuration(
-            cancelAsyncOpenOnNonFatalErrors,
+            clientResetMode, cancelAsyncOpenOnNonFatalErrors,
             InitialSubscriptionsConfiguration(callback: initialSubscriptions, rerunOnOpen: rerunOnOpen))
     }
 
     private func configuration(
-        _ cancels: Bool, _ initial: InitialSubscriptionsConfiguration?
+        _ mode: ClientResetMode, _ cancels: Bool, _ initial: InitialSubscriptionsConfiguration?
     ) -> Realm.Configuration {
-        let folder = app.storage.appendingPathComponent(StorageLocation.component(id))
-        return Realm.Configuration(
+        Realm.Configuration(
             fileURL: folder.appendingPathComponent("flx_sync_default.realm"),
             syncConfiguration: SyncConfiguration(
-                user: self, cancelAsyncOpenOnNonFatalErrors: cancels, initialSubscriptions: initial))
+                user: self, clientResetMode: mode, cancelAsyncOpenOnNonFatalErrors: cancels, initialSubscriptions: initial))
     }
+
+    /// Where this user's local files lie.
+    var folder: URL { app.storage.appendingPathComponent(StorageLocation.component(id)) }
 }

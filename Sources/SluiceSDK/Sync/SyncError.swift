@@ -9,7 +9,9 @@ public struct SyncError: Error, Equatable, CustomNSError, LocalizedError, Custom
         case clientSessionError = 4
         case clientUserError = 5
         case clientInternalError = 6
+        /// The server does not know the file any more: see `clientResetInfo()`.
         case clientResetError = 7
+        case underlyingAuthError = 8
         case permissionDeniedError = 9
         case invalidFlexibleSyncSubscriptions = 10
         /// Writes were undone: see `compensatingWriteInfo`.
@@ -19,15 +21,23 @@ public struct SyncError: Error, Equatable, CustomNSError, LocalizedError, Custom
         case serverWarning = 14
     }
 
+    /// What can be done about an error, for `SyncSession.immediatelyHandleError`.
+    public struct ActionToken: Hashable, Sendable {
+        let path: String
+        let backup: String
+    }
+
     public let code: Code
     /// What happened, with the value at fault and the fix.
     public let message: String
     /// The writes that were undone; nil for other errors.
     public let compensatingWriteInfo: [CompensatingWriteInfo]?
+    let action: ActionToken?
 
-    init(_ code: Code, _ message: String, writes: [CompensatingWriteInfo]? = nil) {
+    init(_ code: Code, _ message: String, writes: [CompensatingWriteInfo]? = nil, action: ActionToken? = nil) {
         self.code = code
         self.message = message
+        self.action = action
         compensatingWriteInfo = writes
     }
 
@@ -35,13 +45,13 @@ public struct SyncError: Error, Equatable, CustomNSError, LocalizedError, Custom
         let code: Code =
             switch error.code {
             case .permissionDenied: .permissionDeniedError
-            case .tokenExpired, .badAuthentication, .invalidSession, .userDisabled, .userMismatch: .clientUserError
-            case .badClientFile: .clientResetError
+            case .tokenExpired, .badAuthentication, .invalidSession, .userDisabled, .userNotFound, .invalidPassword: .clientUserError
+            case .badClientFile, .userMismatch: .clientResetError
             case .connectionFailed, .timeout: .connectionFailed
             case .badQuery: .invalidFlexibleSyncSubscriptions
             case .compensatingWrite, .writeNotAllowed: .writeRejected
             case .replicaCorrupt, .internalError: .clientInternalError
-            default: .clientSessionError
+            default: error.code.refusesSubscription ? .invalidFlexibleSyncSubscriptions : .clientSessionError
             }
         self.init(code, error.description)
     }
@@ -52,16 +62,43 @@ public struct SyncError: Error, Equatable, CustomNSError, LocalizedError, Custom
             "Client attempted a write that is not allowed; it has been reverted: "
                 + writes.map { "\($0.object.type) \(RQLText.literal($0.object.key)): \($0.reason)" }.joined(separator: "; "),
             writes: writes.map {
-                CompensatingWriteInfo(
-                    objectType: $0.object.type, key: $0.object.key, reason: $0.reason)
+                CompensatingWriteInfo(objectType: $0.object.type, key: $0.object.key, reason: $0.reason, code: Int($0.code))
             })
     }
 
+    static func loggedOut(_ user: User) -> SyncError {
+        SyncError(.clientUserError, "The user \(user.id) is logged out; log in to sync.")
+    }
+
+    /// For a client reset that is left to the app: where the file will be kept, and what to hand to `SyncSession.immediatelyHandleError` to
+    /// have it moved there now. Otherwise that happens when the Realm is opened next. Nil for other errors.
+    public func clientResetInfo() -> (String, ActionToken)? {
+        guard code == .clientResetError, let action else { return nil }
+        return (action.backup, action)
+    }
+
+    /// Nil: a local file is never deleted, see `clientResetInfo()`.
+    public func deleteRealmUserInfo() -> ActionToken? { nil }
+
+    /// Nil: the server has its log for itself; the message names what went wrong.
+    public var serverLogURL: URL? { nil }
+
     public static let errorDomain = "io.realm.sync"
     public var errorCode: Int { code.rawValue }
-    public var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: message] }
+    public var errorUserInfo: [String: Any] { userInfo }
     public var errorDescription: String? { message }
     public var description: String { message }
+
+    /// The message, the writes that were undone, and what can be done, by RealmSwift's keys.
+    public var userInfo: [String: Any] {
+        var info: [String: Any] = [NSLocalizedDescriptionKey: message]
+        if let compensatingWriteInfo { info["Compensating Write Info"] = compensatingWriteInfo }
+        if let action {
+            info["recovered_realm_location_path"] = action.backup
+            info["error_action_token"] = action
+        }
+        return info
+    }
 }
 
 /// Lets `catch SyncError.Code.writeRejected` match an error by its code.
@@ -72,6 +109,15 @@ public struct CompensatingWriteInfo: Hashable, Sendable {
     public let objectType: String
     let key: Value
     public let reason: String
+    /// The number of the reason in docs/errors.md.
+    public let code: Int
+
+    init(objectType: String, key: Value, reason: String, code: Int) {
+        self.objectType = objectType
+        self.key = key
+        self.reason = reason
+        self.code = code
+    }
 
     public var primaryKey: AnyRealmValue { AnyRealmValue(scalar: key) }
 }

@@ -1,15 +1,38 @@
 import Synchronization
 
-/// Takes what sync has to say about an app's files when no call is waiting for it.
+/// Takes what sync has to say about an app's files when no call is waiting for it, and knows what all of them sync with.
 public final class SyncManager: Sendable {
-    private let handler = Mutex<ErrorReportingBlock?>(nil)
+    private struct State {
+        var handler: ErrorReportingBlock?
+        var userAgent = ""
+        var headers: [String: String]?
+    }
+
+    private let state = Mutex(State())
 
     init() {}
 
     /// Called for errors of sync, on no particular thread. Set it before opening a Realm; nil: errors are not shown.
     public var errorHandler: ErrorReportingBlock? {
-        get { handler.withLock { $0 } }
-        set { handler.withLock { $0 = newValue } }
+        get { state.withLock { $0.handler } }
+        set { state.withLock { $0.handler = newValue } }
+    }
+
+    /// What the server's log shows of the app, after the SDK's own name and version. It counts for Realms that are opened later.
+    public var userAgent: String {
+        get { state.withLock { $0.userAgent } }
+        set { state.withLock { $0.userAgent = newValue } }
+    }
+
+    /// Sent with the request that opens a connection, for what is between app and server. It counts for Realms that are opened later.
+    public var customRequestHeaders: [String: String]? {
+        get { state.withLock { $0.headers } }
+        set { state.withLock { $0.headers = newValue } }
+    }
+
+    var sdk: String {
+        let agent = userAgent
+        return "sluice-swift/\(SDKVersion.text)" + (agent.isEmpty ? "" : " \(agent)")
     }
 
     func report(_ error: any Error, _ session: SyncSession?) { errorHandler?(error, session) }

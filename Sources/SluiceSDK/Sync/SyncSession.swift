@@ -9,19 +9,24 @@ public final class SyncSession: Sendable {
     /// Whether the session tries to be connected.
     public enum State: Sendable { case active, inactive, invalid }
     public enum ConnectionState: Sendable { case disconnected, connecting, connected }
-    public enum ProgressDirection: Sendable { case upload, download }
 
     private struct Status {
         var state = State.inactive
         var connection = ConnectionState.disconnected
         var hasStarted = false
         var loop: _Concurrency.Task<Void, Never>?
-        var downloads: [WeakConfined<DownloadProgress>] = []
     }
 
     let user: User
+    let events = SessionEvents()
+    let reset: ClientReset
+    private let syncConfiguration: SyncConfiguration
+    private let replica: Replica
     private let engine: SyncEngine
     private let status = Mutex(Status())
+    private let downloads = DownloadProgress()
+    private let uploads: UploadProgress
+    private let observer: UInt64
     private let back: Back
 
     /// The engine's reports find their way back to the session without keeping it alive.
@@ -30,17 +35,26 @@ public final class SyncSession: Sendable {
         weak var session: SyncSession?
     }
 
-    init(replica: Replica, configuration: SyncConfiguration) {
-        let user = configuration.user
+    init(replica: Replica, configuration: Realm.Configuration, sync: SyncConfiguration) {
+        let user = sync.user
         let back = Back()
+        let reset = ClientReset(configuration: configuration, mode: sync.clientResetMode)
         self.user = user
         self.back = back
+        self.replica = replica
+        self.reset = reset
+        syncConfiguration = sync
+        let uploads = UploadProgress(replica: replica)
+        self.uploads = uploads
+        observer = replica.onLocalChange { uploads.look() }
         engine = SyncEngine(
             configuration: SluiceSync.SyncConfiguration(
-                url: user.app.http.base, app: user.app.appId, sdk: "sluice-swift/\(SDKVersion.text)"),
+                url: user.app.http.base, app: user.app.appId, sdk: user.app.syncManager.sdk,
+                headers: user.app.syncManager.customRequestHeaders ?? [:], reset: sync.clientResetMode.engineMode),
             replica: replica,
             refresh: { () async throws(SluiceError) in try await user.tokenForSync() },
-            onReport: { report in back.session?.take(report) })
+            onReport: { report in back.session?.take(report) },
+            onReset: { step in reset.take(step) })
         back.session = self
     }
 
@@ -62,10 +76,12 @@ public final class SyncSession: Sendable {
     }
 
     func close() {
+        replica.removeObserver(observer)
         status.withLock { status in
             status.loop?.cancel()
             status.state = .invalid
         }
+        events.close()
     }
 
     func report(_ error: any Error) { user.app.syncManager.report(error, self) }
@@ -73,32 +89,29 @@ public final class SyncSession: Sendable {
     private func take(_ report: SyncReport) {
         switch report {
         case .connection(let connection): status.withLock { $0.connection = ConnectionState(connection) }
-        case .warning(let error): self.report(SyncError(error))
+        case .warning(let error): self.report(SyncError(.serverWarning, error.description))
         case .interrupted(let error):
+            events.tell(.interrupted(error))
             // Lost connections are everyday life and mend themselves.
             if error.code != .connectionFailed && error.code != .timeout { self.report(SyncError(error)) }
-        case .stopped(let error), .loggedOut(let error):
-            status.withLock { $0.state = .inactive }
-            self.report(SyncError(error))
-        case .clientReset(let error): self.report(SyncError(.clientResetError, error.description))
+        case .stopped(let error), .loggedOut(let error): stopped(SyncError(error))
+        case .clientReset(let error):
+            let failure = reset.needsApp(error)
+            stopped(failure, isReported: !reset.mode.handle(failure, self))
+        // It mends itself, and the callbacks of the mode say when.
+        case .resetting: break
         case .refused(let writes): self.report(SyncError(refused: writes))
         case .setRefused(_, let error): self.report(SyncError(.invalidFlexibleSyncSubscriptions, error.description))
-        case .downloading(_, let rows, let expected):
-            // A whole that is only whole when the server says so.
-            if expected > 0 { tell(min(0.99, Double(rows) / Double(expected))) }
-        case .downloaded, .uploaded: break
+        case .downloading(let version, let rows, let expected): if version > 0 { downloads.reached(rows: rows, of: expected) }
+        case .downloaded(let version): if version > 0 { downloads.ended() }
+        case .uploaded: uploads.look()
         }
     }
 
-    /// Tells one opening of the file how far the download is, as long as it lives.
-    func observeDownload(_ progress: DownloadProgress) { status.withLock { $0.downloads.append(WeakConfined(progress)) } }
-
-    private func tell(_ estimate: Double) {
-        let downloads = status.withLock { status in
-            status.downloads.removeAll { $0.content == nil }
-            return status.downloads.compactMap(\.content)
-        }
-        for download in downloads { download.reached(estimate) }
+    private func stopped(_ error: SyncError, isReported: Bool = true) {
+        status.withLock { $0.state = .inactive }
+        events.tell(.ended(error))
+        if isReported { report(error) }
     }
 
     // MARK: The app's side
@@ -109,26 +122,57 @@ public final class SyncSession: Sendable {
     /// The user whose file it is.
     public func parentUser() -> User? { user }
 
-    /// Closes the connection until `resume`; reading and writing go on.
+    /// What the file was opened with; nil when the session is over.
+    public func configuration() -> SyncConfiguration? { state == .invalid ? nil : syncConfiguration }
+
+    /// Stays off the network until `resume`; reading and writing go on.
     public func suspend() {
-        status.withLock { $0.state = .inactive }
+        status.withLock { if $0.state != .invalid { $0.state = .inactive } }
         engine.pause()
     }
 
-    /// Ends a suspension.
+    /// Ends a suspension, and tries again after an error that ended the session.
     public func resume() {
+        guard state != .invalid, user.isLoggedIn else { return }
         status.withLock { $0.state = .active }
+        events.begin()
         engine.start(token: user.accessToken)
+    }
+
+    /// The user has logged out: nothing that is waited for can happen any more.
+    func logOut() {
+        suspend()
+        events.tell(.ended(.loggedOut(user)))
     }
 
     /// Tries to connect now instead of at the end of the waiting time.
     public func reconnect() { engine.reconnect() }
+
+    /// Calls the block with how far a transfer is, on a queue of its own, until the token goes away or the mode is over.
+    ///
+    /// A download is what subscriptions ask for: there is something to tell from when the server begins to send it. It is measured
+    /// in rows, an upload in bytes.
+    public func addProgressNotification(
+        for direction: ProgressDirection, mode: ProgressMode, block: @Sendable @escaping (Progress) -> Void
+    ) -> ProgressNotificationToken? {
+        if state == .invalid { return nil }
+        let token = NotificationToken()
+        let listener = ProgressListener(mode, token, block)
+        switch direction {
+        case .upload: uploads.add(listener)
+        case .download:
+            let state = try? replica.currentSubscriptionSet().state
+            downloads.add(listener, isWaiting: state == .pending || state == .bootstrapping)
+        }
+        return token
+    }
 
     /// Waits until everything that was written by now is on the server, or everything that the server has by now is here.
     /// - Throws: the error that ended the session, or `CancellationError`.
     public func wait(for direction: ProgressDirection) async throws { try await wait(for: direction, milliseconds: nil) }
 
     func wait(for direction: ProgressDirection, milliseconds: UInt64?) async throws {
+        guard user.isLoggedIn else { throw SyncError.loggedOut(user) }
         do {
             try await engine.wait(for: direction == .upload ? .upload : .download, milliseconds: milliseconds)
         } catch let error as SluiceError {

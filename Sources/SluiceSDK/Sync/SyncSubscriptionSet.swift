@@ -133,6 +133,7 @@ public struct SyncSubscriptionSet: Sequence {
         }
         storage.nextID = try asRealmError { try storage.file.replica.highestSubscriptionID() + 1 }
         storage.draft = storage.committed.subscriptions
+        storage.eraseExpired()
         block()
         let draft = storage.writable
         storage.draft = nil
@@ -179,77 +180,72 @@ public struct SyncSubscriptionSet: Sequence {
                     "A subscription named '\(name)' already exists. If you meant to update the existing subscription please use the `update` method."
                 )
             }
-            storage.put(name: subscription.name, type: T.className(), text: subscription.text)
+            storage.put(SyncSubscriptionOptions(name: subscription.name), type: T.className(), text: subscription.text)
         }
     }
 
-    private func remove(where isRemoved: (StoredSubscription) -> Bool) {
-        storage.writable.removeAll(where: isRemoved)
+    /// Adds a subscription with options that RealmSwift's does not have, inside of `update`. The name of the options counts, or else the
+    /// query's own.
+    /// - Throws: `Realm.Error.subscriptionFailed` when there is a subscription with the name and another query that is not to be
+    ///   overwritten, or of another class.
+    public func append<T: Object>(_ subscription: QuerySubscription<T>, options: SyncSubscriptionOptions) throws {
+        var options = options
+        options.name = options.name ?? subscription.name
+        if let refusal = storage.refusal(of: options, type: T.className(), text: subscription.text) { throw refusal }
+        storage.put(options, type: T.className(), text: subscription.text)
+    }
+
+    /// The first of the set that is shown decides whether there is one, the set being built loses it.
+    private func remove(_ type: String, _ text: String) {
+        _ = storage.writable
+        guard first(type, text) != nil else { return }
+        storage.erase(onlyFirst: true) { $0.type == type && $0.query == text }
     }
 
     /// Removes the subscription with a query.
     public func remove<T: Object>(ofType type: T.Type, _ query: @escaping (Query<T>) -> Query<Bool>) {
-        let text = QuerySubscription<T>(query: query).text
-        remove { $0.type == T.className() && $0.query == text }
+        remove(T.className(), QuerySubscription<T>(query: query).text)
     }
 
     /// Removes the subscription with a query.
     public func remove<T: Object>(ofType type: T.Type, where predicateFormat: String, _ args: Any...) {
-        let text = subscriptionText(predicateFormat, args, .object(ModelSchema.of(T.self)))
-        remove { $0.type == T.className() && $0.query == text }
+        remove(T.className(), subscriptionText(predicateFormat, args, .object(ModelSchema.of(T.self))))
     }
 
     /// Removes the subscription with a query.
     public func remove<T: Object>(ofType type: T.Type, where predicate: NSPredicate) {
-        let text = subscriptionText(predicate, .object(ModelSchema.of(T.self)))
-        remove { $0.type == T.className() && $0.query == text }
+        remove(T.className(), subscriptionText(predicate, .object(ModelSchema.of(T.self))))
     }
 
     /// Removes the subscription with the query of another; ours, for pages of documentation that call it so.
     public func remove<T: Object>(_ subscription: () -> QuerySubscription<T>) {
-        let text = subscription().text
-        remove { $0.type == T.className() && $0.query == text }
+        remove(T.className(), subscription().text)
     }
 
     /// Removes subscriptions.
     public func remove(_ subscriptions: SyncSubscription...) {
-        for subscription in subscriptions { remove { $0.id == subscription.stored.id } }
+        for subscription in subscriptions { storage.erase { $0.id == subscription.stored.id } }
     }
 
     /// Removes the subscription with a name; does nothing when there is none.
     public func remove(named name: String) {
+        _ = storage.writable
         guard first(named: name) != nil else { return }
-        remove { $0.name == name }
+        storage.erase { $0.name == name }
     }
 
     /// Removes all subscriptions.
     /// - Parameter unnamedOnly: keeps those that have a name.
-    public func removeAll(unnamedOnly: Bool = false) { remove { !unnamedOnly || $0.name == nil } }
+    public func removeAll(unnamedOnly: Bool = false) {
+        if unnamedOnly { storage.erase { $0.name == nil } } else { storage.writable.removeAll() }
+    }
 
     /// Removes all subscriptions of a class.
-    public func removeAll<T: Object>(ofType type: T.Type) { remove { $0.type == T.className() } }
+    public func removeAll<T: Object>(ofType type: T.Type) { storage.erase { $0.type == T.className() } }
 }
 
 @available(*, unavailable)
 extension SyncSubscriptionSet: Sendable {}
-
-extension SyncSubscriptionSet.Storage {
-    /// Adds a subscription, or replaces the query of the one with its name. - Returns: its id.
-    @discardableResult
-    func put(name: String?, type: String, text: String) -> UInt64 {
-        let now = Date().timestamp
-        let index = writable.firstIndex { name == nil ? $0.name == nil && $0.type == type && $0.query == text : $0.name == name }
-        if let index {
-            writable[index].type = type
-            writable[index].query = text
-            writable[index].updated = now
-            return writable[index].id
-        }
-        defer { nextID += 1 }
-        writable.append(StoredSubscription(id: nextID, name: name, type: type, query: text, created: now, updated: now))
-        return nextID
-    }
-}
 
 /// One subscription of a set.
 public struct SyncSubscription {
@@ -261,6 +257,10 @@ public struct SyncSubscription {
     public var createdAt: Date { Date(stored.created) }
     /// When its query was last set, by this device's clock.
     public var updatedAt: Date { Date(stored.updated) }
+    /// Seconds from the last update until it goes away by itself; nil: it stays.
+    public var timeToLive: TimeInterval? { stored.options.timeToLive.map { Double($0) / 1_000 } }
+    /// When it goes away by itself, by this device's clock; nil: it stays. It goes when the set changes next, or the file is opened next.
+    public var expiresAt: Date? { stored.expires.map { Date($0) } }
 
     /// Replaces the query, inside of `update` of the set.
     public func updateQuery<T: Object>(toType type: T.Type, where query: (Query<T>) -> Query<Bool>) {
@@ -282,15 +282,15 @@ public struct SyncSubscription {
         guard type == stored.type else {
             throwRealmException("Updating a subscription query of a different Object Type is not allowed.")
         }
-        guard stored.name == nil else {
-            set.put(name: stored.name, type: type, text: text)
-            return
+        var options = SyncSubscriptionOptions(name: stored.name, timeToLive: timeToLive)
+        options.overwriteExisting = true
+        if stored.name == nil {
+            guard let index = set.writable.firstIndex(where: { $0.type == stored.type && $0.query == stored.query }) else {
+                throwRealmException("Cannot update a non-existent subscription.")
+            }
+            set.erase(at: index)
         }
-        guard let index = set.writable.firstIndex(where: { $0.id == stored.id }) else {
-            throwRealmException("Cannot update a non-existent subscription.")
-        }
-        set.writable.remove(at: index)
-        set.put(name: nil, type: type, text: text)
+        set.put(options, type: type, text: text)
     }
 }
 

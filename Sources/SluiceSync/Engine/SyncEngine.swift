@@ -2,6 +2,9 @@ package import SluiceCore
 import SluiceReplica
 import SluiceWire
 
+/// Where a client reset is.
+package enum ResetStep: Hashable, Sendable { case before, after }
+
 /// Keeps one file in step with a gateway: performs what `SyncStateMachine` decides on a transport and the file.
 ///
 /// Run it once: `run()` returns when its task is cancelled. It does nothing before `start`. Every other call may be made
@@ -13,6 +16,7 @@ package final class SyncEngine: Sendable {
     let environment: any Environment
     let refresh: @Sendable () async throws(SluiceError) -> String
     let onReport: @Sendable (SyncReport) -> Void
+    let onReset: @Sendable (ResetStep) -> Void
     let mailbox = Mailbox()
     let waiters = SyncWaiters()
 
@@ -20,11 +24,14 @@ package final class SyncEngine: Sendable {
     ///   - refresh: fetches a new access token. `invalidSession`, `userDisabled` and `badAuthentication` end the engine as
     ///     logged out; any other error is tried again later.
     ///   - onReport: called on the engine's task, in order; it must not block.
+    ///   - onReset: called on the engine's task, which waits for it: before a client reset changes what the file shows, and after. After
+    ///     a crash between the two both come again.
     package init(
         configuration: SyncConfiguration, replica: any SyncReplica, transport: any SyncTransport = WebSocketTransport(),
         environment: any Environment = SystemEnvironment(),
         refresh: @escaping @Sendable () async throws(SluiceError) -> String,
-        onReport: @escaping @Sendable (SyncReport) -> Void
+        onReport: @escaping @Sendable (SyncReport) -> Void,
+        onReset: @escaping @Sendable (ResetStep) -> Void = { _ in }
     ) {
         self.configuration = configuration
         self.replica = replica
@@ -32,6 +39,7 @@ package final class SyncEngine: Sendable {
         self.environment = environment
         self.refresh = refresh
         self.onReport = onReport
+        self.onReset = onReset
     }
 
     /// Begins, or begins again after `pause` or a report that it has stopped.

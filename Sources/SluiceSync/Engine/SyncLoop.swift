@@ -106,11 +106,19 @@ struct SyncLoop {
         case .beginBootstrap(let version): try await replica.beginBootstrap(version: version)
         case .stage(let rows): try await stage(rows)
         case .endBootstrap(let version, let lsn, let types, let held):
+            let isReset = try await replica.resetUnderWay().reset != nil
+            if isReset { engine.onReset(.before) }
             try await replica.endBootstrap(version: version, lsn: lsn, types: types, held: held, completes: true)
+            if isReset { engine.onReset(.after) }
         case .apply(let batch): try await replica.apply(batch)
         case .refuseSet(let version, let error):
             try await replica.setSubscriptionState(version: version, .error(code: error.code.rawValue, message: error.message))
-        case .forgetServer: try await replica.forgetServer()
+        case .forgetServer(let reset):
+            // Without a subscription the reset is over at once.
+            let isWhole = try await replica.latestSubscriptionSet().version == 0
+            if isWhole { engine.onReset(.before) }
+            try await replica.forgetServer(reset: reset)
+            if isWhole { engine.onReset(.after) }
         case .connect, .close, .send, .ping, .refreshToken, .report, .finish: break
         }
     }

@@ -9,7 +9,8 @@ package protocol SyncReplica: Sendable {
     func setIdentity(_ identity: ReplicaIdentity) async throws(SluiceError)
     func appliedPosition() async throws(SluiceError) -> AppliedPosition
     func lastCompensation() async throws(SluiceError) -> UInt64
-    func forgetServer() async throws(SluiceError)
+    func forgetServer(reset: ReplicaReset?) async throws(SluiceError)
+    func resetUnderWay() async throws(SluiceError) -> (reset: ReplicaReset?, count: UInt64)
 
     func latestSubscriptionSet() async throws(SluiceError) -> StoredSubscriptionSet
     func syncSubscriptionSet(version: UInt64) async throws(SluiceError) -> StoredSubscriptionSet
@@ -41,10 +42,11 @@ extension Replica: SyncReplica {}
 
 extension SyncReplica {
     func localState() async throws(SluiceError) -> LocalState {
-        LocalState(
+        let (reset, resets) = try await resetUnderWay()
+        return LocalState(
             identity: try await identity(), applied: try await appliedPosition(), held: try await held(),
             compensation: try await lastCompensation(),
-            firstUnacknowledged: try await pendingChangesets(after: 0, maximumBytes: 1).first?.number)
+            firstUnacknowledged: try await pendingChangesets(after: 0, maximumBytes: 1).first?.number, reset: reset, resets: resets)
     }
 
     /// The sets are read before the changesets, so that those made before a set are not missed.

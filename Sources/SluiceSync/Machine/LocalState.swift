@@ -10,16 +10,22 @@ package struct LocalState: Hashable, Sendable {
     package var compensation: UInt64
     /// The lowest changeset that is not acknowledged; nil when there is none.
     package var firstUnacknowledged: UInt64?
+    /// The client reset under way, and how often one was begun since the last that ended.
+    package var reset: ReplicaReset?
+    package var resets: UInt64
 
     package init(
         identity: ReplicaIdentity? = nil, applied: AppliedPosition = AppliedPosition(lsn: .zero, version: 0),
-        held: [UInt8] = [], compensation: UInt64 = 0, firstUnacknowledged: UInt64? = nil
+        held: [UInt8] = [], compensation: UInt64 = 0, firstUnacknowledged: UInt64? = nil, reset: ReplicaReset? = nil,
+        resets: UInt64 = 0
     ) {
         self.identity = identity
         self.applied = applied
         self.held = held
         self.compensation = compensation
         self.firstUnacknowledged = firstUnacknowledged
+        self.reset = reset
+        self.resets = resets
     }
 }
 

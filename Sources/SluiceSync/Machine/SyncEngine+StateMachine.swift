@@ -235,9 +235,14 @@ extension SyncStateMachine {
     /// The session broke: comes back after a while.
     /// - Parameter atLeast: milliseconds to wait whatever the back-off says.
     mutating func fail(_ error: SluiceError, atLeast: UInt64 = 0) {
+        retry(atLeast: atLeast)
+        actions.append(.report(.interrupted(error)))
+    }
+
+    /// Leaves, and comes back after a while.
+    mutating func retry(atLeast: UInt64) {
         leave()
         phase = .waiting(until: now + max(backoff.next(random: random), atLeast))
-        actions.append(.report(.interrupted(error)))
     }
 
     /// Comes back at once, to say something else.

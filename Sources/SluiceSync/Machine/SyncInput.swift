@@ -63,7 +63,8 @@ package enum SyncAction: Sendable {
     case endBootstrap(version: UInt64, lsn: LSN, types: [Int], held: [UInt8])
     case apply(ReplicaBatch)
     case refuseSet(version: UInt64, SluiceError)
-    case forgetServer
+    /// Begins the server's side anew; the app is told before and after what follows from it has happened.
+    case forgetServer(ReplicaReset)
     case report(SyncReport)
     /// Ends a wait, with nil when what was waited for has happened.
     case finish(UInt64, SluiceError?)
@@ -95,8 +96,10 @@ package enum SyncReport: Hashable, Sendable {
     case stopped(SluiceError)
     /// The engine has stopped: the user has to log in again.
     case loggedOut(SluiceError)
-    /// The gateway does not know the file. The server's side was begun anew, or, with manual resets, the engine stopped.
+    /// The gateway does not know the file, and the engine has stopped: the app has to decide.
     case clientReset(SluiceError)
+    /// The gateway does not know the file; the server's side is begun anew.
+    case resetting(SluiceError)
     /// Writes were undone, or asymmetric objects not taken; the file shows the gateway's state already.
     case refused([RefusedWrite])
     /// A subscription set was refused; the older one stays active.

@@ -98,6 +98,9 @@ extension SyncStateMachine {
         session?.bootstrap = nil
         session?.settled = version
         session?.local.applied = AppliedPosition(lsn: lsn, version: version)
+        // The end of the bootstrap has dropped what was read.
+        if session?.local.reset == .discard { session?.rereadChangesets() }
+        session?.local.reset = nil
         settle(version)
         pump()
     }
@@ -158,14 +161,31 @@ extension SyncStateMachine {
         case .refreshUser: tokenRefused(error)
         case .logOutUser: end(error, .loggedOut(error))
         case .applicationBug: end(error, .stopped(error))
-        case .clientReset:
-            if configuration.manualReset {
-                end(error, .clientReset(error))
-            } else {
-                fail(error, atLeast: backoff)
-                actions.append(.forgetServer)
-                actions.append(.report(.clientReset(error)))
-            }
+        case .clientReset: reset(error, isRecoveryAllowed: true, backoff)
+        case .clientResetNoRecovery: reset(error, isRecoveryAllowed: false, backoff)
         }
+    }
+
+    /// How often in a row a client reset may be begun without one ending; then the app has to decide.
+    package static let resetAttempts: UInt64 = 3
+
+    private mutating func reset(_ error: SluiceError, isRecoveryAllowed: Bool, _ backoff: UInt64) {
+        guard let reset = configuration.reset.reset(isRecoveryAllowed: isRecoveryAllowed) else {
+            let isForbidden = configuration.reset == .recover
+            let reason = isForbidden ? "\(error.message) The server does not allow to recover what was not uploaded." : error.message
+            let manual = SluiceError(error.code, reason, fix: error.fix)
+            return end(manual, .clientReset(manual))
+        }
+        let before = session?.local.resets ?? 0
+        guard before < Self.resetAttempts else {
+            let cycle = SluiceError(
+                error.code,
+                "\(error.message) The last \(before) client resets did not succeed; giving up on '\(reset)' mode to prevent a cycle.",
+                fix: error.fix)
+            return end(cycle, .clientReset(cycle))
+        }
+        retry(atLeast: backoff)
+        actions.append(.forgetServer(reset))
+        actions.append(.report(.resetting(error)))
     }
 }

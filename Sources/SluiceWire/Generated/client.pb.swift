@@ -266,6 +266,9 @@ package nonisolated enum PBAction: SwiftProtobuf.Enum, Swift.CaseIterable {
 
   /// nothing, tell the app
   case warning // = 6
+
+  /// the same, and writes that were not uploaded are not to be recovered
+  case clientResetNoRecovery // = 7
   case UNRECOGNIZED(Int)
 
   package init() {
@@ -281,6 +284,7 @@ package nonisolated enum PBAction: SwiftProtobuf.Enum, Swift.CaseIterable {
     case 4: self = .clientReset
     case 5: self = .applicationBug
     case 6: self = .warning
+    case 7: self = .clientResetNoRecovery
     default: self = .UNRECOGNIZED(rawValue)
     }
   }
@@ -294,6 +298,7 @@ package nonisolated enum PBAction: SwiftProtobuf.Enum, Swift.CaseIterable {
     case .clientReset: return 4
     case .applicationBug: return 5
     case .warning: return 6
+    case .clientResetNoRecovery: return 7
     case .UNRECOGNIZED(let i): return i
     }
   }
@@ -307,6 +312,7 @@ package nonisolated enum PBAction: SwiftProtobuf.Enum, Swift.CaseIterable {
     .clientReset,
     .applicationBug,
     .warning,
+    .clientResetNoRecovery,
   ]
 
 }
@@ -1029,7 +1035,7 @@ nonisolated extension PBViewEvent: SwiftProtobuf._ProtoNameProviding {
 }
 
 nonisolated extension PBAction: SwiftProtobuf._ProtoNameProviding {
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0ACTION_UNSPECIFIED\0\u{1}TRANSIENT\0\u{1}REFRESH_USER\0\u{1}LOG_OUT_USER\0\u{1}CLIENT_RESET\0\u{1}APPLICATION_BUG\0\u{1}WARNING\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0ACTION_UNSPECIFIED\0\u{1}TRANSIENT\0\u{1}REFRESH_USER\0\u{1}LOG_OUT_USER\0\u{1}CLIENT_RESET\0\u{1}APPLICATION_BUG\0\u{1}WARNING\0\u{1}CLIENT_RESET_NO_RECOVERY\0")
 }
 
 nonisolated extension PBClientMessage: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {

@@ -13,6 +13,8 @@ package enum SessionAction: Int, Hashable, Sendable {
     case applicationBug = 5
     /// Nothing: tell the app.
     case warning = 6
+    /// As `clientReset`; writes that were not uploaded are not to be recovered.
+    case clientResetNoRecovery = 7
 }
 
 extension PBSessionError {

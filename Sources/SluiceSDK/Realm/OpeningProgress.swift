@@ -1,18 +1,7 @@
-import Dispatch
 import Synchronization
 
-extension SyncSession {
-    /// How far a transfer is.
-    public struct Progress: Sendable, Hashable {
-        /// From 0 to 1; it does not go back.
-        public let progressEstimate: Double
-        /// Whether everything has been transferred.
-        public var isTransferComplete: Bool { progressEstimate >= 1 }
-    }
-}
-
-/// Those who want to hear how far a download is.
-final class DownloadProgress: Sendable {
+/// Those who want to hear how far an opening is.
+final class OpeningProgress: Sendable {
     private struct State {
         var estimate = 0.0
         var listeners: [@Sendable (SyncSession.Progress) -> Void] = []

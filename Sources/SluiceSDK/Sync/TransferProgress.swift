@@ -1,0 +1,175 @@
+import Dispatch
+import SluiceReplica
+import Synchronization
+
+extension SyncSession {
+    /// How far a transfer is.
+    public struct Progress: Sendable, Hashable {
+        /// From 0 to 1. It does not go back before it is 1.
+        public let progressEstimate: Double
+        /// Whether everything has been transferred.
+        public var isTransferComplete: Bool { progressEstimate >= 1 }
+    }
+
+    public enum ProgressDirection: Sendable { case upload, download }
+
+    public enum ProgressMode: Sendable {
+        /// Goes on for as long as the token lives: back below 1 when there is more to do.
+        case reportIndefinitely
+        /// Ends with 1, when everything that was to be done at the beginning is done.
+        case forCurrentlyOutstandingWork
+    }
+
+    /// Keeps the news of a transfer coming.
+    public typealias ProgressNotificationToken = NotificationToken
+    typealias ProgressBlock = @Sendable (Progress) -> Void
+}
+
+/// Where news of transfers are told: one after the other, and away from what they are news of.
+private let progressQueue = DispatchQueue(label: "sluice.progress", qos: .utility)
+
+/// One who wants to hear how far a transfer is.
+final class ProgressListener: Sendable {
+    let mode: SyncSession.ProgressMode
+    private let block: SyncSession.ProgressBlock
+    private let token: WeakToken
+    private let last = Mutex<Double?>(nil)
+
+    // Sendable because: a weak reference that is set once may be read anywhere.
+    private final class WeakToken: @unchecked Sendable {
+        weak var token: NotificationToken?
+        init(_ token: NotificationToken) { self.token = token }
+    }
+
+    init(_ mode: SyncSession.ProgressMode, _ token: NotificationToken, _ block: @escaping SyncSession.ProgressBlock) {
+        self.mode = mode
+        self.token = WeakToken(token)
+        self.block = block
+    }
+
+    /// Tells a step: one that is none, or that goes back before the end, is not told.
+    /// - Returns: whether there is more to tell.
+    func tell(_ estimate: Double) -> Bool {
+        guard let token = token.token, token.isValid else { return false }
+        let step = last.withLock { last -> Double? in
+            let isBack = last.map { $0 < 1 && estimate < $0 } ?? false
+            if isBack || estimate == last { return nil }
+            last = estimate
+            return estimate
+        }
+        if let step {
+            progressQueue.async { [block] in if token.isValid { block(.init(progressEstimate: step)) } }
+        }
+        return mode == .reportIndefinitely || estimate < 1
+    }
+}
+
+/// How far the download of what the subscriptions ask for is.
+final class DownloadProgress: Sendable {
+    private struct State {
+        /// Nil before anything is known of the newest subscriptions.
+        var estimate: Double?
+        var listeners: [ProgressListener] = []
+    }
+
+    private let state = Mutex(State())
+
+    /// - Parameter isWaiting: whether there are subscriptions that the server has not answered.
+    func add(_ listener: ProgressListener, isWaiting: Bool) {
+        let estimate = state.withLock { state in
+            if isWaiting, state.estimate == 1 { state.estimate = nil }
+            return state.estimate
+        }
+        if let estimate, !listener.tell(estimate) { return }
+        state.withLock { $0.listeners.append(listener) }
+    }
+
+    /// - Parameter expected: 0: not known. The share that is shown then grows with the rows and never says that it is all.
+    func reached(rows: UInt64, of expected: UInt64) {
+        let share = expected > 0 ? Double(rows) / Double(expected) : Double(rows) / Double(rows + 10_000)
+        tell { estimate in max(estimate.map { $0 < 1 ? $0 : 0 } ?? 0, min(share, 0.99)) }
+    }
+
+    func ended() { tell { _ in 1 } }
+
+    private func tell(_ next: (Double?) -> Double) {
+        let (estimate, listeners) = state.withLock { state in
+            let estimate = next(state.estimate)
+            state.estimate = estimate
+            return (estimate, state.listeners)
+        }
+        let over = Set(listeners.filter { !$0.tell(estimate) }.map { ObjectIdentifier($0) })
+        if over.isEmpty { return }
+        state.withLock { $0.listeners.removeAll { over.contains(ObjectIdentifier($0)) } }
+    }
+}
+
+/// How far the upload of what the app has written is.
+final class UploadProgress: Sendable {
+    private struct Watched {
+        let listener: ProgressListener
+        /// What counts; nil: everything.
+        let mark: UploadMark?
+        /// Bytes that were to be sent in all since nothing was, and that are not yet sent.
+        var total: UInt64
+        var left: UInt64
+    }
+
+    private struct State {
+        var watched: [Watched] = []
+        var isLooking = false
+        var mustLook = false
+    }
+
+    private let replica: Replica
+    private let state = Mutex(State())
+
+    init(replica: Replica) { self.replica = replica }
+
+    func add(_ listener: ProgressListener) {
+        // Unstructured because: the caller has no task; it is two reads of the file.
+        _Concurrency.Task {
+            let mark = listener.mode == .forCurrentlyOutstandingWork ? try? await replica.uploadMark() : nil
+            state.withLock { $0.watched.append(Watched(listener: listener, mark: mark, total: 0, left: 0)) }
+            look()
+        }
+    }
+
+    /// Something was written or sent. Costs nothing when nobody wants to know.
+    func look() {
+        let begins = state.withLock { state in
+            if state.watched.isEmpty { return false }
+            if state.isLooking { state.mustLook = true }
+            defer { state.isLooking = true }
+            return !state.isLooking
+        }
+        guard begins else { return }
+        // Unstructured because: whoever wrote does not wait for it; it ends when nothing is new.
+        _Concurrency.Task {
+            repeat { await lookOnce() } while goesOn()
+        }
+    }
+
+    private func goesOn() -> Bool {
+        state.withLock { state in
+            defer { state.mustLook = false }
+            state.isLooking = state.mustLook
+            return state.mustLook
+        }
+    }
+
+    private func lookOnce() async {
+        for watched in state.withLock({ $0.watched }) {
+            // A file that cannot be read is reported by those who need it.
+            guard let left = try? await replica.unsentBytes(upTo: watched.mark) else { continue }
+            var now = watched
+            now.total = left == 0 ? 0 : left > now.left ? now.total + (left - now.left) : now.total
+            now.left = left
+            let goesOn = now.listener.tell(left == 0 ? 1 : min(1 - Double(left) / Double(now.total), 0.99))
+            state.withLock { state in
+                guard let index = state.watched.firstIndex(where: { $0.listener === now.listener }) else { return }
+                if goesOn { state.watched[index] = now } else { state.watched.remove(at: index) }
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import Foundation
+import SluiceSDK
+import Synchronization
+import Testing
+
+final class Order: Object {
+    @Persisted(primaryKey: true) var _id: String
+    @Persisted var store: String
+    @Persisted var title: String?
+    @Persisted var size: Int
+}
+
+final class Tag: Object {
+    @Persisted(primaryKey: true) var _id: String
+    @Persisted var title: String?
+}
+
+/// An app on a device: a user with a synced Realm on the main actor, and what sync said of it.
+@MainActor
+final class Phone {
+    let realm: Realm
+    let said: Said
+    let configuration: Realm.Configuration
+    let folder: Folder
+    private var tokens: [NotificationToken] = []
+
+    /// Whatever the error handlers were told.
+    final class Said: Sendable {
+        private let errors = Mutex<[any Error]>([])
+        private let news: AsyncStream<Void>
+        private let signal: AsyncStream<Void>.Continuation
+
+        init() { (news, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1)) }
+
+        var all: [any Error] { errors.withLock { $0 } }
+        var sync: [SyncError] { all.compactMap { $0 as? SyncError } }
+
+        func add(_ error: any Error) {
+            errors.withLock { $0.append(error) }
+            signal.yield()
+        }
+
+        /// Waits until the condition holds. One caller at a time.
+        func wait(_ isEnough: @escaping @Sendable (Said) -> Bool) async {
+            // Unstructured because: it only ends the wait below.
+            let alarm = _Concurrency.Task { [signal] in
+                if (try? await _Concurrency.Task.sleep(for: .seconds(30))) != nil { signal.finish() }
+            }
+            defer { alarm.cancel() }
+            if isEnough(self) { return }
+            for await _ in news where isEnough(self) { return }
+            Issue.record("the errors were \(all)")
+        }
+    }
+
+    final class Folder: Sendable {
+        let url = FileManager.default.temporaryDirectory.appendingPathComponent("sluice-phone-\(UUID().uuidString)")
+        init() throws { try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true) }
+        deinit { try? FileManager.default.removeItem(at: url) }
+    }
+
+    private init(_ realm: Realm, _ said: Said, _ folder: Folder) {
+        self.realm = realm
+        self.said = said
+        self.folder = folder
+        configuration = realm.configuration
+    }
+
+    /// Somebody without a name, or a user of the gateway's.
+    static func user(_ gateway: RunningGateway, _ said: Said, _ folder: Folder, name: String? = nil) async throws -> User {
+        let app = App(id: "shop", configuration: AppConfiguration(baseURL: gateway.url, storageDirectory: folder.url))
+        app.syncManager.errorHandler = { error, _ in said.add(error) }
+        return try await app.login(credentials: name.map { .emailPassword(email: $0, password: "password") } ?? .anonymous)
+    }
+
+    /// - Parameter queries: what orders to begin with.
+    static func open(
+        _ gateway: RunningGateway, orders queries: [String] = [], mode: ClientResetMode = .recoverUnsyncedChanges(), name: String? = nil
+    ) async throws -> Phone {
+        let (said, folder) = (Said(), try Folder())
+        let user = try await user(gateway, said, folder, name: name)
+        var configuration = user.flexibleSyncConfiguration(
+            clientResetMode: mode,
+            initialSubscriptions: { subscriptions in
+                for query in queries { subscriptions.append(QuerySubscription<Order>(name: query, where: query)) }
+            })
+        configuration.objectTypes = [Order.self, Tag.self]
+        let realm = try await Realm(configuration: configuration, downloadBeforeOpen: queries.isEmpty ? .never : .always)
+        return Phone(realm, said, folder)
+    }
+
+    var session: SyncSession {
+        guard let session = realm.syncSession else { fatalError("the Realm is synced") }
+        return session
+    }
+
+    var orders: Results<Order> { realm.objects(Order.self) }
+    var keys: Set<String> { Set(orders.map(\._id)) }
+
+    func add(_ key: String, store: String = "north", title: String? = nil, size: Int = 1) throws {
+        try realm.write {
+            _ = realm.create(Order.self, value: ["_id": key, "store": store, "title": title as Any, "size": size], update: .modified)
+        }
+    }
+
+    /// Waits until the orders are as wanted.
+    func wait(_ isEnough: @escaping @MainActor (Results<Order>) -> Bool, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        let results = orders
+        let (changes, signal) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let token = results.observe { _ in signal.yield() }
+        // Unstructured because: it only ends the wait below.
+        let alarm = _Concurrency.Task {
+            if (try? await _Concurrency.Task.sleep(for: .seconds(30))) != nil { signal.finish() }
+        }
+        for await _ in changes where isEnough(results) { break }
+        alarm.cancel()
+        token.invalidate()
+        #expect(isEnough(results), "\(results.map { "\($0._id) \($0.store) \($0.title ?? "")" })", sourceLocation: sourceLocation)
+    }
+
+    /// Has the gateway forget every device.
+    static func forgetDevices(_ gateway: RunningGateway) async throws { try await gateway.sql("DELETE FROM sluice.client") }
+}
