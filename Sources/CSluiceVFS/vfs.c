@@ -1,6 +1,5 @@
-#include "CSluiceVFS.h"
+#include "layer.h"
 
-#include <stdint.h>
 #include <string.h>
 
 enum { SUM_SIZE = 8, HEADER_SIZE = 100, LARGEST_PAGE = 65536 };
@@ -8,6 +7,7 @@ enum { SUM_SIZE = 8, HEADER_SIZE = 100, LARGEST_PAGE = 65536 };
 /// A database file. The file of the layer below follows it in memory.
 typedef struct {
     sqlite3_file base;
+    const char *name;
     /// Bytes of a page; 0 until it is known.
     int page_size;
     /// Of one page: what is written, or read to check a part of it.
@@ -18,29 +18,57 @@ static sqlite3_file *below(sqlite3_file *file) { return (sqlite3_file *)((checke
 
 // Sums
 
-static uint64_t word(const unsigned char *bytes) {
+uint64_t sluice_word(const unsigned char *bytes) {
     uint64_t value = 0;
     for (int index = 7; index >= 0; index--) value = value << 8 | bytes[index];
     return value;
 }
 
-/// Each step maps different sums to different sums, so a difference in one word cannot vanish.
-static uint64_t sum(const unsigned char *page, int size, sqlite3_int64 number) {
-    uint64_t state = 0x9E3779B97F4A7C15u ^ (uint64_t)number;
-    for (int offset = 0; offset < size - SUM_SIZE; offset += 8) {
-        state = (state ^ word(page + offset)) * 0xD6E8FEB86659FD93u;
+void sluice_put_word(unsigned char *bytes, uint64_t value) {
+    for (int index = 0; index < 8; index++) bytes[index] = (unsigned char)(value >> 8 * index);
+}
+
+uint64_t sluice_sum(const unsigned char *bytes, int size, uint64_t start) {
+    uint64_t state = 0x9E3779B97F4A7C15u ^ start;
+    for (int offset = 0; offset < size; offset += 8) {
+        state = (state ^ sluice_word(bytes + offset)) * 0xD6E8FEB86659FD93u;
         state ^= state >> 32;
     }
     return state;
 }
 
+static uint64_t sum(const unsigned char *page, int size, sqlite3_int64 number) {
+    return sluice_sum(page, size - SUM_SIZE, (uint64_t)number);
+}
+
 static void put_sum(unsigned char *page, int size, sqlite3_int64 number) {
-    uint64_t value = sum(page, size, number);
-    for (int index = 0; index < SUM_SIZE; index++) page[size - SUM_SIZE + index] = (unsigned char)(value >> 8 * index);
+    sluice_put_word(page + size - SUM_SIZE, sum(page, size, number));
 }
 
 static int has_sum(const unsigned char *page, int size, sqlite3_int64 number) {
-    return sum(page, size, number) == word(page + size - SUM_SIZE);
+    return sum(page, size, number) == sluice_word(page + size - SUM_SIZE);
+}
+
+// Damage
+
+static _Thread_local struct {
+    char name[1024];
+    sqlite3_int64 offset;
+} last_damage;
+
+int sluice_damaged(const char *name, sqlite3_int64 offset, int code) {
+    strncpy(last_damage.name, name == NULL ? "" : name, sizeof last_damage.name - 1);
+    last_damage.offset = offset;
+    return code;
+}
+
+const char *sluice_vfs_damage(sqlite3_int64 *offset) {
+    *offset = last_damage.offset;
+    return last_damage.name;
+}
+
+static int damaged(sqlite3_file *file, sqlite3_int64 offset) {
+    return sluice_damaged(((checked_file *)file)->name, offset, SLUICE_VFS_DAMAGED);
 }
 
 // Pages
@@ -68,7 +96,9 @@ static int learn_page_size(sqlite3_file *file) {
     int code = below(file)->pMethods->xRead(below(file), header, HEADER_SIZE, 0);
     if (code != SQLITE_OK) return code;
     int size = told_page_size(header);
-    return size == 0 ? SLUICE_VFS_DAMAGED : set_page_size((checked_file *)file, size);
+    if (size > 0) return set_page_size((checked_file *)file, size);
+    int is_foreign = memcmp(header, "SQLite format 3", 16) == 0 && header[20] == 0;
+    return sluice_damaged(((checked_file *)file)->name, 0, is_foreign ? SLUICE_VFS_FOREIGN : SLUICE_VFS_DAMAGED);
 }
 
 /// Reads and checks the page that a part lies in, and copies the part.
@@ -78,8 +108,8 @@ static int read_part(sqlite3_file *file, void *bytes, int count, sqlite3_int64 o
     int start = (int)(offset - number * own->page_size);
     if (start + count > own->page_size) return SQLITE_IOERR_READ;
     int code = below(file)->pMethods->xRead(below(file), own->page, own->page_size, number * own->page_size);
-    if (code != SQLITE_OK) return code == SQLITE_IOERR_SHORT_READ ? SLUICE_VFS_DAMAGED : code;
-    if (!has_sum(own->page, own->page_size, number)) return SLUICE_VFS_DAMAGED;
+    if (code != SQLITE_OK) return code == SQLITE_IOERR_SHORT_READ ? damaged(file, number * own->page_size) : code;
+    if (!has_sum(own->page, own->page_size, number)) return damaged(file, number * own->page_size);
     memcpy(bytes, own->page + start, (size_t)count);
     return SQLITE_OK;
 }
@@ -93,7 +123,7 @@ static int checked_read(sqlite3_file *file, void *bytes, int count, sqlite3_int6
             sqlite3_int64 size = 0;
             code = below(file)->pMethods->xFileSize(below(file), &size);
             if (code != SQLITE_OK) return code;
-            if (size > 0) return SLUICE_VFS_DAMAGED;
+            if (size > 0) return damaged(file, 0);
             memset(bytes, 0, (size_t)count);
             return SQLITE_IOERR_SHORT_READ;
         }
@@ -102,7 +132,7 @@ static int checked_read(sqlite3_file *file, void *bytes, int count, sqlite3_int6
     if (count != own->page_size || offset % own->page_size != 0) return read_part(file, bytes, count, offset);
     int code = below(file)->pMethods->xRead(below(file), bytes, count, offset);
     if (code != SQLITE_OK) return code;
-    return has_sum(bytes, count, offset / count) ? SQLITE_OK : SLUICE_VFS_DAMAGED;
+    return has_sum(bytes, count, offset / count) ? SQLITE_OK : damaged(file, offset);
 }
 
 static int checked_write(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset) {
@@ -197,16 +227,22 @@ static const sqlite3_io_methods methods = {
 static sqlite3_vfs *lower(sqlite3_vfs *vfs) { return vfs->pAppData; }
 
 static int checked_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *result) {
+    if ((flags & SQLITE_OPEN_WAL) != 0) return sluice_log_open(lower(vfs), name, file, flags, result);
     if ((flags & SQLITE_OPEN_MAIN_DB) == 0) return lower(vfs)->xOpen(lower(vfs), name, file, flags, result);
     checked_file *own = (checked_file *)file;
     memset(own, 0, sizeof *own);
+    own->name = name;
     int code = lower(vfs)->xOpen(lower(vfs), name, below(file), flags, result);
     // Without methods SQLite does not close what was not opened.
     own->base.pMethods = below(file)->pMethods == NULL ? NULL : &methods;
     return code;
 }
 
-static int checked_delete(sqlite3_vfs *vfs, const char *name, int sync) { return lower(vfs)->xDelete(lower(vfs), name, sync); }
+static int checked_delete(sqlite3_vfs *vfs, const char *name, int sync) {
+    size_t length = strlen(name);
+    if (length > 4 && strcmp(name + length - 4, "-wal") == 0) sluice_log_forget(name);
+    return lower(vfs)->xDelete(lower(vfs), name, sync);
+}
 
 static int checked_access(sqlite3_vfs *vfs, const char *name, int flags, int *result) {
     return lower(vfs)->xAccess(lower(vfs), name, flags, result);
@@ -250,7 +286,8 @@ int sluice_vfs_register(void) {
         if (usual == NULL) {
             code = SQLITE_ERROR;
         } else {
-            layer.szOsFile = (int)sizeof(checked_file) + usual->szOsFile;
+            int own = sluice_log_size() > (int)sizeof(checked_file) ? sluice_log_size() : (int)sizeof(checked_file);
+            layer.szOsFile = own + usual->szOsFile;
             layer.mxPathname = usual->mxPathname;
             layer.pAppData = usual;
             code = sqlite3_vfs_register(&layer, 0);

@@ -127,7 +127,11 @@ extension ErrorCode {
         case .configInvalid: ("A configuration value cannot be used.", "Correct it as named.")
         case .configMissing: ("A required setting is missing.", "Add it as named.")
         case .portInUse: ("The port is taken.", "Choose another with --port, or 0 for any.")
-        case .replicaCorrupt: ("The local file is damaged.", "Delete it; the SDK downloads it afresh.")
+        case .replicaCorrupt:
+            (
+                "The local file is damaged.",
+                "Take it from a backup, or delete it: a synced Realm is downloaded afresh without what it had not sent, a local one begins empty."
+            )
         case .replicaVersion: ("The local file was written by a newer release.", "Upgrade the app.")
         case .noSubscriptionForWrite: ("No subscription covers the class that is written.", "Subscribe to the class first.")
         case .connectionFailed:

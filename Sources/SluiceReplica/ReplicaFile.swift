@@ -1,3 +1,4 @@
+import CSluiceVFS
 package import SluiceCore
 
 #if canImport(Glibc)
@@ -11,7 +12,7 @@ package import SluiceCore
 /// A local file and what lies beside it.
 package enum ReplicaFile {
     /// Of the files of a replica, what follows the path.
-    private static let endings = ["", "-wal", "-shm", noteEnding]
+    private static let endings = ["", "-wal", "-shm", "-wal" + SLUICE_VFS_MARK_ENDING, noteEnding]
     static let noteEnding = ".note"
 
     /// All files of a replica, those that exist and those that do not.

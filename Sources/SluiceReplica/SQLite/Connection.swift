@@ -58,8 +58,12 @@ package final class Connection {
         let code = sqlite3_open_v2(path, &handle, flags | SQLITE_OPEN_NOMUTEX, SLUICE_VFS_NAME)
         guard code == SQLITE_OK, let handle else {
             let message = handle.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
+            let extended = handle.map { sqlite3_extended_errcode($0) } ?? code
             sqlite3_close_v2(handle)
-            throw SluiceError(.replicaCorrupt, "The local file \(path) cannot be opened: \(message).")
+            if isDamage(extended) { throw damage(extended, "opening it") }
+            throw SluiceError(
+                .replicaCorrupt, "The local file \(path) cannot be opened: \(message).",
+                fix: "See that the folder exists and that this user may read and write it.")
         }
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, 10_000)
@@ -88,6 +92,20 @@ package final class Connection {
         guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else { throw error("running \(sql.prefix(80))") }
     }
 
+    /// Waits until what is committed is on the disk.
+    func syncLog() throws(SluiceError) {
+        var log: UnsafeMutablePointer<sqlite3_file>?
+        let found = sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log)
+        // A log that nothing was written to yet is not open.
+        guard found == SQLITE_OK, let log, let methods = log.pointee.pMethods else { return }
+        let code = methods.pointee.xSync(log, SQLITE_SYNC_NORMAL)
+        if code != SQLITE_OK {
+            throw SluiceError(
+                .internalError, "The log of the local file cannot be written to the disk (\(code)).",
+                fix: "See that the disk has room and is whole.")
+        }
+    }
+
     /// Forgets the prepared statements; needed after the schema of the file has changed.
     func forgetStatements() {
         statements = [:]
@@ -99,10 +117,7 @@ package final class Connection {
     /// The last error of the handle in our words.
     func error(_ doing: String) -> SluiceError {
         let code = sqlite3_extended_errcode(handle)
-        // A page that is not as it was written.
-        if code == SLUICE_VFS_DAMAGED {
-            return SluiceError(.replicaCorrupt, "The local file is damaged: a page is not as it was written (while \(doing)).")
-        }
+        if Connection.isDamage(code) { return Connection.damage(code, doing) }
         let text = "SQLite failed while \(doing): \(String(cString: sqlite3_errmsg(handle))) (\(code))."
         switch code & 0xFF {
         case SQLITE_CORRUPT, SQLITE_NOTADB: return SluiceError(.replicaCorrupt, text)
@@ -110,6 +125,28 @@ package final class Connection {
         case SQLITE_BUSY, SQLITE_LOCKED: return SluiceError(.timeout, text, fix: "Close other programs that use the local file.")
         default: return SluiceError(.internalError, text, fix: "Report it with the text above.")
         }
+    }
+
+    private static func isDamage(_ code: Int32) -> Bool { code == SLUICE_VFS_DAMAGED || code == SLUICE_VFS_FOREIGN }
+
+    /// A file that is not as it was written, or was not written by this library.
+    private static func damage(_ code: Int32, _ doing: String) -> SluiceError {
+        var offset: Int64 = 0
+        let file = sluice_vfs_damage(&offset).map { String(cString: $0) } ?? ""
+        if code == SLUICE_VFS_FOREIGN {
+            return SluiceError(
+                .replicaCorrupt, "\(file) is a database without page sums: another program made it, or a release before page sums.",
+                fix: """
+                    Move it away and open anew: a synced Realm is downloaded afresh. Carry the objects of a local one over with the \
+                    release that wrote it.
+                    """)
+        }
+        let mark = file + SLUICE_VFS_MARK_ENDING
+        // Without its mark the log ends where the damage begins.
+        let rest = file.hasSuffix("-wal") ? " Or delete \(mark) to open the state before the damage: what was committed later is lost." : ""
+        return SluiceError(
+            .replicaCorrupt, "The file \(file) is damaged: from byte \(offset) on it is not what was written (while \(doing)).",
+            fix: ErrorCode.replicaCorrupt.fix + rest)
     }
 
     /// Runs the body in a transaction: committed when it returns, rolled back when it throws.
