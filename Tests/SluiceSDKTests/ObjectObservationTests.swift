@@ -168,6 +168,28 @@ class Hound: Object {
         _ = (token, actorToken)
     }
 
+    @Test func `links to objects that are deleted count as changes`() async throws {
+        let kennel = try kennel()
+        try realm.write {
+            let bo = realm.create(Hound.self, value: ["_id": 2, "name": "Bo"])
+            kennel.hounds.append(bo)
+            kennel.byName["bo"] = bo
+        }
+        let (ear, path) = (Ear(), Ear())
+        let token = kennel.observe { (change: ObjectChange<Kennel>) in ear.hear(change) }
+        let pathToken = kennel.observe(keyPaths: ["guardDog"]) { (change: ObjectChange<Kennel>) in path.hear(change) }
+        try await elsewhere { $0.objects(Hound.self).forEach { $0.age = 9 } }
+        try await elsewhere { realm in realm.delete(realm.objects(Hound.self).filter("_id == 2")) }
+        #expect(await ear.next() == ["hounds: nil → nil", "byName: nil → nil"])
+        try await elsewhere { realm in realm.create(Hound.self, value: ["_id": 2]) }
+        #expect(await ear.next() == ["hounds: nil → nil", "byName: nil → nil"])
+        try await elsewhere { realm in realm.delete(realm.objects(Hound.self).filter("_id == 1")) }
+        #expect(await ear.next() == ["guardDog: nil → nil", "hounds: nil → nil"], "the object that was there is gone")
+        #expect(await path.next() == ["guardDog: nil → nil"])
+        token.invalidate()
+        pathToken.invalidate()
+    }
+
     private actor Listener {}
 
     @Test func `embedded objects are observed where they are`() async throws {

@@ -32,6 +32,8 @@ package struct LiveQuery {
     package var count: Int { members.count }
     /// The key at a place; nil when there is none. Some microseconds in a large result.
     package subscript(_ index: Int) -> Value? { members[index] }
+    /// The place of a key; nil when it is not in the result. Some microseconds in a large result.
+    package func position(of key: Value) -> Int? { members.position(of: key) }
 
     /// Brings the result up to the state that `store` sees.
     /// - Parameters:

@@ -23,7 +23,7 @@ struct CollectionWatch {
             state = .elements(CollectionWatch.elements(try storage.read(store)))
         }
         modified = ModifiedElements(storage, filter)
-        if filter != nil { modified.remember(keys) }
+        modified.follow(keys)
     }
 
     /// Objects by their keys, others by what they are.
@@ -49,7 +49,7 @@ struct CollectionWatch {
 
     /// - Returns: how the collection differs from what was told last; nil when it does not.
     mutating func update(_ change: ReplicaChange, on store: RowStore) throws(SluiceError) -> CollectionDiff? {
-        let changes = try modified.changes(change, store)
+        let changes = modified.changes(change)
         var diff: CollectionDiff
         switch state {
         case .live(var live):
@@ -57,17 +57,26 @@ struct CollectionWatch {
             state = .elements([])
             defer { state = .live(live) }
             diff = try live.update(change, on: store) ?? CollectionWatch.nothing
-            if changes.isOwnOnly { break }
-            let inserted = Set(diff.insertions)
-            diff.modifications = live.keys.enumerated().filter { !inserted.contains($0) && changes.contain($1) }.map(\.offset)
+            if !changes.isOwnOnly { diff.modifications = CollectionWatch.modifications(live, diff, changes) }
+            modified.follow(diff.insertions.compactMap { live[$0] }, of: live.count) { live.position(of: $0) != nil }
         case .elements(let old):
             let new = CollectionWatch.elements(try storage.read(store))
             diff = CollectionWatch.difference(old, new) { changes.contain($0) }
+            let members = Set(new)
+            modified.follow(diff.insertions.map { new[$0] }, of: new.count) { members.contains($0) }
             if isPaired { diff = CollectionWatch.paired(diff, old.count, new.count) }
             state = .elements(new)
         }
-        if changes.isFiltered { modified.remember(keys) }
         return diff.isEmpty ? nil : diff
+    }
+
+    private static func modifications(_ live: LiveQuery, _ diff: CollectionDiff, _ changes: ModifiedElements.Changes) -> [Int] {
+        let inserted = Set(diff.insertions)
+        if let candidates = changes.candidates {
+            let places = candidates.filter { changes.contain($0) }.compactMap { live.position(of: $0) }
+            return places.filter { !inserted.contains($0) }.sorted()
+        }
+        return live.keys.enumerated().filter { !inserted.contains($0) && changes.contain($1) }.map(\.offset)
     }
 
     private static var nothing: CollectionDiff { CollectionDiff(from: [], to: []) { _ in false } }
@@ -129,62 +138,5 @@ struct CollectionWatch {
             }
         }
         return paired
-    }
-}
-
-/// Which elements of a collection of objects other contents have than they had.
-final class ModifiedElements {
-    private let core: RealmCore
-    private let kind: ElementKind
-    private let filter: KeyPathFilter?
-    private let deep: DeepChanges?
-    /// What the key paths led to from each object.
-    private var shown: [Value: [Value]] = [:]
-
-    init(_ storage: ResultsStorage, _ filter: KeyPathFilter?) {
-        core = storage.core
-        kind = storage.kind
-        self.filter = filter
-        if filter == nil, case .objects(let type) = storage.kind { deep = DeepChanges(core.replica.schema, type) } else { deep = nil }
-    }
-
-    /// What a change does to elements.
-    struct Changes {
-        /// The elements that are known to have changed, or may have.
-        let contain: (Value) -> Bool
-        /// Nothing but the objects' own values counts.
-        let isOwnOnly: Bool
-        let isFiltered: Bool
-    }
-
-    func changes(_ change: ReplicaChange, _ store: RowStore) throws(SluiceError) -> Changes {
-        guard case .objects(let type) = kind else { return Changes(contain: { _ in false }, isOwnOnly: false, isFiltered: false) }
-        let own = change.types[type]
-        guard let filter else {
-            guard let deep, deep.concerns(change) else {
-                return Changes(contain: { own?.contains($0) ?? false }, isOwnOnly: true, isFiltered: false)
-            }
-            let walk = deep.walk(change, core)
-            return Changes(contain: { walk.hasChanged($0) }, isOwnOnly: false, isFiltered: false)
-        }
-        let isBehind = filter.paths.contains { $0.count > 1 || $0.contains { $0.property.kind.isComputed } }
-        return Changes(
-            contain: { [self] key in
-                guard isBehind || own?.contains(key) ?? false, let before = shown[key] else { return false }
-                return before != show(key)
-            }, isOwnOnly: false, isFiltered: true)
-    }
-
-    /// Notes what the key paths lead to from the objects.
-    func remember(_ keys: [Value]) {
-        shown = Dictionary(keys.map { ($0, show($0)) }, uniquingKeysWith: { first, _ in first })
-    }
-
-    private func show(_ key: Value) -> [Value] {
-        guard case .objects(let type) = kind, let filter, let object = core.object(core.schema(type).objectClass, type: type, key: key)
-        else {
-            return []
-        }
-        return filter.paths.map { Reach(core: core).what(object, $0[...]) }
     }
 }

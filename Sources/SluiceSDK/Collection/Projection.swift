@@ -1,5 +1,3 @@
-import SluiceCore
-
 /// A view of an object that has some of its properties, or of those that it links to, under names of its own.
 ///
 /// ```swift
@@ -11,9 +9,9 @@ import SluiceCore
 /// let all = realm.objects(Passenger.self)
 /// ```
 /// It is live like the object. Results of it are queried and ordered by the object's properties.
-open class Projection<Root: ObjectBase & RealmCollectionValue>: RealmCollectionValue {
+open class Projection<Root: ObjectBase & RealmCollectionValue>: RealmCollectionValue, ProjectionObservable, CustomStringConvertible {
     /// The object that it is a view of.
-    final let rootObject: Root
+    public final let rootObject: Root
 
     /// A view of an object.
     public required init(projecting object: Root) { rootObject = object }
@@ -30,6 +28,14 @@ open class Projection<Root: ObjectBase & RealmCollectionValue>: RealmCollectionV
     }
 
     public func hash(into hasher: inout Hasher) { hasher.combine(rootObject) }
+
+    /// The class and what its properties show, for people.
+    open var description: String {
+        let properties = ProjectionSchema.of(self).properties.map {
+            "\n\t\($0.name) = \($0.value(of: rootObject).map { "\($0)" } ?? "nil");"
+        }
+        return "\(type(of: self)) {\(properties.joined())\n}"
+    }
 
     // MARK: As an element of results
 
@@ -63,11 +69,13 @@ extension Projection: ThreadConfined {
 
 /// A property of a `Projection`: one of the object, or of what it links to.
 @propertyWrapper
-public struct Projected<T: ObjectBase & RealmCollectionValue, Value> {
+public struct Projected<T: ObjectBase & RealmCollectionValue, Value>: AnyProjected {
     private let keyPath: KeyPath<T, Value>
 
     /// - Parameter projectedKeyPath: what the property shows; one that can be set sets the object's.
     public init(_ projectedKeyPath: KeyPath<T, Value>) { keyPath = projectedKeyPath }
+
+    var projectedKeyPath: AnyKeyPath { keyPath }
 
     @available(*, unavailable, message: "@Projected can only be used as a property on a Projection")
     public var wrappedValue: Value {
@@ -91,7 +99,7 @@ public struct Projected<T: ObjectBase & RealmCollectionValue, Value> {
 }
 
 /// One value for each element of a collection of objects; live like the collection.
-public struct ProjectedCollection<Value>: RandomAccessCollection {
+public struct ProjectedCollection<Value>: RandomAccessCollection, TracedValues {
     private let number: () -> Int
     private let element: (Int) -> Value
 
@@ -103,6 +111,8 @@ public struct ProjectedCollection<Value>: RandomAccessCollection {
     public var startIndex: Int { 0 }
     public var endIndex: Int { number() }
     public subscript(position: Int) -> Value { element(position) }
+
+    func touch() { for value in self { (value as? any TracedValues)?.touch() } }
 }
 
 /// What stands behind `projectTo`.
@@ -126,7 +136,6 @@ extension Results where Element: ObjectBase {
     public func `as`<P: Projection<Element>>(_ type: P.Type) -> Results<P> { Results<P>(storage: storage) }
 }
 
-extension Realm {
-    /// All objects of a class as views of a class.
-    public func objects<Root: Object, P: Projection<Root>>(_ type: P.Type) -> Results<P> { objects(Root.self).as(type) }
+extension Projection: RealmFetchable where Root: Object {
+    public static var _fetched: ObjectBase.Type { Root.self }
 }

@@ -57,6 +57,13 @@ extension RealmCollection {
         observing(keyPaths.map { _name(for: $0) }).start(on: queue, block)
     }
 
+    /// The same with Swift key paths of views.
+    public func observe(
+        keyPaths: [PartialKeyPath<Element>], on queue: DispatchQueue? = nil, _ block: @escaping (RealmCollectionChange<Self>) -> Void
+    ) -> NotificationToken where Element: ProjectionObservable {
+        observing(keyPaths.map { _name(for: $0) }).start(on: queue, block)
+    }
+
     /// The same on an actor, with a collection of a Realm of that actor.
     public func observe<A: Actor>(
         keyPaths: [String]? = nil, on actor: A, _isolation: isolated (any Actor)? = #isolation,

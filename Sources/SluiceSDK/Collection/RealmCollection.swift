@@ -96,6 +96,12 @@ extension RealmCollection {
         sorted(byKeyPath: _name(for: keyPath), ascending: ascending)
     }
 
+    /// The same views ordered by a property.
+    public func sorted<V: _Persistable>(by keyPath: KeyPath<Element, V>, ascending: Bool = true) -> Results<Element>
+    where Element: ProjectionObservable {
+        sorted(byKeyPath: _name(for: keyPath), ascending: ascending)
+    }
+
     /// The same values in order.
     public func sorted(ascending: Bool) -> Results<Element> { sorted(byKeyPath: ElementModel.selfName, ascending: ascending) }
 

@@ -61,7 +61,7 @@ private struct MapWatch {
         self.storage = storage
         modified = ModifiedElements(storage, filter)
         entries = MapWatch.entries(of: storage)
-        if filter != nil { modified.remember(Array(entries.values)) }
+        modified.follow(Array(entries.values))
     }
 
     private static func entries(of storage: ResultsStorage) -> [String: Value] {
@@ -69,7 +69,7 @@ private struct MapWatch {
     }
 
     mutating func update(_ change: ReplicaChange, on store: RowStore) throws(SluiceError) -> Change? {
-        let changes = try modified.changes(change, store)
+        let changes = modified.changes(change)
         let now = MapWatch.entries(of: storage)
         var difference = Change()
         for (key, value) in entries {
@@ -81,7 +81,9 @@ private struct MapWatch {
         }
         difference.insertions = now.keys.filter { entries[$0] == nil }
         entries = now
-        if changes.isFiltered { modified.remember(Array(entries.values)) }
+        let values = Set(now.values)
+        let new = (difference.insertions + difference.modifications).compactMap { now[$0] }
+        modified.follow(new, of: values.count) { values.contains($0) }
         let isEmpty = difference.deletions.isEmpty && difference.insertions.isEmpty && difference.modifications.isEmpty
         return isEmpty ? nil : difference
     }

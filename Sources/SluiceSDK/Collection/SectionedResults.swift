@@ -136,6 +136,13 @@ extension RealmCollection {
         SectionedResults(sorted(by: keyPath, ascending: ascending)) { $0[keyPath: keyPath] }
     }
 
+    /// The views in sections by a property, ordered by it.
+    public func sectioned<Key: _Persistable & Hashable>(
+        by keyPath: KeyPath<Element, Key>, ascending: Bool = true
+    ) -> SectionedResults<Key, Element> where Element: ProjectionObservable {
+        SectionedResults(sorted(by: keyPath, ascending: ascending)) { $0[keyPath: keyPath] }
+    }
+
     /// The elements in sections by a property, in an order that should begin with it.
     public func sectioned<Key: _Persistable & Hashable>(
         by keyPath: KeyPath<Element, Key>, sortDescriptors: [SortDescriptor]

@@ -98,8 +98,8 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue>: RealmKeyedCol
     }
 
     /// The entries as they are at the start of the iteration.
-    public func makeIterator() -> IndexingIterator<[SingleMapEntry<Key, Value>]> {
-        entries.compactMap { entry in Key(_mapKey: entry.key).map { SingleMapEntry(key: $0, value: entry.value) } }.makeIterator()
+    public func makeIterator() -> RLMMapIterator<SingleMapEntry<Key, Value>> {
+        RLMMapIterator(entries.compactMap { entry in Key(_mapKey: entry.key).map { SingleMapEntry(key: $0, value: entry.value) } })
     }
 
     /// The entries as pairs.
@@ -220,4 +220,13 @@ extension Map: _Persistable {
     }
 
     public static var _kind: _PropertyKind { Value._kind.inCollection(.dictionary) }
+}
+
+/// Goes through the entries of a map as they were when it was made.
+public struct RLMMapIterator<Entry>: IteratorProtocol {
+    private var entries: IndexingIterator<[Entry]>
+
+    init(_ entries: [Entry]) { self.entries = entries.makeIterator() }
+
+    public mutating func next() -> Entry? { entries.next() }
 }

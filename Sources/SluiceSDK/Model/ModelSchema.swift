@@ -179,10 +179,13 @@ package final class ModelSchema: @unchecked Sendable {
     func name(of keyPath: AnyKeyPath) -> String? { trace(keyPath).first.map { properties[Int($0)].column } }
 
     /// The slots that a key path passes through, each of the class that the one before leads to.
-    func trace(_ keyPath: AnyKeyPath) -> [Int32] {
+    func trace(_ keyPath: AnyKeyPath) -> [Int32] { trace { $0[keyPath: keyPath] } }
+
+    /// The same for whatever reads an instance.
+    func trace(_ read: (ObjectBase) -> Any?) -> [Int32] {
         tracing.withLock { _ in
             prototype._trace?.slots = []
-            _ = prototype[keyPath: keyPath]
+            (read(prototype) as? any TracedValues)?.touch()
             return prototype._trace?.slots ?? []
         }
     }

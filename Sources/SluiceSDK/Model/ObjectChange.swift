@@ -35,14 +35,14 @@ extension ThreadConfined where Self: ObjectBase {
     public func observe<T: ObjectBase>(
         keyPaths: [String]? = nil, on queue: DispatchQueue? = nil, _ block: @escaping (ObjectChange<T>) -> Void
     ) -> NotificationToken {
-        ObjectWatch.start(self, keyPaths: keyPaths, on: queue, block)
+        ObjectWatch.start(self, keyPaths: keyPaths, on: queue) { change in ObjectChange<T>(change).map(block) }
     }
 
     /// The same with Swift key paths.
     public func observe<T: ObjectBase>(
         keyPaths: [PartialKeyPath<T>], on queue: DispatchQueue? = nil, _ block: @escaping (ObjectChange<T>) -> Void
     ) -> NotificationToken {
-        ObjectWatch.start(self, keyPaths: keyPaths.map { _name(for: $0) }, on: queue, block)
+        observe(keyPaths: keyPaths.map { _name(for: $0) }, on: queue, block)
     }
 
     /// The same on an actor, with an object of a Realm of that actor.
@@ -51,7 +51,7 @@ extension ThreadConfined where Self: ObjectBase {
         _ block: @Sendable @escaping (isolated A, ObjectChange<T>) -> Void
     ) async -> NotificationToken {
         let start = ObjectWatch.Start(self, keyPaths)
-        return await start.run(on: actor, block)
+        return await start.run(on: actor, { ObjectChange<T>($0) }, block)
     }
 
     /// The same on an actor with Swift key paths.
@@ -60,6 +60,6 @@ extension ThreadConfined where Self: ObjectBase {
         _ block: @Sendable @escaping (isolated A, ObjectChange<T>) -> Void
     ) async -> NotificationToken {
         let start = ObjectWatch.Start(self, keyPaths.map { _name(for: $0) })
-        return await start.run(on: actor, block)
+        return await start.run(on: actor, { ObjectChange<T>($0) }, block)
     }
 }

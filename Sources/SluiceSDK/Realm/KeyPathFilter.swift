@@ -64,6 +64,25 @@ extension ModelSchema {
         if names.isEmpty { throwRealmException("The key path \(keyPath) leads to no @Persisted property.") }
         return names.joined(separator: ".")
     }
+
+    /// Slots that reading has passed through, as texts: one for each way from the object to a value. A property that the class
+    /// computes from several has several.
+    func texts(of slots: [Int32]) -> [String] {
+        var texts: [String] = []
+        var (schema, names): (ModelSchema, [String]) = (self, [])
+        for slot in slots {
+            let property = schema.properties[Int(slot)]
+            names.append(property.name)
+            if let target = property.kind.target {
+                schema = ModelSchema.of(target)
+            } else {
+                texts.append(names.joined(separator: "."))
+                (schema, names) = (self, [])
+            }
+        }
+        if !names.isEmpty { texts.append(names.joined(separator: ".")) }
+        return texts
+    }
 }
 
 /// A Swift key path over persisted properties as key path text.

@@ -8,6 +8,8 @@ final class ObjectWatch {
     struct Shown: Sendable {
         var values: [Value]
         var behind: [Value]
+        /// The objects that its links lead to, with the slots of the links.
+        var links: [FollowedElements.Visit: Set<Int>]
     }
 
     private let object: ObjectBase
@@ -18,6 +20,8 @@ final class ObjectWatch {
     /// Slots that this Realm has set since.
     private var written: Set<Int> = []
     private var writtenInTransaction: Set<Int> = []
+    /// Objects that a collection of links leads to and that are known not to be on the device.
+    private var missing: Set<FollowedElements.Visit> = []
 
     enum Change {
         case change(ObjectBase, [PropertyChange])
@@ -37,10 +41,21 @@ final class ObjectWatch {
         root = object.root
     }
 
-    /// The classes that matter: the object's own, and those on the way of key paths.
+    /// The classes that matter: the object's own, those that it links to, and those on the way of key paths.
     func types(_ core: RealmCore) -> Set<Int> {
-        let behind = filter?.paths.flatMap { $0.dropFirst().map { core.type(named: $0.schema.name) } } ?? []
-        return Set([root?.type] + behind).filter { $0 != nil }.reduce(into: []) { set, type in if let type { set.insert(type) } }
+        let linked = object.model.properties.compactMap { ($0.kind.target as? Object.Type).map { core.type(of: $0) } }
+        return Set(linked).union(behind(core)).union([root?.type].compactMap(\.self))
+    }
+
+    private func behind(_ core: RealmCore) -> [Int] {
+        filter?.paths.flatMap { $0.dropFirst().compactMap { core.type(named: $0.schema.name) } } ?? []
+    }
+
+    /// Whether a change may have changed what is told.
+    func isConcerned(by change: ReplicaChange, _ core: RealmCore) -> Bool {
+        if let root, change.types[root.type]?.contains(root.key) == true { return true }
+        return behind(core).contains { change.types[$0] != nil }
+            || shown.links.keys.contains { change.types[$0.type]?.contains($0.key) == true }
     }
 
     // MARK: What this Realm writes
@@ -58,12 +73,32 @@ final class ObjectWatch {
 
     static func show(_ object: ObjectBase, _ filter: KeyPathFilter?) -> Shown? {
         guard !object.isGone, let row = object._row else { return nil }
-        let values = (0..<row.schema.storedCount).map { row.current($0) ?? .null }
+        var values = (0..<row.schema.storedCount).map { row.current($0) ?? .null }
+        var links: [FollowedElements.Visit: Set<Int>] = [:]
+        for slot in values.indices {
+            guard let target = row.schema.properties[slot].kind.target as? Object.Type else { continue }
+            let type = row.core.type(of: target)
+            for key in values[slot].linked { links[.init(type: type, key: key), default: []].insert(slot) }
+            // A link to what is not on the device is seen as none.
+            let isOne = row.schema.properties[slot].kind.collection == .none
+            if isOne, values[slot] != .null, !row.core.contains(type, values[slot]) { values[slot] = .null }
+        }
         let paths = filter?.paths.filter { $0.count > 1 } ?? []
-        return Shown(values: values, behind: paths.map { Reach(core: row.core).what(object, $0[...]) })
+        return Shown(values: values, behind: paths.map { Reach(core: row.core).what(object, $0[...]) }, links: links)
     }
 
-    func update(tells: Bool) {
+    /// The collections that have become longer or shorter because an object that they lead to came or went.
+    private func changedCollections(_ change: ReplicaChange, _ now: Shown, _ core: RealmCore) -> Set<Int> {
+        var slots: Set<Int> = []
+        for (link, places) in now.links where change.types[link.type]?.contains(link.key) == true {
+            let isThere = core.contains(link.type, link.key)
+            if isThere ? missing.remove(link) != nil : missing.insert(link).inserted { slots.formUnion(places) }
+        }
+        return slots.filter { object.model.properties[$0].kind.collection != .none }
+    }
+
+    /// - Parameter change: nil: whatever has happened since `shown`.
+    func update(_ change: ReplicaChange?, tells: Bool) {
         guard let now = ObjectWatch.show(object, filter) else {
             token?.invalidate()
             return block(.deleted)
@@ -73,19 +108,20 @@ final class ObjectWatch {
             written = []
             if !tells { writtenInTransaction = [] }
         }
+        let came = change.flatMap { change in (object._row?.core).map { changedCollections(change, now, $0) } } ?? []
         guard tells else { return }
-        let changes = changes(to: now)
+        let changes = changes(to: now, came)
         if !changes.isEmpty { block(.change(object, changes)) }
     }
 
-    private func changes(to now: Shown) -> [PropertyChange] {
+    private func changes(to now: Shown, _ came: Set<Int>) -> [PropertyChange] {
         guard let row = object._row else { return [] }
         let direct = filter.map { Set($0.paths.filter { $0.count == 1 }.map { $0[0].slot }) }
         let longer = filter?.paths.filter { $0.count > 1 } ?? []
         let reached = Set(zip(longer, zip(shown.behind, now.behind)).filter { $1.0 != $1.1 }.map { $0.0[0].slot })
         return row.schema.properties.indices.compactMap { slot in
             let isDirect = slot < row.schema.storedCount && direct?.contains(slot) ?? true
-            let hasChanged = isDirect && (shown.values[slot] != now.values[slot] || written.contains(slot))
+            let hasChanged = isDirect && (shown.values[slot] != now.values[slot] || written.contains(slot) || came.contains(slot))
             guard hasChanged || reached.contains(slot) else { return nil }
             let property = row.schema.properties[slot]
             if property.kind.collection != .none { return PropertyChange(name: property.name, oldValue: nil, newValue: nil) }
@@ -98,11 +134,10 @@ final class ObjectWatch {
 
     // MARK: Beginning
 
-    static func start<T: ObjectBase>(
-        _ object: ObjectBase, keyPaths: [String]?, on queue: DispatchQueue?, _ block: @escaping (ObjectChange<T>) -> Void
+    static func start(
+        _ object: ObjectBase, keyPaths: [String]?, on queue: DispatchQueue?, _ tell: @escaping (Change) -> Void
     ) -> NotificationToken {
         let start = Start(object, keyPaths)
-        let tell = { (change: Change) in if let change = ObjectChange<T>(change) { block(change) } }
         if queue == nil, let core = object.managingCore, core.scheduler.canDeliver {
             start.begin(in: core, on: object, tell)
             return start.token
@@ -144,15 +179,11 @@ final class ObjectWatch {
             core.objectWatches.append(watch)
             let (scheduler, weak) = (core.scheduler, WeakConfined(core))
             token.whenEnded { scheduler.enqueue { weak.content?.forgetEnded() } }
-            let own = watch.root
             core.observe(
-                .init(token: WeakConfined(token), types: watch.types(core)) { delivery throws(SluiceError) in
-                    let isConcerned = delivery.change.types.contains { type, change in
-                        type == own?.type ? change.contains(own?.key ?? .null) : true
-                    }
-                    if isConcerned { watch.update(tells: delivery.tells) }
+                .init(token: WeakConfined(token), types: watch.types(core)) { [unowned core] delivery throws(SluiceError) in
+                    if watch.isConcerned(by: delivery.change, core) { watch.update(delivery.change, tells: delivery.tells) }
                 })
-            watch.update(tells: true)
+            watch.update(nil, tells: true)
         }
 
         func begin(in scheduler: Scheduler, _ block: @escaping (Change) -> Void) {
@@ -162,18 +193,19 @@ final class ObjectWatch {
             begin(in: core, on: object, block)
         }
 
-        func run<A: Actor, T: ObjectBase>(
-            on actor: A, _ block: @Sendable @escaping (isolated A, ObjectChange<T>) -> Void
+        /// - Parameter make: what is told of a change; nil: nothing.
+        func run<A: Actor, Told>(
+            on actor: A, _ make: @escaping @Sendable (Change) -> Told?, _ block: @Sendable @escaping (isolated A, Told) -> Void
         ) async -> NotificationToken {
-            await begin(on: actor, block)
+            await begin(on: actor, make, block)
             return token
         }
 
-        private func begin<A: Actor, T: ObjectBase>(
-            on actor: isolated A, _ block: @Sendable @escaping (isolated A, ObjectChange<T>) -> Void
+        private func begin<A: Actor, Told>(
+            on actor: isolated A, _ make: @escaping @Sendable (Change) -> Told?, _ block: @Sendable @escaping (isolated A, Told) -> Void
         ) {
             begin(in: .of(actor)) { change in
-                guard let change = ObjectChange<T>(change) else { return }
+                guard let change = make(change) else { return }
                 let confined = Confined(change)
                 actor.assumeIsolated { block($0, confined.content) }
             }
@@ -197,5 +229,17 @@ extension ObjectBase {
     var root: _Place.Address.Root? {
         guard let row = _row else { return nil }
         return row.place.map { $0.address?.root } ?? _Place.Address.Root(type: row.type, key: row.key)
+    }
+}
+
+extension Value {
+    /// The keys that a link, or a collection of links, leads to.
+    fileprivate var linked: [Value] {
+        switch self {
+        case .null: []
+        case .list(let keys): keys.filter { $0 != .null }
+        case .dictionary(let entries): entries.values.filter { $0 != .null }
+        default: [self]
+        }
     }
 }

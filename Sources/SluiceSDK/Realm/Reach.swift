@@ -3,6 +3,8 @@ import SluiceCore
 /// What a path of properties leads to from an object, put together so that it can be compared.
 struct Reach {
     let core: RealmCore
+    /// Hears of the objects on the way.
+    var visit: ((FollowedElements.Visit) -> Void)?
 
     /// O(objects on the way).
     func what(_ object: ObjectBase, _ path: ArraySlice<KeyPathFilter.Step>) -> Value {
@@ -13,8 +15,8 @@ struct Reach {
 
     /// - Parameter value: of the property that the path begins with.
     private func behind(_ value: Value, _ path: ArraySlice<KeyPathFilter.Step>) -> Value {
+        guard let step = path.first, let target = step.property.kind.target else { return value }
         let rest = path.dropFirst()
-        guard let step = path.first, !rest.isEmpty, let target = step.property.kind.target else { return value }
         switch value {
         case .null: return .null
         case .list(let elements): return .list(elements.map { one($0, target, rest) })
@@ -24,20 +26,39 @@ struct Reach {
         }
     }
 
-    /// - Parameter value: a link's key, or the fields of an embedded object.
+    /// - Parameters:
+    ///   - value: a link's key, or the fields of an embedded object.
+    ///   - path: nothing is left of it: the link itself counts. A link to what is not on the device is seen as none.
     private func one(_ value: Value, _ target: ObjectBase.Type, _ path: ArraySlice<KeyPathFilter.Step>) -> Value {
-        guard let step = path.first else { return .null }
         if target is EmbeddedObject.Type {
+            guard let step = path.first else { return value }
             guard case .dictionary(let fields) = value else { return .null }
             return behind(fields[step.property.column] ?? step.property.absent, path)
         }
+        if value == .null { return .null }
+        let type = core.type(of: target)
+        visit?(.init(type: type, key: value))
+        guard let step = path.first else { return core.contains(type, value) ? value : .null }
+        guard let row = core.row(type, value) else { return .null }
         if step.property.kind.isComputed { return .list([value, behind(inverses(value, step), path)]) }
-        guard let row = core.row(core.type(of: target), value) else { return .null }
         return .list([value, behind(row[step.slot] ?? .null, path)])
     }
 
     private func inverses(_ key: Value, _ step: KeyPathFilter.Step) -> Value {
         guard let target = step.property.kind.target, let origin = step.property.origin else { return .null }
-        return .list(core.origins(of: key, type: target, property: origin))
+        let keys = core.origins(of: key, type: target, property: origin)
+        if let visit, let (type, slot) = Reach.origin(of: step, core) {
+            visit(.init(type: type, key: key, inverse: slot))
+            for origin in keys { visit(.init(type: type, key: origin)) }
+        }
+        return .list(keys)
+    }
+
+    /// The class and the property that an inverse link is of; nil for any other property.
+    static func origin(of step: KeyPathFilter.Step, _ core: RealmCore) -> (type: Int, slot: Int)? {
+        guard step.property.kind.isComputed, let target = step.property.kind.target, let origin = step.property.origin,
+            let slot = ModelSchema.of(target).slot(of: origin)
+        else { return nil }
+        return (core.type(of: target), slot)
     }
 }

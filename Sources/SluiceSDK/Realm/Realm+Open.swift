@@ -32,6 +32,14 @@ extension Realm {
         await Realm.refresh(Confined(core), on: actor)
     }
 
+    /// Opens a Realm for the actor of the caller; the same as `init`.
+    public static func open(
+        configuration: Configuration = .defaultConfiguration, _isolation actor: isolated any Actor = #isolation,
+        downloadBeforeOpen: OpenBehavior = .never
+    ) async throws -> Realm {
+        try await Realm(configuration: configuration, downloadBeforeOpen: downloadBeforeOpen, _isolation: actor)
+    }
+
     private static func refresh(_ core: Confined<RealmCore>, on actor: isolated any Actor) { core.content.refresh() }
 
     /// Waits until the file has what the server has for its subscriptions.

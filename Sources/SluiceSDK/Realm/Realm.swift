@@ -57,8 +57,10 @@ public struct Realm: Equatable {
 
     // MARK: Objects
 
-    /// All objects of a class.
-    public func objects<Element: Object>(_ type: Element.Type) -> Results<Element> { Results(core: core) }
+    /// All objects of a class, or views of them.
+    public func objects<Element: RealmFetchable>(_ type: Element.Type) -> Results<Element> {
+        Results(storage: ResultsStorage(core: core, type: core.type(of: Element._fetched)))
+    }
 
     /// The object with a primary key; nil when it is not on the device.
     public func object<Element: Object, KeyType>(ofType type: Element.Type, forPrimaryKey key: KeyType) -> Element? {
