@@ -36,6 +36,8 @@ package final class Replica: Sendable {
     private let queue = DispatchQueue(label: "sluice.replica", qos: .userInitiated)
     let writer: Writer
     private let observers = Mutex(Observers())
+    /// The versions that readers stand on.
+    private let readers = Mutex<[ObjectIdentifier: UInt64]>([:])
     /// Tells other processes of commits, and this one of theirs.
     private let bell: CommitBell?
 
@@ -152,15 +154,19 @@ package final class Replica: Sendable {
         return lease
     }
 
-    /// Begins a local write with a lease that was asked for. - Returns: nil when the lease is over, or its time has not come.
-    package func beginWrite(_ lease: WriterLease) throws(SluiceError) -> WriteTransaction? {
+    /// Begins a local write with a lease that was asked for.
+    /// - Parameter isDurable: see `WriteTransaction.commit`.
+    /// - Returns: nil when the lease is over, or its time has not come.
+    package func beginWrite(_ lease: WriterLease, isDurable: Bool = true) throws(SluiceError) -> WriteTransaction? {
         guard lease.claim() else { return nil }
         if options.isReadOnly {
             lease.release()
             throw SluiceError(.writeNotAllowed, "The local file was opened for reading only.", fix: "Open it without readOnly.")
         }
         do throws(SluiceError) {
-            let transaction = try WriteTransaction(writer: writer, lease: lease) { [weak self] news in self?.publish(news) }
+            let transaction = try WriteTransaction(writer: writer, lease: lease, isDurable: isDurable) { [weak self] news in
+                self?.publish(news)
+            }
             // What others have committed is told on its own, before anything of this transaction.
             publish(writer.takeNews())
             return transaction
@@ -169,6 +175,22 @@ package final class Replica: Sendable {
             throw error
         }
     }
+
+    /// Calls back when everything that has been committed is on the disk.
+    package func waitForDisk(_ done: @escaping @Sendable (Result<Void, SluiceError>) -> Void) {
+        queue.async { [writer] in done(Result { () throws(SluiceError) in try writer.connection.syncLog() }) }
+    }
+
+    // MARK: Versions that are read
+
+    /// How many states the file keeps because somebody in this process reads one: from the oldest that is read to the newest.
+    package var activeVersions: UInt64 {
+        let newest = version
+        return readers.withLock { readers in newest - min(readers.values.min() ?? newest, newest) + 1 }
+    }
+
+    /// A reader has moved to a version; nil: it is gone.
+    func note(_ reader: ObjectIdentifier, at version: UInt64?) { readers.withLock { $0[reader] = version } }
 
     // MARK: Other processes
 

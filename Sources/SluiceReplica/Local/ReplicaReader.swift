@@ -17,6 +17,8 @@ package final class ReplicaReader {
         try begin()
     }
 
+    deinit { replica.note(ObjectIdentifier(self), at: nil) }
+
     /// Whether there is something newer to see.
     package var isStale: Bool { version < replica.version }
 
@@ -33,5 +35,6 @@ package final class ReplicaReader {
         try connection.execute("BEGIN")
         // A transaction's view is fixed by its first read, not by BEGIN.
         version = try connection.version()
+        replica.note(ObjectIdentifier(self), at: version)
     }
 }

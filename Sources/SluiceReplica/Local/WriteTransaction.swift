@@ -9,6 +9,7 @@ package final class WriteTransaction {
     let writer: Writer
     private let lease: WriterLease
     private let publish: (WriterNews) -> Void
+    private let isDurable: Bool
     private var isOpen = true
     /// Nil: taken back within the transaction.
     private var changes: [ObjectChange?] = []
@@ -21,12 +22,16 @@ package final class WriteTransaction {
     /// What apps see, with this transaction's writes.
     package var store: RowStore { writer.store }
 
-    init(writer: Writer, lease: WriterLease, publish: @escaping (WriterNews) -> Void) throws(SluiceError) {
+    /// - Parameter isDurable: whether storing it waits for the disk in any case; else `commit` decides.
+    init(
+        writer: Writer, lease: WriterLease, isDurable: Bool, publish: @escaping (WriterNews) -> Void
+    ) throws(SluiceError) {
         self.writer = writer
         self.lease = lease
+        self.isDurable = isDurable
         self.publish = publish
         do throws(SluiceError) {
-            try writer.begin(isDurable: true)
+            try writer.begin(isDurable: isDurable)
         } catch {
             isOpen = false
             throw error
@@ -40,8 +45,11 @@ package final class WriteTransaction {
 
     // MARK: Ending
 
-    /// Stores the transaction and its changeset in one commit. When it throws, nothing has happened and the transaction is over.
-    package func commit() throws(SluiceError) {
+    /// Stores the transaction and its changeset in one commit. When it throws, nothing has happened and the transaction is over,
+    /// unless the disk fails after the commit of one that is not durable.
+    /// - Parameter isGrouped: false: it is on the disk afterwards. True: that may be left to a later commit, which then waits for both;
+    ///   only of a transaction that was begun with `isDurable: false`.
+    package func commit(isGrouped: Bool = false) throws(SluiceError) {
         guard isOpen else { return }
         do throws(SluiceError) {
             if writer.isSynced { try writer.record(changes.compactMap(\.self)) }
@@ -51,9 +59,10 @@ package final class WriteTransaction {
             throw error
         }
         isOpen = false
+        defer { lease.release() }
         // Before the next writer begins, so that whoever writes has heard of everything that was committed before.
         publish(writer.takeNews())
-        lease.release()
+        if !isDurable && !isGrouped { try writer.connection.syncLog() }
     }
 
     /// Undoes everything; harmless after the end.

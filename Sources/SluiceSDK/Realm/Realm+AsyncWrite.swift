@@ -8,25 +8,35 @@ extension Realm {
     /// - Returns: what `cancelAsyncWrite` takes.
     @discardableResult
     public func writeAsync(_ block: @escaping () -> Void, onComplete: (((any Swift.Error)?) -> Void)? = nil) -> AsyncTransactionId {
-        beginAsyncWrite {
+        core.enqueueWrite({
             block()
             // The block may have ended the transaction itself.
             if core.transaction != nil { commitAsyncWrite(onComplete) }
+        }) { error in
+            onComplete?(error)
         }
     }
 
     /// Begins a transaction when the writer is free and runs the block in it. The block ends it with `commitAsyncWrite`,
     /// `commitWrite` or `cancelWrite`; else it is cancelled.
+    ///
+    /// When the transaction cannot begin the block is not run; see `Realm.onFileError`.
     @discardableResult
-    public func beginAsyncWrite(_ asyncWriteBlock: @escaping () -> Void) -> AsyncTransactionId { core.enqueueWrite(asyncWriteBlock) }
+    public func beginAsyncWrite(_ asyncWriteBlock: @escaping () -> Void) -> AsyncTransactionId {
+        core.enqueueWrite(asyncWriteBlock) { [file = core.file] error in
+            file.report(failedWrite: error)
+        }
+    }
 
     /// Stores the open transaction and calls back later, where the Realm lives.
-    /// - Parameter allowGrouping: for source compatibility: each commit waits for the disk by itself.
+    /// - Parameter allowGrouping: in a transaction that `beginAsyncWrite` began: the commit does not wait for the disk by itself when
+    ///   another asynchronous write of the Realm waits, but together with it, and is told of when both are there. A crash of the
+    ///   system before that undoes both.
     @discardableResult
     public func commitAsyncWrite(
         allowGrouping: Bool = false, _ completionBlock: (((any Swift.Error)?) -> Void)? = nil
     ) -> AsyncTransactionId {
-        core.commitLater { result in
+        core.commitLater(allowGrouping: allowGrouping) { result in
             switch result {
             case .success: completionBlock?(nil)
             case .failure(let error): completionBlock?(error)
@@ -92,6 +102,12 @@ extension RealmCore {
             leases.removeAll { $0 === lease }
             if _Concurrency.Task.isCancelled { lease.cancel() }
             if transaction != nil { throwRealmException(RealmMisuse.alreadyWriting) }
+            do {
+                try checkWritable()
+            } catch {
+                lease.cancel()
+                throw error
+            }
             guard let open = try asRealmError({ try replica.beginWrite(lease) }) else { continue }
             begun(open)
             return

@@ -3,7 +3,7 @@ import Synchronization
 
 extension Realm {
     /// How a Realm is opened.
-    public struct Configuration: Sendable {
+    public struct Configuration: Sendable, CustomStringConvertible {
         /// The file; for a synced Realm it is chosen by app and user. Nil for a Realm in memory.
         public var fileURL: URL? { didSet { if fileURL != nil { inMemoryIdentifier = nil } } }
         /// Names a Realm that goes away with the last of its handles: all of this process with one name are the same. It is kept
@@ -30,7 +30,9 @@ extension Realm {
         public var encryptionKey: Data?
         /// A file, made by `writeCopy`, that is copied to where there is none yet.
         public var seedFilePath: URL?
-        /// Kept for source compatibility: old states of a file cost disk space while they are read, and no limit is set.
+        /// How far a reader of this process may stay behind, counted in states of the file: with more, a write transaction throws
+        /// when it begins. Old states that are read, by frozen Realms and by Realms that are not refreshed, keep the file from
+        /// becoming smaller. Nil: no limit.
         public var maximumNumberOfActiveVersions: UInt?
 
         public init(
@@ -51,6 +53,15 @@ extension Realm {
             self.deleteRealmIfMigrationNeeded = deleteRealmIfMigrationNeeded
             self.objectTypes = objectTypes
             self.seedFilePath = seedFilePath
+        }
+
+        /// What the Realm would be opened with, for people. An encryption key is not shown.
+        public var description: String {
+            let place = inMemoryIdentifier.map { "inMemoryIdentifier = \($0)" } ?? "fileURL = \(fileURL?.path ?? "nil")"
+            let types = objectTypes.map { "[\($0.map { $0.className() }.joined(separator: ", "))]" } ?? "all"
+            let user = syncConfiguration.map { ", user = \($0.user.id)" } ?? ""
+            return
+                "Realm.Configuration { \(place), readOnly = \(readOnly), schemaVersion = \(schemaVersion), objectTypes = \(types)\(user) }"
         }
 
         /// Where the file lies.

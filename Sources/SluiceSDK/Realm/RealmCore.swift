@@ -100,7 +100,7 @@ final class RealmCore {
 
     // MARK: Reading
 
-    /// Runs a read. A file that cannot be read shows nothing; the sync error handler hears why.
+    /// Runs a read. A file that cannot be read shows nothing, see `Realm.onFileError`.
     /// - Parameter moving: whether a Realm that moves on by use may do so first.
     func attempt<R>(_ fallback: R, moving: Bool = true, _ body: (RowStore) throws(SluiceError) -> R) -> R {
         scheduler.verify()
@@ -224,10 +224,28 @@ final class RealmCore {
         while true {
             if transaction != nil { throwRealmException(RealmMisuse.alreadyWriting) }
             if hasObservers { deliverNow() }
+            try checkWritable()
             let open = try asRealmError { try takeWriter() }
             turns -= 1
             if !hasObservers || inbox.isEmpty || turns == 0 { return begun(open) }
             open.cancel()
+        }
+    }
+
+    /// What keeps a transaction from beginning.
+    /// - Throws: when the file is damaged, and when old states that somebody reads keep it from becoming smaller, by more than the
+    ///   configuration allows.
+    func checkWritable() throws {
+        try file.requireWhole()
+        guard let limit = configuration.maximumNumberOfActiveVersions else { return }
+        // Its own is left by the transaction.
+        refresh()
+        let active = replica.activeVersions
+        if active > limit {
+            throw Realm.Error(
+                .fail,
+                "Number of active versions (\(active)) in the Realm exceeded the limit of \(limit): let go of frozen Realms, and refresh Realms of other threads."
+            )
         }
     }
 
@@ -249,7 +267,7 @@ final class RealmCore {
         clock.generation += 1
     }
 
-    func commit(withoutNotifying tokens: [NotificationToken] = []) throws {
+    func commit(withoutNotifying tokens: [NotificationToken] = [], isGrouped: Bool = false) throws {
         scheduler.verify()
         guard let open = transaction else {
             throwRealmException("Can't commit a non-existing write transaction")
@@ -265,7 +283,7 @@ final class RealmCore {
             afterTransaction()
             endSilence()
         }
-        try asRealmError { try open.commit() }
+        try asRealmError { try open.commit(isGrouped: isGrouped) }
     }
 
     /// Runs the block in the open transaction and stores it, or undoes it when the block throws. The block may have ended it itself.

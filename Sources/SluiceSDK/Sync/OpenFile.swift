@@ -13,6 +13,8 @@ final class OpenFile: Sendable {
     let session: SyncSession?
     let isReadOnly: Bool
     let cores = CoreCache()
+    /// Why nothing can be written any more.
+    let damage = Mutex<SluiceError?>(nil)
 
     private struct Weak {
         weak var file: OpenFile?
@@ -36,6 +38,7 @@ final class OpenFile: Sendable {
             guard file.isReadOnly == configuration.readOnly else {
                 throw Realm.Error(.alreadyOpen, "Realm at path '\(path)' already opened with different read permissions.")
             }
+            try file.requireWhole()
             return (file, false)
         }
         let file = try OpenFile(path, configuration)
@@ -115,8 +118,6 @@ final class OpenFile: Sendable {
 
     /// Begins to sync; harmless when it has begun.
     func start() { session?.startOnce() }
-
-    func report(_ error: SluiceError) { session?.report(SyncError(error)) }
 
     /// Runs the callback of the configuration in an update of the subscription set, when its time has come.
     func runInitialSubscriptions(_ configuration: Realm.Configuration, core: RealmCore, isFirstOpen: Bool) throws {

@@ -1,0 +1,120 @@
+import Dispatch
+import Foundation
+import SluiceSDK
+import Testing
+
+/// Asynchronous writes that go to the disk together, and limits of the versions that are read.
+@MainActor @Suite struct AsyncGroupTests {
+    let folder: TemporaryFolder
+    let configuration: Realm.Configuration
+    let realm: Realm
+
+    init() throws {
+        folder = try TemporaryFolder()
+        configuration = folder.configuration([Horse.self])
+        realm = try Realm(configuration: configuration)
+    }
+
+    /// What says how much of the log is on the disk: it changes with every commit that waits for it.
+    private var mark: Data? { configuration.fileURL.flatMap { try? Data(contentsOf: URL(fileURLWithPath: $0.path + "-wal.synced")) } }
+
+    @Test(.timeLimit(.minutes(1))) func `commits of a group wait for the disk once, and are told of when all are there`() async throws {
+        try realm.write { _ = realm.create(Horse.self, value: ["_id": 0]) }
+        let (done, continuation) = AsyncStream<Int>.makeStream(bufferingPolicy: .bufferingOldest(16))
+        var marks = [mark]
+        for id in 1...5 {
+            realm.beginAsyncWrite {
+                marks.append(mark)
+                _ = realm.create(Horse.self, value: ["_id": id])
+                realm.commitAsyncWrite(allowGrouping: true) { error in
+                    #expect(error == nil)
+                    marks.append(mark)
+                    continuation.yield(id)
+                }
+            }
+        }
+        #expect(realm.isPerformingAsynchronousWriteOperations)
+        var order: [Int] = []
+        for await id in done {
+            order.append(id)
+            if order.count == 5 { break }
+        }
+        #expect(order == [1, 2, 3, 4, 5] && !realm.isPerformingAsynchronousWriteOperations)
+        #expect(Set(marks.prefix(6)).count == 1, "no commit but the last waits")
+        #expect(Set(marks.suffix(5)).count == 1 && marks.last != marks.first)
+        #expect(realm.objects(Horse.self).count == 6)
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `a group whose last write is taken back is told of too`() async throws {
+        var last: AsyncTransactionId = 0
+        let error: (any Error)? = await withCheckedContinuation { told in
+            realm.beginAsyncWrite {
+                _ = realm.create(Horse.self, value: ["_id": 1])
+                realm.commitAsyncWrite(allowGrouping: true) { told.resume(returning: $0) }
+                try? realm.cancelAsyncWrite(last)
+            }
+            last = realm.beginAsyncWrite { Issue.record("it was taken back") }
+        }
+        #expect(error == nil && realm.objects(Horse.self).count == 1 && mark != nil)
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `a limit of the versions that are read is kept`() async throws {
+        var limited = configuration
+        limited.fileURL = folder.url.appendingPathComponent("limited.realm")
+        limited.maximumNumberOfActiveVersions = 3
+        let realm = try await Realm(configuration: limited)
+        for id in 0..<10 { try realm.write { _ = realm.create(Horse.self, value: ["_id": id]) } }
+        var frozen: Realm? = realm.freeze()
+        for id in 10..<13 { try realm.write { _ = realm.create(Horse.self, value: ["_id": id]) } }
+        let error = #expect(throws: Realm.Error.self) { try realm.write { _ = realm.create(Horse.self, value: ["_id": 13]) } }
+        #expect(
+            error?.code == .fail && error?.message.contains("Number of active versions (4) in the Realm exceeded the limit of 3") == true)
+        #expect(!realm.isInWriteTransaction)
+        await #expect(throws: Realm.Error.self) { try await realm.asyncWrite { _ = realm.create(Horse.self, value: ["_id": 13]) } }
+        let told: (any Error)? = await withCheckedContinuation { told in
+            realm.writeAsync({ Issue.record("it must not begin") }, onComplete: { told.resume(returning: $0) })
+        }
+        #expect((told as? Realm.Error)?.code == .fail && frozen?.objects(Horse.self).count == 10)
+        frozen = nil
+        try realm.write { _ = realm.create(Horse.self, value: ["_id": 13]) }
+        try await realm.asyncWrite { _ = realm.create(Horse.self, value: ["_id": 14]) }
+        #expect(realm.objects(Horse.self).count == 15)
+    }
+}
+
+/// Files that turn out to be damaged while a Realm shows them.
+@Suite(.serialized) struct FileErrorTests {
+    @Test func `what cannot be read is told, and nothing is written because of it`() throws {
+        let folder = try TemporaryFolder()
+        let configuration = folder.configuration([Horse.self])
+        let path = try #require(configuration.fileURL).path
+        do {
+            let realm = try Realm(configuration: configuration)
+            try realm.write {
+                for id in 0..<2_000 { realm.create(Horse.self, value: ["_id": id, "name": String(repeating: "x", count: 200)]) }
+            }
+        }
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        // Every page behind those that opening reads.
+        for page in stride(from: 40 * 4_096, to: bytes.count, by: 4_096) { bytes[page + 100] ^= 1 }
+        try bytes.write(to: URL(fileURLWithPath: path))
+        let heard = Heard()
+        Realm.onFileError { error, url in heard.add("\(error.code) \(url.path)") }
+        defer { Realm.onFileError(nil) }
+        let realm = try Realm(configuration: configuration)
+        _ = realm.objects(Horse.self).map(\.name)
+        #expect(heard.all.contains("invalidDatabase \(path)"))
+        for _ in 0..<2 {
+            let error = #expect(throws: Realm.Error.self) { try realm.write { realm.deleteAll() } }
+            #expect(error?.code == .invalidDatabase && error?.message.contains("byte") == true)
+        }
+        #expect(throws: Realm.Error.self) { try Realm(configuration: configuration) }
+    }
+
+    private final class Heard: @unchecked Sendable {
+        private let lock = NSLock()
+        private var texts: [String] = []
+        func add(_ text: String) { lock.withLock { texts.append(text) } }
+        var all: [String] { lock.withLock { texts } }
+    }
+}
