@@ -274,7 +274,11 @@ let package = Package(
                 "SluiceCore", "SluiceReplica", "SluiceSync", "SluiceWire", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
                 nio("NIOWebSocket"), .product(name: "Logging", package: "swift-log"),
             ]),
-        tests("SluiceSDK", dependencies: ["SluiceSDK", "RealmSwift", "SluiceCore", "SluiceReplica"]),
+        // An app's calls at the top level of its program.
+        .executableTarget(
+            name: "app-at-top-level", dependencies: ["RealmSwift"], path: "Tests/Programs/AppAtTopLevel",
+            swiftSettings: [.swiftLanguageMode(.v6)]),
+        tests("SluiceSDK", dependencies: ["SluiceSDK", "RealmSwift", "SluiceCore", "SluiceReplica", "app-at-top-level"]),
         tests(
             "SluiceGateway",
             dependencies: [

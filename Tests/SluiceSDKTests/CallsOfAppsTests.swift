@@ -74,6 +74,24 @@ import Testing
         #expect(try await Keeper().count(configuration) == 0)
     }
 
+    @Test(.timeLimit(.minutes(1))) func `an app at the top level of its program makes the same calls`() throws {
+        _ = try folder.user()
+        let process = Process()
+        let output = Pipe()
+        let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
+        process.executableURL = URL(fileURLWithPath: own).deletingLastPathComponent().appendingPathComponent("app-at-top-level")
+        process.arguments = [folder.url.path]
+        process.standardOutput = output
+        try process.run()
+        let said = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0)
+        #expect(
+            said.split(separator: "\n") == [
+                "initial 1", "appended 3 pending", "found unnamed", "results 1 1", "elsewhere 1", "named 2", "tasks 1", "none 0",
+            ])
+    }
+
     private actor Keeper {
         func count(_ configuration: Realm.Configuration) async throws -> Int {
             let realm = try await Realm(configuration: configuration, actor: self)

@@ -29,8 +29,8 @@ public final class ObjectId: Hashable, Comparable, Codable, Sendable, CustomStri
         self.bytes = bytes
     }
 
-    /// Reads 24 hexadecimal digits; nil for anything else.
-    public init?(_ description: String) {
+    /// Reads 24 hexadecimal digits; nil for anything else. A text that is part of the program is read by the other initialiser.
+    @_disfavoredOverload public init?(_ description: String) {
         guard let bytes = ObjectIdentifierBytes(hex: description) else { return nil }
         self.bytes = bytes
     }

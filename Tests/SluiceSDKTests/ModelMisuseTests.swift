@@ -1,0 +1,212 @@
+import Foundation
+import SluiceSDK
+import Testing
+
+/// Classes, values and questions that cannot be: the program ends with a text that says why.
+@Suite struct ModelMisuseTests {
+    @Test(arguments: ModelMisuse.allCases) func `misuse ends the program with a text that says what is wrong`(misuse: ModelMisuse) async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [misuse = misuse as ModelMisuse] in
+            try misuse.commit()
+        }
+        #expect(message(result).contains(misuse.text), "\(misuse): \(message(result))")
+    }
+}
+
+/// Not of the classes of a Realm that names none.
+private class Unlisted: Object {
+    override class func shouldIncludeInDefaultSchema() -> Bool { false }
+}
+
+private class TwoKeys: Unlisted {
+    @Persisted(primaryKey: true) var _id: Int
+    @Persisted(primaryKey: true) var other: Int
+}
+
+private class OneName: Unlisted {
+    @Persisted var name: String
+    @Persisted var other: String
+    override class func propertiesMapping() -> [String: String] { ["other": "name"] }
+}
+
+private class KeyInside: EmbeddedObject {
+    @Persisted(primaryKey: true) var _id: Int
+    override class func shouldIncludeInDefaultSchema() -> Bool { false }
+}
+
+private class WrongIndex: Unlisted {
+    @Persisted var name: String
+    override class func indexedProperties() -> [String] { ["naem"] }
+}
+
+private class NoOrigin: Unlisted {
+    @Persisted var friend: NoOrigin?
+    @Persisted var fans: LinkingObjects<NoOrigin>
+}
+
+private class Needy: Unlisted {
+    @Persisted(primaryKey: true) var _id: Int
+    @Persisted var name: String?
+    override class func requiredProperties() -> [String] { ["name"] }
+}
+
+private enum Nothing: String, PersistableEnum {
+    case something
+    static var allCases: [Nothing] { [] }
+}
+
+private class Caseless: Unlisted {
+    @Persisted var nothing: Nothing
+}
+
+private struct Never1: FailableCustomPersistable {
+    init?(persistedValue: Int) { nil }
+    var persistableValue: Int { 1 }
+}
+
+private class Unmakeable: Unlisted {
+    @Persisted var never: Never1
+}
+
+private class Peek: Projection<Horse> {
+    @Projected(\Horse.stable?.city) var city
+    @Projected(\Horse.rider) var rider
+}
+
+enum ModelMisuse: String, CaseIterable, Codable {
+    // Classes
+    case hasTwoKeys, hasOneNameTwice, embedsKey, namesUnknownIndex, hasNoOrigin, hasNoCases, cannotBeMade
+    // Values
+    case lacksRequired, createsFromText, setsMixedSet, parsesBadId, makesDecimalOfText, makesDecimalOfObject
+    // Names
+    case asksForListOfText, asksUnmanagedForList, asksDynamicByWrongKey, goesPastValue, usesUnknownOperator, setsOnValues
+    // Questions
+    case sumsTexts, sumsTooMuch, averagesUnknown, comparesOverTwoCollections, asksComputed, likesWithoutMarks
+    case evaluatesUnmanaged
+    // Observing and passing on
+    case observesValuesByPath, observesThroughValue, observesComputed, observesStoredOfView, setsThroughLink, passesUnmanaged
+    case beginsOverLimit
+    // Subscriptions
+    case updatesWithin, updatesWhatIsGone, asksBehindEnd
+
+    var text: String {
+        switch self {
+        case .hasTwoKeys: "Properties of 'TwoKeys' are both declared as primary key; only one can be."
+        case .hasOneNameTwice: "Two properties of 'OneName' have the same name in the file."
+        case .embedsKey: "Embedded class 'KeyInside' cannot have a primary key."
+        case .namesUnknownIndex: "Class 'WrongIndex' names a property 'naem' that it does not have."
+        case .hasNoOrigin: "Property 'NoOrigin.fans' of type LinkingObjects has no origin property name."
+        case .hasNoCases: "The enumeration Nothing has no cases."
+        case .cannotBeMade: "Failed to default construct a Never1 using the default value for persisted type Int."
+        case .lacksRequired: "Invalid null value for the required property 'Needy.name'."
+        case .createsFromText: "Invalid value 'text' to initialize object of type 'Horse': expected a dictionary or an array."
+        case .setsMixedSet: "A set cannot contain collections."
+        case .parsesBadId: "is not 24 hexadecimal digits."
+        case .makesDecimalOfText: "Cannot convert value 'many' to Decimal128"
+        case .makesDecimalOfObject: "to Decimal128"
+        case .asksForListOfText: "Property 'Horse.name' is no list of objects."
+        case .asksUnmanagedForList: "Dynamic collections need an object that a Realm manages."
+        case .asksDynamicByWrongKey: "Invalid primary key"
+        case .goesPastValue: "The key path 'length' goes on after a value that has no properties."
+        case .usesUnknownOperator: "Unsupported KVC operator '@median'."
+        case .setsOnValues: "'Int' has no properties to set."
+        case .sumsTexts: "Cannot calculate '@sum' of property 'name': it is no number"
+        case .sumsTooMuch: "does not fit into Int8."
+        case .averagesUnknown: "Property 'naem' not found in object of type 'Horse'"
+        case .comparesOverTwoCollections: "A subquery can be about one collection only; join several subqueries instead."
+        case .asksComputed: "leads to no @Persisted property of Horse."
+        case .likesWithoutMarks: "[d]"
+        case .evaluatesUnmanaged: "A predicate with a format can be evaluated with objects that a Realm manages only."
+        case .observesValuesByPath: "Key paths can be given for collections of objects only."
+        case .observesThroughValue: "Invalid key path 'name.length': property 'Horse.name' is not a link."
+        case .observesComputed: "leads to no @Persisted property."
+        case .observesStoredOfView: "leads to no @Projected property."
+        case .setsThroughLink: "The projected property cannot be set: its key path goes through a value that may be missing."
+        case .passesUnmanaged: "Only managed objects may be wrapped as thread safe."
+        case .beginsOverLimit: "Number of active versions (2) in the Realm exceeded the limit of 1"
+        case .updatesWithin: "Cannot initiate a write transaction on subscription set that is already being updated."
+        case .updatesWhatIsGone: "Cannot update a non-existent subscription."
+        case .asksBehindEnd: "Index 0 is out of bounds (must be less than 0)."
+        }
+    }
+
+    /// Ends the program.
+    func commit() throws {
+        let folder = try TemporaryFolder()
+        func open(_ type: ObjectBase.Type) throws { _ = try Realm(configuration: folder.configuration([type])) }
+        switch self {
+        case .hasTwoKeys: try open(TwoKeys.self)
+        case .hasOneNameTwice: try open(OneName.self)
+        case .embedsKey: try open(KeyInside.self)
+        case .namesUnknownIndex: try open(WrongIndex.self)
+        case .hasNoOrigin: try open(NoOrigin.self)
+        case .hasNoCases: _ = Caseless().nothing
+        case .cannotBeMade: _ = Unmakeable().never
+        case .lacksRequired:
+            let realm = try Realm(configuration: folder.configuration([Needy.self]))
+            try realm.write { _ = realm.create(Needy.self, value: ["_id": 1]) }
+        case .updatesWithin, .updatesWhatIsGone, .asksBehindEnd: try commit(synced: folder)
+        case .beginsOverLimit:
+            var configuration = folder.configuration([Horse.self])
+            configuration.maximumNumberOfActiveVersions = 1
+            let realm = try Realm(configuration: configuration)
+            let frozen = realm.freeze()
+            for id in 0..<2 {
+                if frozen.isFrozen { realm.beginWrite(); realm.create(Horse.self, value: ["_id": id]); try realm.commitWrite() }
+            }
+        default: try commit(local: folder)
+        }
+    }
+
+    private func commit(local folder: TemporaryFolder) throws {
+        let realm = try Realm(configuration: folder.configuration([Horse.self, Walker.self, Mixed.self]))
+        let horse = try realm.write {
+            for id in 1...2 { realm.create(Horse.self, value: ["_id": id, "name": "a", "wins": 100]) }
+            return realm.objects(Horse.self)[0]
+        }
+        let walkers = realm.objects(Walker.self)
+        switch self {
+        case .createsFromText: _ = Horse(value: "text")
+        case .setsMixedSet: try realm.write { realm.create(Mixed.self, value: ["_id": 1]).set.insert(.fromArray([.int(1)])) }
+        case .parsesBadId: _ = ObjectId("nonsense")
+        case .makesDecimalOfText: _ = Decimal128(value: "many")
+        case .makesDecimalOfObject: _ = Decimal128(value: NSObject())
+        case .asksForListOfText: _ = horse.dynamicList("name")
+        case .asksUnmanagedForList: _ = Walker().dynamicList("hounds")
+        case .asksDynamicByWrongKey: _ = realm.dynamicObject(ofType: "Horse", forPrimaryKey: NSObject())
+        case .goesPastValue: _ = horse.value(forKeyPath: "name.length")
+        case .usesUnknownOperator: _ = realm.objects(Horse.self).value(forKeyPath: "@median.wins")
+        case .setsOnValues:
+            let walker = try realm.write { realm.create(Walker.self, value: ["_id": 1, "scores": [1]]) }
+            try realm.write { walker.scores.setValue(1, forKey: "x") }
+        case .sumsTexts: let _: Int = realm.objects(Horse.self).sum(ofProperty: "name")
+        case .sumsTooMuch: let _: Int8 = realm.objects(Horse.self).sum(ofProperty: "wins")
+        case .averagesUnknown: let _: Double? = realm.objects(Horse.self).average(ofProperty: "naem")
+        case .comparesOverTwoCollections:
+            _ = walkers.where { ($0.hounds.age > 1 && $0.kennels.beds > 1).count > 0 }
+        case .asksComputed: _ = realm.objects(Horse.self).where { $0.rider == "x" }
+        case .likesWithoutMarks: _ = realm.objects(Horse.self).filter("name LIKE[d] 'a'").count
+        case .evaluatesUnmanaged: _ = NSPredicate(format: "wins > 1").evaluate(with: Horse())
+        case .observesValuesByPath:
+            let walker = try realm.write { realm.create(Walker.self, value: ["_id": 1]) }
+            _ = walker.scores.observe(keyPaths: ["x"]) { _ in }
+        case .observesThroughValue: _ = realm.objects(Horse.self).observe(keyPaths: ["name.length"]) { _ in }
+        case .observesComputed: _ = realm.objects(Horse.self).observe(keyPaths: [\Horse.rider]) { _ in }
+        case .observesStoredOfView: _ = Peek(projecting: horse).observe(keyPaths: [\Peek.rider]) { _ in }
+        case .setsThroughLink: try realm.write { Peek(projecting: horse).city = "Ulm" }
+        case .passesUnmanaged: _ = ThreadSafe(wrappedValue: Horse())
+        default: break
+        }
+    }
+
+    private func commit(synced folder: TemporaryFolder) throws {
+        let set = try Realm(configuration: folder.synced()).subscriptions
+        if self == .asksBehindEnd { _ = set[0] }
+        set.update {
+            if self == .updatesWithin { set.update {} }
+            set.append(QuerySubscription<Task>())
+        }
+        let old = set.first
+        set.update { set.removeAll() }
+        set.update { old?.updateQuery(toType: Task.self) }
+    }
+}
