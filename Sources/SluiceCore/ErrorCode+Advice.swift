@@ -64,7 +64,11 @@ extension ErrorCode {
             )
         case .querySort: ("A subscription has a SORT.", "Remove it and sort the local results.")
         case .queryDistinct: ("A subscription has a DISTINCT.", "Remove it and apply it to the local results.")
-        case .queryLimit: ("A subscription has a LIMIT.", "Remove it and limit the local results.")
+        case .queryLimit:
+            (
+                "A subscription has a LIMIT in its text, or a limit or objects that come along beyond the bound.",
+                "Give the limit beside the query (SyncSubscriptionOptions), up to 10,000, or limit the local results."
+            )
         case .queryTwoLists: ("A subscription compares two lists.", "Compare the list with one constant at a time, joined by OR.")
         case .queryLinkPath:
             (

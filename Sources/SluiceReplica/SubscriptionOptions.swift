@@ -2,22 +2,59 @@ package import SluiceCore
 
 /// What a subscription has beside its query.
 package struct SubscriptionOptions: Hashable, Sendable {
+    package struct SortKey: Hashable, Sendable {
+        package var property: String
+        package var isDescending: Bool
+
+        package init(property: String, isDescending: Bool) {
+            self.property = property
+            self.isDescending = isDescending
+        }
+    }
+
     /// Milliseconds from the last update until the subscription goes away by itself; nil: it stays.
     package var timeToLive: UInt64?
+    /// The first so many objects in the order of `sort`; 0: all.
+    package var limit: Int
+    package var sort: [SortKey]
+    /// Paths of links, with the names in the file, whose objects come along.
+    package var includes: [String]
 
-    package init(timeToLive: UInt64? = nil) { self.timeToLive = timeToLive }
+    package init(timeToLive: UInt64? = nil, limit: Int = 0, sort: [SortKey] = [], includes: [String] = []) {
+        self.timeToLive = timeToLive
+        self.limit = limit
+        self.sort = sort
+        self.includes = includes
+    }
 
     /// What the store keeps; empty for nothing.
     var stored: [UInt8] {
         var fields: [String: Value] = [:]
         if let timeToLive { fields["ttl"] = .int(Int64(clamping: timeToLive)) }
+        if limit > 0 { fields["limit"] = .int(Int64(limit)) }
+        if !sort.isEmpty {
+            fields["sort"] = .list(sort.flatMap { [.string($0.property), .bool($0.isDescending)] })
+        }
+        if !includes.isEmpty { fields["include"] = .list(includes.map { .string($0) }) }
         return fields.isEmpty ? [] : StoredValue.encode(.dictionary(fields))
     }
 
     /// Options that cannot be read are none.
     init(stored bytes: UnsafeRawBufferPointer) {
+        self.init()
         guard !bytes.isEmpty, case .dictionary(let fields)? = StoredValue.decode(bytes) else { return }
         if case .int(let milliseconds)? = fields["ttl"] { timeToLive = UInt64(clamping: milliseconds) }
+        if case .int(let count)? = fields["limit"] { limit = Int(clamping: count) }
+        if case .list(let parts)? = fields["sort"] {
+            for (name, direction) in zip(parts, parts.dropFirst()) {
+                if case .string(let property) = name, case .bool(let isDescending) = direction {
+                    sort.append(SortKey(property: property, isDescending: isDescending))
+                }
+            }
+        }
+        if case .list(let paths)? = fields["include"] {
+            includes = paths.compactMap { if case .string(let path) = $0 { path } else { nil } }
+        }
     }
 }
 

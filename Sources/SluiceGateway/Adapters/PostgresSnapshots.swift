@@ -64,6 +64,7 @@ private struct SnapshotPart: Sendable {
 
     static func parts(of query: SnapshotQuery, _ index: Int, _ tables: GatewayTables, at start: SnapshotStart) throws -> [SnapshotPart] {
         let shape = try tables.shape(of: query.type.name)
+        if let first = query.first { return [try SnapshotPart(index, shape, query.predicate, first)] }
         if let known = query.known, known.point.cluster == start.cluster, start.snapshot.xmax < known.point.transaction + horizon,
             let parts = difference(query.predicate, known, index, shape)
         {
@@ -91,6 +92,17 @@ private struct SnapshotPart: Sendable {
         selection = SnapshotSelection(
             shape, where: split.condition.text, split.condition.parameters.map(Self.parameter), age: age, keysOnly: keysOnly)
         residual = split.residual?.compile()
+    }
+
+    private init(_ index: Int, _ shape: TableShape, _ predicate: Predicate, _ first: SnapshotQuery.First) throws(SluiceError) {
+        self.init(index, shape, predicate)
+        guard residual == nil else {
+            throw SluiceError(
+                .queryUnsupported, "A limit is not possible on the condition \(String(predicate.canonicalText.prefix(200))).",
+                fix: "Compare without [c], and numbers with numbers of their own type.")
+        }
+        selection.first = SnapshotSelection.First(
+            limit: first.limit, columns: first.order.map { .init(index: $0.property, isDescending: $0.isDescending) })
     }
 
     private static func parameter(_ parameter: SQLParameter) -> PostgresParameter {

@@ -35,7 +35,8 @@ struct WriteCheck {
             let type = schema.schema.types[index]
             let rights = plan[name]
             bound[name] = Bound(
-                rights: rights, write: try Query.parse(rights.write).bind(to: type), view: view.type(index)?.predicate,
+                rights: rights, write: try Query.parse(rights.write).bind(to: type),
+                view: view.writable[index] ?? view.type(index)?.predicate,
                 indexed: schema.fields.indexedProperty(of: type))
         }
         self.bound = bound

@@ -23,13 +23,27 @@ package struct TypeView: Sendable {
 package struct View: Sendable {
     package var version: UInt64
     package var types: [TypeView]
-    /// The partitions of the log in which its changes lie.
+    /// The partitions of the log in which its changes lie, and those of `watched`.
     package var partitions: [LogPartition]
+    /// What the session may write where that is more than it reads: a query's objects beyond its limit. By type.
+    package var writable: [Int: Predicate]
+    /// What decides which objects are among the first of a query, or are linked to: after a change of it the view is built anew.
+    package var watched: [TypeView]
 
-    package init(version: UInt64, types: [TypeView], partitions: [LogPartition]) {
+    package init(
+        version: UInt64, types: [TypeView], partitions: [LogPartition], writable: [Int: Predicate] = [:], watched: [TypeView] = []
+    ) {
         self.version = version
         self.types = types
         self.partitions = partitions
+        self.writable = writable
+        self.watched = watched
+    }
+
+    /// Whether it has the same objects as another, as far as the conditions say.
+    func selectsSame(as other: View) -> Bool {
+        types.elementsEqual(other.types) { $0.type == $1.type && $0.predicate == $1.predicate && $0.mask == $1.mask && $0.form == $1.form }
+            && watched.elementsEqual(other.watched) { $0.type == $1.type && $0.predicate == $1.predicate }
     }
 
     package static let empty = View(version: 0, types: [], partitions: [])

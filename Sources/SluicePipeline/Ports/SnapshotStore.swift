@@ -19,6 +19,19 @@ package struct SnapshotQuery: Sendable {
     package var type: ObjectType
     package var predicate: Predicate
     package var known: Known?
+    /// The first so many, in this order and then that of their keys, nulls before all; with it nothing is known. Nil: all.
+    package var first: First?
+
+    package struct First: Sendable {
+        package var limit: Int
+        /// By property index.
+        package var order: [(property: Int, isDescending: Bool)]
+
+        package init(limit: Int, order: [(property: Int, isDescending: Bool)]) {
+            self.limit = limit
+            self.order = order
+        }
+    }
 
     /// The rows of an earlier view that the reader has as a point saw them, or newer.
     package struct Known: Sendable {
@@ -31,10 +44,11 @@ package struct SnapshotQuery: Sendable {
         }
     }
 
-    package init(type: ObjectType, predicate: Predicate, known: Known? = nil) {
+    package init(type: ObjectType, predicate: Predicate, known: Known? = nil, first: First? = nil) {
         self.type = type
         self.predicate = predicate
         self.known = known
+        self.first = first
     }
 }
 

@@ -20,6 +20,11 @@ package actor Session {
     /// The live subscriber in the fan-out, from Hello on.
     private var subscriber: UInt32?
     private var bootstrap: Task<Void, Never>?
+    /// The set whose view is live or under way.
+    private var set = PBSubscribe()
+    /// Whether `bootstrap` is under way.
+    private var isBuilding = false
+    private var watch: (id: UInt32, channel: MemberWatch)?
     private var expiry: Task<Void, Never>?
 
     package init(services: SessionServices, channel: any SessionChannel) {
@@ -86,7 +91,8 @@ package actor Session {
         expiry?.cancel()
         await bootstrap?.value
         if let subscriber { await services.fanout.remove(subscriber) }
-        subscriber = nil
+        if let watch { await services.fanout.remove(watch.id) }
+        (subscriber, watch) = (nil, nil)
         await services.feed.release(view.partitions)
         view = .empty
     }
@@ -161,11 +167,63 @@ package actor Session {
         bootstrap?.cancel()
         await bootstrap?.value
         do {
-            let view = try await ViewBuilder(services: services, user: user?.user, plan: plan, clientTypes: clientTypes).build(set)
+            let view = try await build(set)
+            self.set = set
+            isBuilding = true
             // Unstructured because: uploads go on beside it; it is cancelled by the next set or the close, and awaited there.
-            bootstrap = Task { await self.run(view) }
+            bootstrap = Task {
+                await self.watch(view)
+                await self.run(view)
+                await self.follow()
+            }
         } catch let error as SluiceError where error.code.isQueryError || error.code == .pluginRefused {
             send(SessionMessages.queryError(version: set.version, error))
+        }
+    }
+
+    private func build(_ set: PBSubscribe) async throws -> View {
+        try await ViewBuilder(services: services, user: user?.user, plan: plan, clientTypes: clientTypes).build(set)
+    }
+
+    /// Watches what decides on the members of a view. What happened between building the view and now is taken to have changed it.
+    private func watch(_ view: View) async {
+        let old = watch
+        watch = nil
+        if !view.watched.isEmpty {
+            let channel = MemberWatch { [weak self] in
+                // Unstructured because: whoever delivers commits does not wait for the session; it ends with the session's next step.
+                Task { await self?.membersChanged() }
+            }
+            let watched = View(version: view.version, types: view.watched, partitions: [])
+            watch = (await services.fanout.add(channel, view: watched, staged: false), channel)
+            channel.send([])
+        }
+        if let old { await services.fanout.remove(old.id) }
+    }
+
+    private func membersChanged() {
+        guard !isBuilding, state.phase == .open, watch?.channel.isStale == true else { return }
+        isBuilding = true
+        // Unstructured because: as in `subscribe`.
+        bootstrap = Task { await self.follow() }
+    }
+
+    /// Builds the view anew as long as something has changed that decides on its members.
+    private func follow() async {
+        defer { isBuilding = false }
+        while !Task.isCancelled, state.phase == .open, let watch, watch.channel.isStale {
+            do {
+                try await services.environment.sleep(nanoseconds: MemberWatch.pause * 1_000_000)
+                guard watch.channel.take() else { continue }
+                let next = try await build(set)
+                if next.selectsSame(as: view) { continue }
+                await self.watch(next)
+                await run(next)
+            } catch is CancellationError {
+                return
+            } catch {
+                fail(SluiceError(.resync, "The objects of the subscriptions cannot be found again: \(error)."))
+            }
         }
     }
 
@@ -238,8 +296,16 @@ package actor Session {
 
     // MARK: Marks
 
+    /// Returns when the view has the members that what was delivered by now decides on.
+    private func settled() async {
+        while state.phase == .open, isBuilding || watch?.channel.isStale == true {
+            membersChanged()
+            await bootstrap?.value
+        }
+    }
+
     private func reach(_ mark: PBMark) async throws {
-        await bootstrap?.value
+        await settled()
         let lsn = try await services.snapshots.currentLSN()
         let fanout = services.fanout
         let id = mark.id
@@ -247,6 +313,7 @@ package actor Session {
         Task {
             do {
                 try await fanout.passed(lsn, milliseconds: 30_000)
+                await self.settled()
                 self.send(SessionMessages.markReached(id))
             } catch {
                 self.fail(error as? SluiceError ?? SluiceError(.timeout, "A mark was not reached: \(error)."))

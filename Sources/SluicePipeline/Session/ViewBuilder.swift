@@ -17,6 +17,7 @@ struct ViewBuilder {
         var schema = services.authority.current()
         if schema.isDevelopment { schema = try await makeQueryable(set, schema) }
         var predicates: [Int: Predicate] = [:]
+        var parts = MemberParts()
         for (query, narrowed) in zip(set.queries, try await narrow(set)) {
             guard let index = schema.schema.index(of: query.type) else {
                 throw SluiceError(
@@ -26,8 +27,18 @@ struct ViewBuilder {
             let asked = try Subscription.check(type: type, query: try Query.parse(query.text), fields: schema.fields)
             let cut = try Query.parse(narrowed).bind(to: type)
             let whole = Predicate.and(asked, cut)
-            predicates[index] = predicates[index].map { Predicate.or($0, whole) } ?? whole
+            guard MemberQuery.isNeeded(query) else {
+                predicates.join(whole, index)
+                continue
+            }
+            let allowed = try Query.parse(plan[type.name].read).bind(to: type)
+            let members = try MemberQuery(query, type: index, predicate: .and(whole, allowed), schema: schema.schema)
+            try await parts.add(members, whole, resolver(schema.schema), schema.schema)
         }
+        for (index, predicate) in predicates where parts.writable[index] != nil {
+            parts.writable[index]?.join(.and(predicate, try resolver(schema.schema).readable(index)))
+        }
+        for part in parts.readable { predicates.join(part.predicate, part.type) }
         let layout = try await services.layout.layout(of: schema)
         var partitions: Set<LogPartition> = []
         let types = try predicates.sorted { $0.key < $1.key }.map { index, predicate in
@@ -37,8 +48,21 @@ struct ViewBuilder {
             partitions.formUnion(layout.partitions(of: index, keys: keys(of: entries)))
             return view
         }
+        let watched = parts.watched.sorted { $0.key < $1.key }.map { index, predicate in
+            let entries = predicate.indexForm(indexedProperty: schema.fields.indexedProperty(of: schema.schema.types[index]))
+            partitions.formUnion(layout.partitions(of: index, keys: keys(of: entries)))
+            return TypeView(type: index, predicate: predicate, mask: nil)
+        }
         return View(
-            version: set.version, types: types, partitions: partitions.sorted { ($0.topic, $0.partition) < ($1.topic, $1.partition) })
+            version: set.version, types: types, partitions: partitions.sorted { ($0.topic, $0.partition) < ($1.topic, $1.partition) },
+            writable: parts.writable, watched: watched)
+    }
+
+    private func resolver(_ schema: Schema) -> MemberResolver {
+        let plan = plan
+        return MemberResolver(snapshots: services.snapshots, schema: schema) { index in
+            try Query.parse(plan[schema.types[index].name].read).bind(to: schema.types[index])
+        }
     }
 
     private func typeView(_ index: Int, _ type: ObjectType, _ predicate: Predicate) throws -> TypeView {
@@ -71,6 +95,26 @@ struct ViewBuilder {
         return keys
     }
 
+    /// What the member queries of a set make of its view.
+    private struct MemberParts {
+        var readable: [(type: Int, predicate: Predicate)] = []
+        var writable: [Int: Predicate] = [:]
+        var watched: [Int: Predicate] = [:]
+
+        mutating func add(_ query: MemberQuery, _ whole: Predicate, _ resolver: MemberResolver, _ schema: Schema) async throws {
+            let members = try await resolver.resolve(query)
+            writable.join(query.predicate, query.type)
+            let own = try members.own.map { Predicate.and(whole, try MemberResolver.keys($0, of: schema.types[query.type])) }
+            readable.append((query.type, own ?? whole))
+            for (type, keys) in members.included.sorted(by: { $0.key < $1.key }) {
+                let predicate = try MemberResolver.keys(Array(keys), of: schema.types[type])
+                readable.append((type, predicate))
+                writable.join(.and(predicate, try resolver.readable(type)), type)
+            }
+            for part in members.watched { watched.join(part.predicate, part.type) }
+        }
+    }
+
     private func narrow(_ set: PBSubscribe) async throws -> [String] {
         guard let user, !set.queries.isEmpty else { return set.queries.map { _ in "TRUEPREDICATE" } }
         return try await services.rules.checkSubscription(user: user, queries: set.queries.map { ($0.type, $0.text) })
@@ -88,4 +132,15 @@ struct ViewBuilder {
         missing = missing.filter { !$0.value.isEmpty }
         return missing.isEmpty ? schema : try await services.authority.makeQueryable(missing)
     }
+}
+
+extension Dictionary where Key == Int, Value == Predicate {
+    /// Adds to what there is of a type.
+    fileprivate mutating func join(_ predicate: Predicate, _ type: Int) {
+        self[type] = self[type].map { .or($0, predicate) } ?? predicate
+    }
+}
+
+extension Predicate {
+    fileprivate mutating func join(_ other: Predicate) { self = .or(self, other) }
 }

@@ -27,21 +27,55 @@ package struct SnapshotSelection: Sendable {
     package var age: RowAge
     /// Whether a row is read as its key alone, in one cell.
     package var keysOnly: Bool
+    /// The first so many in an order of columns and then of the key; nil: all.
+    package var first: First?
+
+    package struct First: Hashable, Sendable {
+        package var limit: Int
+        package var columns: [Column]
+
+        package struct Column: Hashable, Sendable {
+            package var index: Int
+            package var isDescending: Bool
+
+            package init(index: Int, isDescending: Bool) {
+                self.index = index
+                self.isDescending = isDescending
+            }
+        }
+
+        package init(limit: Int, columns: [Column]) {
+            self.limit = limit
+            self.columns = columns
+        }
+    }
 
     package init(
         _ shape: TableShape, where condition: String = "true", _ parameters: [PostgresParameter] = [], age: RowAge = .any,
-        keysOnly: Bool = false
+        keysOnly: Bool = false, first: First? = nil
     ) {
         self.shape = shape
         self.condition = condition
         self.parameters = parameters
         self.age = age
         self.keysOnly = keysOnly
+        self.first = first
     }
 
     fileprivate var sql: String {
         let columns = keysOnly ? shape.keyColumn : shape.columnList
-        return "SELECT \(columns) FROM \(shape.table) WHERE (\(condition))\(ageCondition)"
+        return "SELECT \(columns) FROM \(shape.table) WHERE (\(condition))\(ageCondition)\(ending)"
+    }
+
+    private var ending: String {
+        guard let first else { return "" }
+        let columns = first.columns + [First.Column(index: shape.key, isDescending: false)]
+        let order = columns.map { column in
+            let isText = shape.type.properties[column.index].type == .string
+            return shape.columns[column.index] + (isText ? " COLLATE \"C\"" : "")
+                + (column.isDescending ? " DESC NULLS LAST" : " ASC NULLS FIRST")
+        }
+        return " ORDER BY \(order.joined(separator: ", ")) LIMIT \(first.limit)"
     }
 
     fileprivate var values: [PostgresParameter] {

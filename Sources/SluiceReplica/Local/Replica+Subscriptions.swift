@@ -7,6 +7,11 @@ extension Replica {
         try readNow { writer throws(SluiceError) in try writer.latestSubscriptionSet() }
     }
 
+    /// The set that the file has everything of; version 0 when there is none.
+    package func completeSubscriptionSet() throws(SluiceError) -> StoredSubscriptionSet {
+        try readNow { writer throws(SluiceError) in try writer.subscriptionSet(version: writer.meta.applied.version) }
+    }
+
     /// A set by version; one that is no longer kept is superseded and empty.
     package func subscriptionSet(version: UInt64) throws(SluiceError) -> StoredSubscriptionSet {
         try readNow { writer throws(SluiceError) in try writer.subscriptionSet(version: version) }

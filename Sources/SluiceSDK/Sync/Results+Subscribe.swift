@@ -25,7 +25,7 @@ extension Results where Element: Object {
     ) async throws -> Results<Element> {
         let set = Realm(core: storage.core).subscriptions
         if waitForSync == .onCreation, set.storage.holds(name: name, type: Element.className(), text: subscriptionText) { return self }
-        return try await commit(set, SyncSubscriptionOptions(name: name), waitForSync, timeout)
+        return try await commit(set, name, SubscriptionOptions(), waitForSync, timeout)
     }
 
     /// Subscribes to the query with options that RealmSwift's `subscribe` does not have.
@@ -43,15 +43,16 @@ extension Results where Element: Object {
         if let refusal = set.storage.refusal(of: options, type: type, text: text) { throw refusal }
         let isThere = set.storage.holds(name: options.name, type: type, text: text)
         // Even one that is there is renewed: its time begins again.
-        return try await commit(set, options, isThere && waitForSync == .onCreation ? .never : waitForSync, timeout)
+        let stored = options.stored(for: ModelSchema.of(Element.self))
+        return try await commit(set, options.name, stored, isThere && waitForSync == .onCreation ? .never : waitForSync, timeout)
     }
 
     private func commit(
-        _ set: SyncSubscriptionSet, _ options: SyncSubscriptionOptions, _ mode: WaitForSyncMode, _ timeout: TimeInterval?,
+        _ set: SyncSubscriptionSet, _ name: String?, _ options: SubscriptionOptions, _ mode: WaitForSyncMode, _ timeout: TimeInterval?,
         _isolation: isolated (any Actor)? = #isolation
     ) async throws -> Results<Element> {
         let text = subscriptionText
-        let version = try set.commit { storage.subscription = set.storage.put(options, type: Element.className(), text: text) }
+        let version = try set.commit { storage.subscription = set.storage.put(name: name, options, type: Element.className(), text: text) }
         if mode == .never { return self }
         try await storage.core.file.waitForSubscriptionSet(version, seconds: timeout)
         storage.core.refresh()
@@ -90,7 +91,7 @@ extension Results where Element: Object {
     }
 
     /// The query with the file's names, which are the server's.
-    private var subscriptionText: String {
+    var subscriptionText: String {
         guard case .table = storage.origin, storage.rest.isEmpty else {
             throwRealmException(
                 "Only results of a class can be subscribed to, without block predicates and diacritic insensitive comparisons.")

@@ -11,16 +11,61 @@ public struct SyncSubscriptionOptions: Hashable, Sendable {
     /// Seconds from when it was last subscribed until it goes away by itself; nil, 0 or less: it stays. Changes of its objects do not count.
     public var timeToLive: TimeInterval?
 
-    public init(name: String? = nil, overwriteExisting: Bool = false, timeToLive: TimeInterval? = nil) {
+    /// No more than the first so many objects, in the order of `sort` and then of their primary keys; 0: all. The server keeps them the
+    /// first: when one leaves, the next comes. At most 10,000.
+    public var limit: Int
+    /// What decides which are the first: properties of the class, the most significant first; null comes before everything.
+    public var sort: [SortDescriptor]
+    /// Key paths of links, lists and sets of links, and `LinkingObjects`, whose objects come along, those on the way too: `owner.team`. They
+    /// are not counted by `limit`. At most 10,000 of a class.
+    public var includes: [String]
+
+    public init(
+        name: String? = nil, overwriteExisting: Bool = false, timeToLive: TimeInterval? = nil, limit: Int = 0,
+        sort: [SortDescriptor] = [], includes: [String] = []
+    ) {
         self.name = name
         self.overwriteExisting = overwriteExisting
         self.timeToLive = timeToLive
+        self.limit = limit
+        self.sort = sort
+        self.includes = includes
     }
 
-    var stored: SubscriptionOptions {
-        guard let timeToLive, timeToLive > 0 else { return SubscriptionOptions() }
+    /// With the names in the file. A path that leads nowhere is misuse, which ends the program.
+    func stored(for schema: ModelSchema) -> SubscriptionOptions {
+        var options = SubscriptionOptions(limit: max(limit, 0), includes: includes.map { schema.linkPath($0) })
+        options.sort = sort.map { key in
+            guard let slot = schema.slot(of: key.keyPath) else {
+                throwRealmException("Cannot sort a subscription on '\(schema.name)' by '\(key.keyPath)': it has no such property.")
+            }
+            return .init(property: schema.properties[slot].column, isDescending: !key.ascending)
+        }
         // A time that no clock reaches is no time.
-        return SubscriptionOptions(timeToLive: UInt64(exactly: (timeToLive * 1_000).rounded()))
+        if let timeToLive, timeToLive > 0 { options.timeToLive = UInt64(exactly: (timeToLive * 1_000).rounded()) }
+        return options
+    }
+}
+
+extension ModelSchema {
+    /// A key path of links as the server reads it: stored names, `@links.Class.property` for linking objects.
+    fileprivate func linkPath(_ path: String) -> String {
+        var schema = self
+        var parts: [String] = []
+        for name in path.split(separator: ".", omittingEmptySubsequences: false) {
+            guard let slot = schema.slot(of: String(name)), let target = schema.properties[slot].kind.target else {
+                throwRealmException("Invalid key path '\(path)': '\(schema.name).\(name)' is no link.")
+            }
+            let (property, next) = (schema.properties[slot], ModelSchema.of(target))
+            if let origin = property.origin {
+                let column = next.slot(of: origin).map { next.properties[$0].column } ?? origin
+                parts += ["@links", next.name, column]
+            } else {
+                parts.append(property.column)
+            }
+            schema = next
+        }
+        return parts.joined(separator: ".")
     }
 }
 
@@ -57,20 +102,19 @@ extension SyncSubscriptionSet.Storage {
 
     /// Adds a subscription, or replaces the query of the one with its name. - Returns: its id.
     @discardableResult
-    func put(_ options: SyncSubscriptionOptions, type: String, text: String) -> UInt64 {
+    func put(name: String?, _ options: SubscriptionOptions = SubscriptionOptions(), type: String, text: String) -> UInt64 {
         let now = Date().timestamp
-        let name = options.name
         let index = writable.firstIndex { name == nil ? $0.name == nil && $0.type == type && $0.query == text : $0.name == name }
         if let index {
             writable[index].type = type
             writable[index].query = text
             writable[index].updated = now
-            writable[index].options = options.stored
+            writable[index].options = options
             return writable[index].id
         }
         defer { nextID += 1 }
         writable.append(
-            StoredSubscription(id: nextID, name: name, type: type, query: text, created: now, updated: now, options: options.stored))
+            StoredSubscription(id: nextID, name: name, type: type, query: text, created: now, updated: now, options: options))
         return nextID
     }
 

@@ -180,7 +180,7 @@ public struct SyncSubscriptionSet: Sequence {
                     "A subscription named '\(name)' already exists. If you meant to update the existing subscription please use the `update` method."
                 )
             }
-            storage.put(SyncSubscriptionOptions(name: subscription.name), type: T.className(), text: subscription.text)
+            storage.put(name: subscription.name, type: T.className(), text: subscription.text)
         }
     }
 
@@ -192,7 +192,7 @@ public struct SyncSubscriptionSet: Sequence {
         var options = options
         options.name = options.name ?? subscription.name
         if let refusal = storage.refusal(of: options, type: T.className(), text: subscription.text) { throw refusal }
-        storage.put(options, type: T.className(), text: subscription.text)
+        storage.put(name: options.name, options.stored(for: ModelSchema.of(T.self)), type: T.className(), text: subscription.text)
     }
 
     /// The first of the set that is shown decides whether there is one, the set being built loses it.
@@ -282,15 +282,13 @@ public struct SyncSubscription {
         guard type == stored.type else {
             throwRealmException("Updating a subscription query of a different Object Type is not allowed.")
         }
-        var options = SyncSubscriptionOptions(name: stored.name, timeToLive: timeToLive)
-        options.overwriteExisting = true
         if stored.name == nil {
             guard let index = set.writable.firstIndex(where: { $0.type == stored.type && $0.query == stored.query }) else {
                 throwRealmException("Cannot update a non-existent subscription.")
             }
             set.erase(at: index)
         }
-        set.put(options, type: type, text: text)
+        set.put(name: stored.name, stored.options, type: type, text: text)
     }
 }
 

@@ -118,6 +118,14 @@ extension SyncStateMachine {
             var query = PBQuery()
             query.type = subscription.type
             query.text = subscription.query
+            query.limit = UInt32(clamping: subscription.options.limit)
+            query.sort = subscription.options.sort.map { key in
+                var sort = PBSortKey()
+                sort.property = key.property
+                sort.descending = key.isDescending
+                return sort
+            }
+            query.include = subscription.options.includes
             return query
         }
         send(.subscribe(message))

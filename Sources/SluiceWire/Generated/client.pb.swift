@@ -531,6 +531,28 @@ package nonisolated struct PBQuery: Sendable {
 
   package var text: String = String()
 
+  /// The first so many objects in the order of `sort`, and then of their keys; 0: all.
+  package var limit: UInt32 = 0
+
+  package var sort: [PBSortKey] = []
+
+  /// Paths of links from the class, whose objects come along: `owner.team`, or backwards `@links.Dog.owner`.
+  package var include: [String] = []
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+package nonisolated struct PBSortKey: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var property: String = String()
+
+  package var descending: Bool = false
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -1464,7 +1486,7 @@ nonisolated extension PBSubscribe: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension PBQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Query"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}text\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}text\0\u{1}limit\0\u{1}sort\0\u{1}include\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1474,6 +1496,9 @@ nonisolated extension PBQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.type) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.text) }()
+      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.limit) }()
+      case 4: try { try decoder.decodeRepeatedMessageField(value: &self.sort) }()
+      case 5: try { try decoder.decodeRepeatedStringField(value: &self.include) }()
       default: break
       }
     }
@@ -1486,12 +1511,59 @@ nonisolated extension PBQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
     if !self.text.isEmpty {
       try visitor.visitSingularStringField(value: self.text, fieldNumber: 2)
     }
+    if self.limit != 0 {
+      try visitor.visitSingularUInt32Field(value: self.limit, fieldNumber: 3)
+    }
+    if !self.sort.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.sort, fieldNumber: 4)
+    }
+    if !self.include.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.include, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: PBQuery, rhs: PBQuery) -> Bool {
     if lhs.type != rhs.type {return false}
     if lhs.text != rhs.text {return false}
+    if lhs.limit != rhs.limit {return false}
+    if lhs.sort != rhs.sort {return false}
+    if lhs.include != rhs.include {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBSortKey: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".SortKey"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}property\0\u{1}descending\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.property) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self.descending) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.property.isEmpty {
+      try visitor.visitSingularStringField(value: self.property, fieldNumber: 1)
+    }
+    if self.descending != false {
+      try visitor.visitSingularBoolField(value: self.descending, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBSortKey, rhs: PBSortKey) -> Bool {
+    if lhs.property != rhs.property {return false}
+    if lhs.descending != rhs.descending {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -1,0 +1,105 @@
+import SluiceCore
+import SluiceQuery
+import SluiceWire
+
+/// A query of which not all objects are in the view, or whose objects bring others along.
+struct MemberQuery {
+    /// One link of a path.
+    enum Step {
+        case forward(property: Int, target: Int)
+        /// From the target to those that link to it.
+        case backward(origin: Int, property: Int)
+    }
+
+    var type: Int
+    /// Asked for, and readable.
+    var predicate: Predicate
+    /// Nil: all of them.
+    var first: SnapshotQuery.First?
+    var includes: [[Step]]
+
+    /// Whether the query is one.
+    static func isNeeded(_ query: PBQuery) -> Bool { query.limit > 0 || !query.include.isEmpty }
+
+    /// - Throws: an error of the query language for an order or a path that the classes do not have.
+    init(_ query: PBQuery, type: Int, predicate: Predicate, schema: Schema) throws(SluiceError) {
+        self.type = type
+        self.predicate = predicate
+        let objectType = schema.types[type]
+        if query.limit > 0 {
+            guard query.limit <= Limits.inListValues else {
+                throw SluiceError(
+                    .queryLimit, "A limit of \(query.limit) is more than the \(Limits.inListValues) objects that one can have.")
+            }
+            var order: [(property: Int, isDescending: Bool)] = []
+            for key in query.sort { order.append((try Self.sortable(key.property, objectType), key.descending)) }
+            first = SnapshotQuery.First(limit: Int(query.limit), order: order)
+        }
+        includes = []
+        for path in query.include { includes.append(try Self.steps(path, from: type, schema)) }
+    }
+
+    private static func sortable(_ name: String, _ type: ObjectType) throws(SluiceError) -> Int {
+        guard let index = type.index(of: name) else {
+            throw SluiceError(.queryUnknownProperty, "Class \(type.name) has no property \(name) to sort by.")
+        }
+        let property = type.properties[index]
+        let isScalar: Bool =
+            switch property.type {
+            case .bool, .int, .float, .double, .decimal, .string, .timestamp, .objectId, .uuid: property.collection == .none
+            case .binary, .mixed, .link, .embedded: false
+            }
+        guard isScalar else {
+            throw SluiceError(.querySort, "Property \(type.name).\(name) is \(property.typeText): a limit cannot sort by it.")
+        }
+        return index
+    }
+
+    private static func steps(_ path: String, from type: Int, _ schema: Schema) throws(SluiceError) -> [Step] {
+        var steps: [Step] = []
+        var names = path.split(separator: ".", omittingEmptySubsequences: false).map(String.init)[...]
+        var current = type
+        while let name = names.popFirst() {
+            if name == "@links" {
+                guard let origin = names.popFirst(), let property = names.popFirst() else {
+                    throw SluiceError(.queryLinkPath, "In the path \(path), @links is not followed by a class and a property.")
+                }
+                current = try backward(origin, property, to: current, path, schema, &steps)
+            } else {
+                current = try forward(name, from: current, path, schema, &steps)
+            }
+        }
+        return steps
+    }
+
+    private static func forward(
+        _ name: String, from type: Int, _ path: String, _ schema: Schema, _ steps: inout [Step]
+    ) throws(SluiceError) -> Int {
+        let objectType = schema.types[type]
+        guard let index = objectType.index(of: name) else {
+            throw SluiceError(.queryUnknownProperty, "In the path \(path), class \(objectType.name) has no property \(name).")
+        }
+        let property = objectType.properties[index]
+        guard case .link(let target) = property.type, property.collection != .dictionary, let next = schema.index(of: target) else {
+            throw SluiceError(
+                .queryLinkPath, "In the path \(path), \(objectType.name).\(name) is \(property.typeText).",
+                fix: "Name links, and lists and sets of links.")
+        }
+        steps.append(.forward(property: index, target: next))
+        return next
+    }
+
+    private static func backward(
+        _ origin: String, _ name: String, to type: Int, _ path: String, _ schema: Schema, _ steps: inout [Step]
+    ) throws(SluiceError) -> Int {
+        guard let next = schema.index(of: origin), let index = schema.types[next].index(of: name) else {
+            throw SluiceError(.queryUnknownProperty, "In the path \(path), there is no property \(origin).\(name).")
+        }
+        let property = schema.types[next].properties[index]
+        guard property.type == .link(to: schema.types[type].name), property.collection != .dictionary else {
+            throw SluiceError(.queryLinkPath, "In the path \(path), \(origin).\(name) does not link to \(schema.types[type].name).")
+        }
+        steps.append(.backward(origin: next, property: index))
+        return next
+    }
+}

@@ -1,0 +1,137 @@
+import SluiceCore
+import SluiceQuery
+import Synchronization
+
+/// Finds the objects of member queries, as they are now: their keys become conditions of an ordinary view.
+///
+/// A view with members is as good as its keys. So the session watches what decides on them, and has them found again after a change
+/// (`MemberWatch`): between a change and the new keys the view shows the members of before, in their newest state.
+struct MemberResolver {
+    let snapshots: any SnapshotStore
+    let schema: Schema
+    /// What the session may read of a type.
+    let readable: (Int) throws -> Predicate
+
+    /// What a member query adds to a view.
+    struct Members {
+        /// The objects of the query itself, when not all are in the view.
+        var own: [Value]?
+        /// Those that come along, by type.
+        var included: [Int: Set<Value>] = [:]
+        /// What decides on them, by type.
+        var watched: [(type: Int, predicate: Predicate)] = []
+    }
+
+    func resolve(_ query: MemberQuery) async throws -> Members {
+        var members = Members()
+        members.watched.append((query.type, query.predicate))
+        let needs = Needs(query.includes.compactMap(\.first), keys: query.first != nil)
+        let root = try await read(query.type, query.predicate, query.first, needs)
+        if query.first != nil { members.own = Array(root.keys) }
+        for path in query.includes { try await follow(path[...], root, &members) }
+        return members
+    }
+
+    /// What has to be known of objects to go on from them.
+    private struct Needs: Sendable {
+        var keys: Bool
+        var links: Set<Int> = []
+
+        init(_ steps: [MemberQuery.Step], keys: Bool = false) {
+            self.keys = keys
+            for step in steps {
+                switch step {
+                case .forward(let property, _): links.insert(property)
+                case .backward: self.keys = true
+                }
+            }
+        }
+    }
+
+    /// Objects by key, and what some of their properties link to.
+    private struct Found: Sendable {
+        var keys: Set<Value> = []
+        var links: [Int: Set<Value>] = [:]
+
+        var isTooMuch: Bool { keys.count > Limits.inListValues || links.values.contains { $0.count > Limits.inListValues } }
+    }
+
+    private func follow(_ path: ArraySlice<MemberQuery.Step>, _ from: Found, _ members: inout Members) async throws {
+        guard let step = path.first else { return }
+        let rest = path.dropFirst()
+        let needs = Needs(rest.first.map { [$0] } ?? [])
+        switch step {
+        case .forward(let property, let target):
+            // An object that is not there yet, or cannot be read yet, belongs to the view when it comes.
+            let keys = from.links[property] ?? []
+            members.included[target, default: []].formUnion(keys)
+            if rest.isEmpty { return }
+            let visible = Predicate.and(try Self.keys(Array(keys), of: schema.types[target]), try readable(target))
+            members.watched.append((target, visible))
+            try await follow(rest, try await read(target, visible, nil, needs), &members)
+        case .backward(let origin, let property):
+            let allowed = try readable(origin)
+            // Any of the class may begin to link.
+            members.watched.append((origin, allowed))
+            let visible = Predicate.and(try linking(origin, property, to: Array(from.keys)), allowed)
+            var all = needs
+            all.keys = true
+            let found = try await read(origin, visible, nil, all)
+            members.included[origin, default: []].formUnion(found.keys)
+            try await follow(rest, found, &members)
+        }
+    }
+
+    private func linking(_ origin: Int, _ property: Int, to keys: [Value]) throws -> Predicate {
+        let type = schema.types[origin]
+        guard !keys.isEmpty, case .link(let target) = type.properties[property].type else { return .false(type) }
+        let isMany = type.properties[property].collection != .none
+        return try Query.parse("\(isMany ? "ANY " : "")\(type.properties[property].name) IN $0")
+            .bind(to: type, arguments: [.list(keys.map { .link(type: target, key: $0) })])
+    }
+
+    /// The objects with these keys.
+    static func keys(_ keys: [Value], of type: ObjectType) throws -> Predicate {
+        guard !keys.isEmpty, let key = type.primaryKey else { return .false(type) }
+        guard keys.count <= Limits.inListValues else { throw tooMany(type.name) }
+        // In an order of their own, so that equal members make equal views.
+        return try Query.parse("\(type.properties[key].name) IN $0").bind(to: type, arguments: [Value.set(keys)])
+    }
+
+    private static func tooMany(_ type: String) -> SluiceError {
+        SluiceError(
+            .queryLimit, "More than \(Limits.inListValues) objects of class \(type) come along by links, or have such links.",
+            fix: "Narrow the query, or subscribe to the linked class itself.")
+    }
+
+    private func read(_ type: Int, _ predicate: Predicate, _ first: SnapshotQuery.First?, _ needs: Needs) async throws -> Found {
+        let found = Mutex(Found())
+        guard let key = schema.types[type].primaryKey, needs.keys || !needs.links.isEmpty else { return Found() }
+        let name = schema.types[type].name
+        _ = try await snapshots.read([SnapshotQuery(type: schema.types[type], predicate: predicate, first: first)]) { _ in
+            true
+        } rows: { _, buffer, rows in
+            let isTooMuch = found.withLock { found in
+                for row in rows { buffer.withView(row) { Self.note($0, key, needs, &found) } }
+                return found.isTooMuch
+            }
+            if isTooMuch { throw Self.tooMany(name) }
+        } kept: { _, _ in
+        }
+        return found.withLock { $0 }
+    }
+
+    private static func note(_ row: RowView, _ key: Int, _ needs: Needs, _ found: inout Found) {
+        if needs.keys, let value = row.value(key) { found.keys.insert(value) }
+        for property in needs.links {
+            switch row.value(property) {
+            case .list(let keys)?: found.links[property, default: []].formUnion(keys.lazy.filter { !$0.isNull }.map(bare))
+            case .null?, nil: break
+            case let key?: found.links[property, default: []].insert(bare(key))
+            }
+        }
+    }
+
+    /// The key of a link.
+    private static func bare(_ value: Value) -> Value { if case .link(_, let key) = value { key } else { value } }
+}
