@@ -8,6 +8,8 @@ import Synchronization
 /// (`MemberWatch`): between a change and the new keys the view shows the members of before, in their newest state.
 struct MemberResolver {
     let snapshots: any SnapshotStore
+    let fanout: Fanout
+    let environment: any Environment
     let schema: Schema
     /// What the session may read of a type.
     let readable: (Int) throws -> Predicate
@@ -105,11 +107,27 @@ struct MemberResolver {
     }
 
     private func read(_ type: Int, _ predicate: Predicate, _ first: SnapshotQuery.First?, _ needs: Needs) async throws -> Found {
+        guard needs.keys || !needs.links.isEmpty else { return Found() }
+        let query = SnapshotQuery(type: schema.types[type], predicate: predicate, first: first)
+        let deadline = environment.monotonicNanoseconds() + UInt64(BootstrapRunner.patience) * 1_000_000
+        var pause = BootstrapRunner.pauses.lowerBound
+        while environment.monotonicNanoseconds() < deadline {
+            if let found = try await attempt(query, needs) { return found }
+            try await environment.sleep(nanoseconds: UInt64(pause) * 1_000_000)
+            pause = min(pause * 2, BootstrapRunner.pauses.upperBound)
+        }
+        throw SluiceError(
+            .resync, "For \(BootstrapRunner.patience) ms no snapshot saw all transactions that the log had brought.",
+            fix: "Check that synchronous standbys answer: a commit that waits for one is in the log and not yet visible.")
+    }
+
+    /// - Returns: nil when the snapshot misses a transaction already delivered: whoever watches would wait for its end in vain.
+    private func attempt(_ query: SnapshotQuery, _ needs: Needs) async throws -> Found? {
         let found = Mutex(Found())
-        guard let key = schema.types[type].primaryKey, needs.keys || !needs.links.isEmpty else { return Found() }
-        let name = schema.types[type].name
-        _ = try await snapshots.read([SnapshotQuery(type: schema.types[type], predicate: predicate, first: first)]) { _ in
-            true
+        let (fanout, name) = (fanout, query.type.name)
+        guard let key = query.type.primaryKey else { return Found() }
+        let start = try await snapshots.read([query]) { start in
+            await !fanout.contradicts(start.snapshot)
         } rows: { _, buffer, rows in
             let isTooMuch = found.withLock { found in
                 for row in rows { buffer.withView(row) { Self.note($0, key, needs, &found) } }
@@ -118,7 +136,7 @@ struct MemberResolver {
             if isTooMuch { throw Self.tooMany(name) }
         } kept: { _, _ in
         }
-        return found.withLock { $0 }
+        return start == nil ? nil : found.withLock { $0 }
     }
 
     private static func note(_ row: RowView, _ key: Int, _ needs: Needs, _ found: inout Found) {

@@ -60,7 +60,9 @@ struct ViewBuilder {
 
     private func resolver(_ schema: Schema) -> MemberResolver {
         let plan = plan
-        return MemberResolver(snapshots: services.snapshots, schema: schema) { index in
+        return MemberResolver(
+            snapshots: services.snapshots, fanout: services.fanout, environment: services.environment, schema: schema
+        ) { index in
             try Query.parse(plan[schema.types[index].name].read).bind(to: schema.types[index])
         }
     }

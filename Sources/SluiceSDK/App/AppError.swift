@@ -78,6 +78,36 @@ public struct AppError: Error, Equatable, CustomNSError, LocalizedError, CustomS
             ?? (status >= 500 ? .internalServerError : status == 400 ? .badRequest : .unknown)
     }
 
+    public static let unknown = Code.unknown
+    public static let httpRequestFailed = Code.httpRequestFailed
+    public static let invalidSession = Code.invalidSession
+    public static let badRequest = Code.badRequest
+    public static let userNotFound = Code.userNotFound
+    public static let userAppDomainMismatch = Code.userAppDomainMismatch
+    public static let domainNotAllowed = Code.domainNotAllowed
+    public static let readSizeLimitExceeded = Code.readSizeLimitExceeded
+    public static let invalidParameter = Code.invalidParameter
+    public static let missingParameter = Code.missingParameter
+    public static let functionExecutionError = Code.functionExecutionError
+    public static let internalServerError = Code.internalServerError
+    public static let authProviderNotFound = Code.authProviderNotFound
+    public static let valueNotFound = Code.valueNotFound
+    public static let valueAlreadyExists = Code.valueAlreadyExists
+    public static let valueDuplicateName = Code.valueDuplicateName
+    public static let functionNotFound = Code.functionNotFound
+    public static let functionSyntaxError = Code.functionSyntaxError
+    public static let functionInvalid = Code.functionInvalid
+    public static let apiKeyAlreadyExists = Code.apiKeyAlreadyExists
+    public static let executionTimeLimitExceeded = Code.executionTimeLimitExceeded
+    public static let notCallable = Code.notCallable
+    public static let userAlreadyConfirmed = Code.userAlreadyConfirmed
+    public static let userDisabled = Code.userDisabled
+    public static let authError = Code.authError
+    public static let accountNameInUse = Code.accountNameInUse
+    public static let invalidPassword = Code.invalidPassword
+    public static let maintenanceInProgress = Code.maintenanceInProgress
+    public static let mongoDBError = Code.mongoDBError
+
     public static let errorDomain = "io.realm.app"
     public var errorCode: Int { code.rawValue }
     public var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: message] }
@@ -85,5 +115,5 @@ public struct AppError: Error, Equatable, CustomNSError, LocalizedError, CustomS
     public var description: String { message }
 }
 
-/// Lets `catch AppError.Code.invalidPassword` match an error by its code.
+/// Lets `catch AppError.invalidPassword` match an error by its code.
 public func ~= (code: AppError.Code, error: any Error) -> Bool { (error as? AppError)?.code == code }

@@ -83,6 +83,18 @@ public struct SyncError: Error, Equatable, CustomNSError, LocalizedError, Custom
     /// Nil: the server has its log for itself; the message names what went wrong.
     public var serverLogURL: URL? { nil }
 
+    public static let clientSessionError = Code.clientSessionError
+    public static let clientUserError = Code.clientUserError
+    public static let clientInternalError = Code.clientInternalError
+    public static let clientResetError = Code.clientResetError
+    public static let underlyingAuthError = Code.underlyingAuthError
+    public static let permissionDeniedError = Code.permissionDeniedError
+    public static let invalidFlexibleSyncSubscriptions = Code.invalidFlexibleSyncSubscriptions
+    public static let writeRejected = Code.writeRejected
+    public static let connectionFailed = Code.connectionFailed
+    public static let tlsHandshakeFailed = Code.tlsHandshakeFailed
+    public static let serverWarning = Code.serverWarning
+
     public static let errorDomain = "io.realm.sync"
     public var errorCode: Int { code.rawValue }
     public var errorUserInfo: [String: Any] { userInfo }
@@ -101,7 +113,7 @@ public struct SyncError: Error, Equatable, CustomNSError, LocalizedError, Custom
     }
 }
 
-/// Lets `catch SyncError.Code.writeRejected` match an error by its code.
+/// Lets `catch SyncError.writeRejected` match an error by its code.
 public func ~= (code: SyncError.Code, error: any Error) -> Bool { (error as? SyncError)?.code == code }
 
 /// One object whose writes were undone.

@@ -1,0 +1,153 @@
+import Foundation
+import SluiceCore
+import SluiceSDK
+import Testing
+
+/// The numbers and names that RealmSwift gives errors, and what the server's errors become.
+@Suite struct SyncErrorTests {
+    @Test func `codes and domains have RealmSwift's numbers and names`() {
+        let realm: [Realm.Error.Code: Int] = [
+            .fail: 1, .fileAccess: 2, .filePermissionDenied: 3, .fileExists: 4, .fileNotFound: 5, .fileFormatUpgradeRequired: 6,
+            .incompatibleLockFile: 8, .addressSpaceExhausted: 9, .schemaMismatch: 10, .alreadyOpen: 12, .invalidInput: 13,
+            .outOfDiskSpace: 14, .incompatibleSession: 15, .unsupportedFileFormatVersion: 16, .multipleSyncAgents: 17,
+            .subscriptionFailed: 18, .fileOperationFailed: 19, .invalidDatabase: 20, .incompatibleHistories: 21,
+            .noSubscriptionForWrite: 22,
+        ]
+        for (code, number) in realm { #expect(code.rawValue == number) }
+        let sync: [SyncError.Code: Int] = [
+            .clientSessionError: 4, .clientUserError: 5, .clientInternalError: 6, .clientResetError: 7, .underlyingAuthError: 8,
+            .permissionDeniedError: 9, .invalidFlexibleSyncSubscriptions: 10, .writeRejected: 11, .connectionFailed: 12,
+            .tlsHandshakeFailed: 13, .serverWarning: 14,
+        ]
+        for (code, number) in sync { #expect(code.rawValue == number) }
+        let app: [AppError.Code] = [
+            .unknown, .httpRequestFailed, .invalidSession, .badRequest, .userNotFound, .userAppDomainMismatch, .domainNotAllowed,
+            .readSizeLimitExceeded, .invalidParameter, .missingParameter, .functionExecutionError, .internalServerError,
+            .authProviderNotFound, .valueNotFound, .valueAlreadyExists, .valueDuplicateName, .functionNotFound, .functionSyntaxError,
+            .functionInvalid, .apiKeyAlreadyExists, .executionTimeLimitExceeded, .notCallable, .userAlreadyConfirmed, .userDisabled,
+            .authError, .accountNameInUse, .invalidPassword, .maintenanceInProgress, .mongoDBError,
+        ]
+        #expect(app.map(\.rawValue) == [-1] + Array(1...28))
+        #expect(Realm.Error.errorDomain == "io.realm" && SyncError.errorDomain == "io.realm.sync" && AppError.errorDomain == "io.realm.app")
+    }
+
+    @Test(arguments: [
+        (ErrorCode.permissionDenied, SyncError.Code.permissionDeniedError), (.tokenExpired, .clientUserError),
+        (.badAuthentication, .clientUserError), (.invalidSession, .clientUserError), (.userDisabled, .clientUserError),
+        (.badClientFile, .clientResetError), (.userMismatch, .clientResetError), (.connectionFailed, .connectionFailed),
+        (.timeout, .connectionFailed), (.badQuery, .invalidFlexibleSyncSubscriptions),
+        (.queryNotQueryable, .invalidFlexibleSyncSubscriptions), (.queryIndexedFieldMissing, .invalidFlexibleSyncSubscriptions),
+        (.compensatingWrite, .writeRejected), (.writeNotAllowed, .writeRejected), (.replicaCorrupt, .clientInternalError),
+        (.internalError, .clientInternalError), (.badChangeset, .clientSessionError), (.limitsExceeded, .clientSessionError),
+    ])
+    func `an error of the server has the code that RealmSwift gives it`(code: ErrorCode, expected: SyncError.Code) {
+        let error = _syncError(SluiceError(code, "what happened"))
+        #expect(error.code == expected && error.message.contains("what happened"))
+        let bridged = error as NSError
+        #expect(bridged.domain == "io.realm.sync" && bridged.code == expected.rawValue)
+        #expect(bridged.localizedDescription.contains("what happened"))
+        #expect(error.clientResetInfo() == nil && error.compensatingWriteInfo == nil)
+    }
+
+    @Test func `errors are caught by their codes`() {
+        func caught(_ error: any Error) -> String {
+            do {
+                throw error
+            } catch Realm.Error.subscriptionFailed {
+                return "subscription"
+            } catch SyncError.writeRejected {
+                return "write"
+            } catch AppError.invalidPassword {
+                return "password"
+            } catch {
+                return "other"
+            }
+        }
+        #expect(caught(_syncError(SluiceError(.compensatingWrite, ""))) == "write")
+        #expect(caught(_syncError(SluiceError(.timeout, ""))) == "other")
+    }
+}
+
+/// Opening without a server.
+@Suite(.timeLimit(.minutes(1))) struct OfflineTests {
+    let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    /// Somebody who logged in in an earlier run, to a server that is gone.
+    private func configuration(cancels: Bool) throws -> Realm.Configuration {
+        let place = folder.url.appendingPathComponent("tasks")
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        let user = #"{"id":"u1","provider":"local-userpass","access_token":"a.b.c","refresh_token":"r"}"#
+        try #"{"users":[\#(user)],"current":"u1"}"#
+            .write(to: place.appendingPathComponent("users.json"), atomically: true, encoding: .utf8)
+        // Nothing listens on the discard port.
+        let app = App(id: "tasks", configuration: AppConfiguration(baseURL: "http://127.0.0.1:9", storageDirectory: folder.url))
+        var configuration = try #require(app.currentUser).flexibleSyncConfiguration(cancelAsyncOpenOnNonFatalErrors: cancels)
+        configuration.objectTypes = [Task.self, Team.self]
+        return configuration
+    }
+
+    @Test func `somebody who has logged in before opens, subscribes, writes and reads without a connection`() throws {
+        let configuration = try configuration(cancels: false)
+        do {
+            let realm = try Realm(configuration: configuration)
+            #expect(realm.syncSession?.parentUser()?.isLoggedIn == true && realm.syncSession?.state == .active)
+            let set = realm.subscriptions
+            set.update { set.append(QuerySubscription<Task>(name: "all")) }
+            try realm.write { realm.add(Task(value: ["taskName": "offline"])) }
+        }
+        let again = try Realm(configuration: configuration)
+        #expect(again.objects(Task.self).first?.taskName == "offline" && again.subscriptions.state == .pending)
+    }
+
+    @Test func `an opening that is to end with the connection does, and says so`() async throws {
+        let configuration = try configuration(cancels: true)
+        let error = await #expect(throws: SyncError.self) { _ = try await Realm(configuration: configuration, downloadBeforeOpen: .always) }
+        #expect(error?.code == .connectionFailed)
+    }
+
+    @Test func `an opening that waits for the server is given up when its task is cancelled`() async throws {
+        let configuration = try configuration(cancels: false)
+        // Unstructured because: the test cancels it.
+        let opening = _Concurrency.Task { _ = try await Realm(configuration: configuration, downloadBeforeOpen: .always) }
+        opening.cancel()
+        await #expect(throws: CancellationError.self) { try await opening.value }
+    }
+
+    @Test func `somebody who is logged out waits for nothing`() async throws {
+        let configuration = try folder.synced()
+        let error = await #expect(throws: SyncError.self) { _ = try await Realm(configuration: configuration, downloadBeforeOpen: .once) }
+        #expect(error?.code == .clientUserError)
+        let realm = try await Realm(configuration: configuration)
+        for direction in [SyncSession.ProgressDirection.upload, .download] {
+            await #expect(throws: SyncError.self) { try await realm.syncSession?.wait(for: direction) }
+        }
+    }
+
+    @Test func `a session says what it belongs to, and is over with its Realm`() throws {
+        var session: SyncSession?
+        do {
+            let realm = try Realm(configuration: try configuration(cancels: true))
+            session = realm.syncSession
+            #expect(session?.configuration()?.cancelAsyncOpenOnNonFatalErrors == true && session?.parentUser()?.id == "u1")
+            #expect(session?.parentUser()?.allSessions.contains { $0 === session } == true)
+            session?.suspend()
+            #expect(session?.state == .inactive && session?.connectionState == .disconnected)
+            session?.resume()
+            #expect(session?.state == .active)
+        }
+        #expect(session?.state == .invalid && session?.configuration() == nil)
+        #expect(session?.addProgressNotification(for: .upload, mode: .reportIndefinitely) { _ in } == nil)
+    }
+
+    @Test func `removing a user ends waiting, logs out and deletes the files`() async throws {
+        let configuration = try configuration(cancels: false)
+        let user = try #require(configuration.syncConfiguration?.user)
+        do { _ = try await Realm(configuration: configuration) }
+        let path = try #require(configuration.fileURL?.path)
+        #expect(FileManager.default.fileExists(atPath: path))
+        try await user.remove()
+        #expect(user.state == .removed && !FileManager.default.fileExists(atPath: path))
+    }
+}
