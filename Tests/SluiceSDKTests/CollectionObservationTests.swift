@@ -124,6 +124,42 @@ private struct Heard: Sendable, Equatable {
         #expect(await paths.next() == .update([], [], [0]))
     }
 
+    /// The oracle goes the links forwards from every element.
+    @Test(arguments: seeds(1)) func `in large results exactly those are told that lead to what has changed`(_ seed: UInt64) async throws {
+        var random = SplitMix64(seed: seed)
+        let realm = try await Realm(configuration: folder.configuration([Crowd.self]))
+        try realm.write {
+            let all = (0..<600).map { realm.create(Crowd.self, value: ["_id": $0]) }
+            for one in all {
+                switch random.below(6) {
+                case 0, 1: one.friend = all[random.below(600)]
+                case 2: one.friends.append(all[random.below(600)])
+                case 3: one.friendSet.insert(all[random.below(600)])
+                case 4: one.friendMap["x"] = all[random.below(600)]
+                default: break
+                }
+            }
+        }
+        let elements = realm.objects(Crowd.self).filter("_id < 590")
+        let links = Dictionary(
+            uniqueKeysWithValues: realm.objects(Crowd.self).map { one in
+                let map = one.friendMap.values.compactMap { $0?._id }
+                return (one._id, [one.friend?._id].compactMap(\.self) + one.friends.map(\._id) + one.friendSet.map(\._id) + map)
+            })
+        let listener = Listener(elements)
+        #expect(await listener.next()?.isInitial == true)
+        for round in 0..<8 {
+            let changed = Set((0..<(round % 2 == 0 ? 3 : 40)).map { _ in random.below(600) })
+            try realm.write { for id in changed { realm.object(ofType: Crowd.self, forPrimaryKey: id)?.intMap["x"] = round } }
+            let expected = (0..<590).filter { id in
+                var reached: Set<Int> = [id]
+                for _ in 0..<4 { reached.formUnion(reached.flatMap { links[$0] ?? [] }) }
+                return !reached.isDisjoint(with: changed)
+            }
+            #expect(await listener.next() == .update([], [], expected), "seed \(seed), round \(round)")
+        }
+    }
+
     @Test func `maps tell keys`() async throws {
         let (realm, walker) = try await open()
         struct Keys: Sendable, Equatable { var deletions: [String] = [], insertions: [String] = [], modifications: [String] = [] }

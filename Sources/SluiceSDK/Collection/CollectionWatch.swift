@@ -39,6 +39,13 @@ struct CollectionWatch {
         }
     }
 
+    private var count: Int {
+        switch state {
+        case .live(let live): live.count
+        case .elements(let elements): elements.count
+        }
+    }
+
     /// Whether an element that took the place of another is a modification: in lists and maps, if it is a value or nothing but
     /// the list decides about places.
     private var isPaired: Bool {
@@ -49,7 +56,7 @@ struct CollectionWatch {
 
     /// - Returns: how the collection differs from what was told last; nil when it does not.
     mutating func update(_ change: ReplicaChange, on store: RowStore) throws(SluiceError) -> CollectionDiff? {
-        let changes = modified.changes(change)
+        let changes = try modified.changes(change, of: count, on: store)
         var diff: CollectionDiff
         switch state {
         case .live(var live):

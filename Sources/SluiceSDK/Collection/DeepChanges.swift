@@ -42,6 +42,36 @@ struct DeepChanges {
     /// Whether a change is of a class that can be reached.
     func concerns(_ change: ReplicaChange) -> Bool { reached.contains { $0.contains { change.types[$0] != nil } } }
 
+    /// In fewer elements than this, looking at each costs less than looking for those that link to what has changed.
+    private static let fewElements = 500
+
+    /// The objects that may lead to something that has changed, found by going the links backwards; nil: any.
+    /// - Parameter count: of the elements that are asked about.
+    func candidates(_ change: ReplicaChange, of count: Int, on store: RowStore) throws(SluiceError) -> Set<Value>? {
+        if count < DeepChanges.fewElements { return nil }
+        let concerned = reached.reduce(into: Set([type])) { $0.formUnion($1) }
+        var last: [Int: Set<Value>] = [:]
+        for (type, changed) in change.types where concerned.contains(type) {
+            if changed.isWhole { return nil }
+            last[type] = changed.keys
+        }
+        var seen = last
+        for step in 1...DeepChanges.depth where !last.isEmpty {
+            // The classes from which so many links are left to go on to the elements'.
+            let left = DeepChanges.depth - step
+            let classes = reached.prefix(left).reduce(into: Set([type])) { $0.formUnion($1) }
+            var next: [Int: Set<Value>] = [:]
+            for origin in classes where !DeepChanges.targets(of: schema.types[origin], schema, []).isDisjoint(with: last.keys) {
+                let found = try store.linking(origin, to: last).subtracting(seen[origin] ?? [])
+                if found.isEmpty { continue }
+                next[origin] = found
+                seen[origin, default: []].formUnion(found)
+            }
+            last = next
+        }
+        return seen[type] ?? []
+    }
+
     func walk(_ change: ReplicaChange, _ core: RealmCore) -> Walk { Walk(schema, type, change, core) }
 
     /// The answers for one change; each object is looked at once for every distance.

@@ -30,7 +30,8 @@ final class ModifiedElements {
         var candidates: Set<Value>?
     }
 
-    func changes(_ change: ReplicaChange) -> Changes {
+    /// - Parameter count: of all elements.
+    func changes(_ change: ReplicaChange, of count: Int, on store: RowStore) throws(SluiceError) -> Changes {
         guard case .objects(let type) = kind else { return Changes(contain: { _ in false }, isOwnOnly: false) }
         if let followed { return followed.changes(change) }
         guard let deep, deep.concerns(change) else {
@@ -38,7 +39,9 @@ final class ModifiedElements {
             return Changes(contain: { own?.contains($0) ?? false }, isOwnOnly: true)
         }
         let walk = deep.walk(change, core)
-        return Changes(contain: { walk.hasChanged($0) }, isOwnOnly: false)
+        let candidates = try deep.candidates(change, of: count, on: store)
+        return Changes(
+            contain: { candidates?.contains($0) ?? true && walk.hasChanged($0) }, isOwnOnly: false, candidates: candidates)
     }
 
     /// Notes what new elements show. O(new elements), now and then O(all that were new since).

@@ -37,8 +37,8 @@ extension RealmCollection {
 
     /// Calls the block with the collection as it is, then after every change of it.
     ///
-    /// Without key paths a change of an object counts as well that an element leads to by four links or less; it costs some
-    /// microseconds for each element, and nothing where elements link to nothing. With key paths their values are kept for
+    /// Without key paths a change of an object counts as well that an element leads to by four links or less: then the tables in
+    /// between are searched for links to it, or, of few elements, each is looked at. With key paths their values are kept for
     /// each element, to be compared: an assignment of an equal value is no change then.
     /// - Parameters:
     ///   - keyPaths: the properties of elements whose changes count, `"dogs.name"`; nil: all.

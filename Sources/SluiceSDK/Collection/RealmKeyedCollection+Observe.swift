@@ -69,7 +69,7 @@ private struct MapWatch {
     }
 
     mutating func update(_ change: ReplicaChange, on store: RowStore) throws(SluiceError) -> Change? {
-        let changes = modified.changes(change)
+        let changes = try modified.changes(change, of: entries.count, on: store)
         let now = MapWatch.entries(of: storage)
         var difference = Change()
         for (key, value) in entries {
