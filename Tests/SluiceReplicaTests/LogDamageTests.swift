@@ -187,12 +187,13 @@ import Testing
         }
     }
 
-    @Test func `the mark goes with the log`() throws {
+    @Test(.timeLimit(.minutes(1))) func `the mark goes with the log`() async throws {
         var replica: Replica? = try open(folder.file)
         try write(replica.unsafelyUnwrapped, 1)
         #expect(FileManager.default.fileExists(atPath: folder.file + "-wal.synced"))
         replica = nil
+        // News of its own commit may keep it a moment longer.
+        while FileManager.default.fileExists(atPath: folder.file + "-wal") { await Task.yield() }
         #expect(!FileManager.default.fileExists(atPath: folder.file + "-wal.synced"))
-        #expect(!FileManager.default.fileExists(atPath: folder.file + "-wal"))
     }
 }
