@@ -271,14 +271,16 @@ let package = Package(
         tests(
             "SluiceSync",
             dependencies: [
-                "SluiceCore", "SluiceReplica", "SluiceSync", "SluiceWire", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
-                nio("NIOWebSocket"), .product(name: "Logging", package: "swift-log"),
+                "SluiceCore", "SluiceMerge", "SluiceReplica", "SluiceSync", "SluiceWire", nio("NIOCore"), nio("NIOPosix"),
+                nio("NIOHTTP1"), nio("NIOWebSocket"), .product(name: "Logging", package: "swift-log"),
             ]),
         // An app's calls at the top level of its program.
         .executableTarget(
             name: "app-at-top-level", dependencies: ["RealmSwift"], path: "Tests/Programs/AppAtTopLevel",
             swiftSettings: [.swiftLanguageMode(.v6)]),
-        tests("SluiceSDK", dependencies: ["SluiceSDK", "RealmSwift", "SluiceCore", "SluiceReplica", "app-at-top-level"]),
+        tests(
+            "SluiceSDK",
+            dependencies: ["SluiceSDK", "RealmSwift", "SluiceCore", "SluiceMerge", "SluiceReplica", "app-at-top-level"]),
         tests(
             "SluiceGateway",
             dependencies: [

@@ -45,15 +45,18 @@ package struct ObjectChange: Hashable, Sendable {
     package var defaults: Set<String>
     /// Amounts added to integers (CR-8).
     package var counters: [String: Int64]
+    /// What was done inside of values, in its order; it comes after `values` and `counters`.
+    package var edits: [Edit]
 
     package init(
         object: ObjectKey, kind: Kind, values: [String: Value] = [:], defaults: Set<String> = [],
-        counters: [String: Int64] = [:]
+        counters: [String: Int64] = [:], edits: [Edit] = []
     ) {
         self.object = object
         self.kind = kind
         self.values = values
         self.defaults = defaults
         self.counters = counters
+        self.edits = edits
     }
 }

@@ -36,6 +36,9 @@ package enum Limits {
     package static let uploadBytes = 32 << 20
     /// How far ahead of the gateway's clock a client's time may be, milliseconds (CR-30).
     package static let clockSkewMilliseconds: Int64 = 300_000
+    /// Days without a session after which a client's position no longer keeps what merging remembers for it. Beyond: its writes count as
+    /// written with knowledge of what is forgotten.
+    package static let clientMemoryDays = 60
     /// One call into a plugin, nanoseconds, unless the plugin's configuration says otherwise. Beyond: the host is replaced, the call denied.
     package static let pluginCallNanoseconds: UInt64 = 2_000_000_000
 }

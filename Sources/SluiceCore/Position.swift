@@ -3,6 +3,7 @@ package struct LSN: RawRepresentable, Hashable, Sendable, Comparable, CustomStri
     package var rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
     package static let zero = LSN(rawValue: 0)
+    package static let max = LSN(rawValue: .max)
 
     /// Reads PostgreSQL's text form; nil for anything else.
     package init?(_ text: some StringProtocol) {

@@ -34,8 +34,8 @@ package enum MergeEffect: Hashable, Sendable {
     }
 }
 
-/// The conflict rules (CR-1 to CR-10 and CR-25 of the server specification; DESIGN section 5). Collections and embedded
-/// objects are merged as whole values.
+/// The conflict rules (CR-1 to CR-26 of the server specification; DESIGN section 5); those for what is inside of values are in
+/// `EditMerge`. A collection that is set as a whole is replaced as a whole; an embedded object merges field by field.
 ///
 /// Any order of arrival gives one state, as long as each client's changes come in their order and each once: adding to a
 /// counter is the one thing that repeating changes (`ClientStore` sees to it that nothing is repeated). A link keeps its
@@ -53,20 +53,20 @@ package enum Merge {
         _ change: ObjectChange, by writer: WriteContext, to state: inout ObjectState, type: ObjectType
     ) throws(SluiceError) -> MergeEffect {
         try check(change, type)
-        let knowsDeletion = state.clocks.deletion.map { knows($0, writer) } ?? true
+        let knowsDeletion = state.clocks.deletion?.isKnown(to: writer) ?? true
         if change.kind == .delete { return delete(by: writer, from: &state, knowsDeletion: knowsDeletion) }
         guard knowsDeletion else { return .unchanged(.objectDeleted) }
         guard state.values != nil else {
             guard change.kind == .create else { return .unchanged(.objectDeleted) }
             begin(&state, writer.stamp, type)
-            _ = write(change, writer.stamp, &state, type)
+            _ = try write(change, writer, &state, type)
             return .inserted
         }
-        return write(change, writer.stamp, &state, type)
+        return try write(change, writer, &state, type)
     }
 
     private static func check(_ change: ObjectChange, _ type: ObjectType) throws(SluiceError) {
-        for name in change.values.keys.sorted() + change.counters.keys.sorted() {
+        for name in change.values.keys.sorted() + change.counters.keys.sorted() + change.edits.map(\.property) {
             guard let index = type.index(of: name) else {
                 let hint = Suggestion.question(for: name, in: type.properties.map(\.name))
                 throw SluiceError(.unknownProperty, "\(type.name) has no property '\(name)'.\(hint)")
@@ -75,11 +75,11 @@ package enum Merge {
                 throw SluiceError(.badChangeset, "A change of \(type.name) writes the primary key '\(name)', which is fixed.")
             }
         }
-    }
-
-    /// Whether a writer had seen a deletion: it is in what they had applied, or their own and their changes come in order.
-    private static func knows(_ deletion: Deletion, _ writer: WriteContext) -> Bool {
-        deletion.lsn == .zero || writer.base > deletion.lsn || writer.stamp.client == deletion.stamp.client
+        for edit in change.edits {
+            guard let property = type[edit.property], edit.fits(property) else {
+                throw SluiceError(.badChangeset, "A change treats \(type.name).\(edit.property) as what it is not.")
+            }
+        }
     }
 
     private static func delete(by writer: WriteContext, from state: inout ObjectState, knowsDeletion: Bool) -> MergeEffect {
@@ -98,24 +98,61 @@ package enum Merge {
     // MARK: Properties
 
     private static func write(
-        _ change: ObjectChange, _ stamp: WriteStamp, _ state: inout ObjectState, _ type: ObjectType
-    ) -> MergeEffect {
-        var changed: Set<String> = []
-        var isSuperseded = false
+        _ change: ObjectChange, _ writer: WriteContext, _ state: inout ObjectState, _ type: ObjectType
+    ) throws(SluiceError) -> MergeEffect {
+        var work = PropertyWork(state: state, type: type)
         for (name, value) in change.values {
-            guard let property = type[name] else { continue }
-            let outcome = set(property, value, isDefault: change.defaults.contains(name), stamp, &state)
-            if outcome == .changed { changed.insert(name) }
-            isSuperseded = isSuperseded || outcome == .lost
+            try work.on(name) { property, old, clock throws(SluiceError) in
+                try set(property, value, isDefault: change.defaults.contains(name), writer, &old, &clock)
+            }
         }
         for (name, amount) in change.counters {
-            guard let property = type[name] else { continue }
-            let outcome = add(property, amount, stamp, &state)
+            try work.on(name) { _, value, clock throws(SluiceError) in add(amount, to: &value, writer.stamp, &clock) }
+        }
+        for edit in change.edits {
+            try work.on(edit.property) { _, value, clock throws(SluiceError) in
+                try EditMerge(edit: edit, writer: writer).apply(to: &value, &clock)
+            }
+        }
+        return work.finish(&state)
+    }
+
+    /// One change at work on the properties of an object; when it fails nothing has happened.
+    private struct PropertyWork {
+        var state: ObjectState
+        let type: ObjectType
+        var touched: Set<String> = []
+        var changed: Set<String> = []
+        var isSuperseded = false
+
+        init(state: ObjectState, type: ObjectType) {
+            self.state = state
+            self.type = type
+        }
+
+        mutating func on(
+            _ name: String, _ body: (Property, inout Value, inout PropertyClock) throws(SluiceError) -> Outcome
+        ) throws(SluiceError) {
+            guard let property = type[name] else { return }
+            var value = state.values?.updateValue(.null, forKey: name) ?? .null
+            var clock = state.clocks.properties.removeValue(forKey: property.id) ?? .unwritten
+            let outcome = try body(property, &value, &clock)
+            touched.insert(name)
             if outcome == .changed { changed.insert(name) }
             isSuperseded = isSuperseded || outcome == .lost
+            state.values?[name] = value
+            state.clocks.properties[property.id] = clock
         }
-        if !changed.isEmpty { return .updated(changed) }
-        return .unchanged(isSuperseded ? .superseded : .same)
+
+        mutating func finish(_ result: inout ObjectState) -> MergeEffect {
+            for name in touched {
+                guard let id = type[name]?.id else { continue }
+                state.clocks.properties[id]?.valueHash = ValueHash(state.values?[name] ?? .null)
+            }
+            result = state
+            if !changed.isEmpty { return .updated(changed) }
+            return .unchanged(isSuperseded ? .superseded : .same)
+        }
     }
 
     /// A new life of an object. What its create does not write is empty (`Property.emptyValue`), and everything beats it;
@@ -132,41 +169,72 @@ package enum Merge {
         }
     }
 
-    private enum Outcome { case changed, same, lost }
+    enum Outcome { case changed, same, lost }
 
+    /// An embedded object merges field by field, everything else is a whole.
     private static func set(
-        _ property: Property, _ value: Value, isDefault: Bool, _ stamp: WriteStamp, _ state: inout ObjectState
-    ) -> Outcome {
-        let clock = state.clocks.properties[property.id] ?? .unwritten
-        // Explicit before default, then the later; of one transaction the last.
-        if isDefault != clock.isDefault ? isDefault : stamp < clock.stamp { return .lost }
-        // A default leaves the amounts added before it in force, an explicit value those added after it (CR-9).
-        let additions = isDefault ? clock.additions : clock.additions.filter { $0.stamp > stamp }
-        var written = PropertyClock(stamp: stamp, isDefault: isDefault, valueHash: clock.valueHash, additions: additions)
-        let result = adding(written.added, to: value)
-        written.valueHash = ValueHash(result)
-        state.clocks.properties[property.id] = written
-        return store(result, property, &state)
+        _ property: Property, _ value: Value, isDefault: Bool, _ writer: WriteContext, _ old: inout Value, _ clock: inout PropertyClock
+    ) throws(SluiceError) -> Outcome {
+        guard case .embedded = property.type, property.collection == .none, case .dictionary(let fields) = value else {
+            return set(&old, to: value, isDefault: isDefault, writer, &clock, hasInside: property.hasInside)
+        }
+        let before = old
+        let made = try EditMerge(edit: Edit(property.name, .become(.object)), writer: writer).apply(to: &old, &clock)
+        if made == .lost { return .lost }
+        for (name, field) in fields {
+            let edit = Edit(property.name, [.key(name)], .set(field, isDefault: isDefault))
+            _ = try EditMerge(edit: edit, writer: writer).apply(to: &old, &clock)
+        }
+        return old == before ? .same : .changed
     }
 
-    private static func add(_ property: Property, _ amount: Int64, _ stamp: WriteStamp, _ state: inout ObjectState) -> Outcome {
-        var clock = state.clocks.properties[property.id] ?? .unwritten
+    /// - Parameter hasInside: whether what others do inside of the value is to be told from what they did inside of the old one.
+    static func set(
+        _ old: inout Value, to new: Value, isDefault: Bool, _ writer: WriteContext, _ clock: inout PropertyClock, hasInside: Bool? = nil
+    ) -> Outcome {
+        // Explicit before default, then the later; of one transaction the last.
+        if isDefault != clock.isDefault ? isDefault : writer.stamp < clock.stamp { return .lost }
+        // A default leaves the amounts added before it in force, an explicit value those added after it (CR-9).
+        let additions = isDefault ? clock.additions : clock.additions.filter { $0.stamp > writer.stamp }
+        let hasInside = hasInside ?? (old.mayHaveInside || new.mayHaveInside)
+        clock = PropertyClock(
+            stamp: writer.stamp, isDefault: isDefault, valueHash: clock.valueHash, additions: additions,
+            reset: hasInside && !isDefault ? Deletion(stamp: writer.stamp, lsn: writer.now) : nil)
+        let result = adding(clock.added, to: new)
+        defer { old = result }
+        return old == result ? .same : .changed
+    }
+
+    static func add(_ amount: Int64, to value: inout Value, _ stamp: WriteStamp, _ clock: inout PropertyClock) -> Outcome {
         if !clock.isDefault, stamp < clock.stamp { return .lost }
         clock.remember(PropertyClock.Addition(stamp: stamp, amount: amount))
-        let result = adding(amount, to: state.values?[property.name] ?? .null)
-        clock.valueHash = ValueHash(result)
-        state.clocks.properties[property.id] = clock
-        return store(result, property, &state)
+        let result = adding(amount, to: value)
+        defer { value = result }
+        return value == result ? .same : .changed
     }
 
     /// Null and values of other types stay as they are (CR-10).
     private static func adding(_ amount: Int64, to value: Value) -> Value {
         if case .int(let number) = value { .int(number &+ amount) } else { value }
     }
+}
 
-    private static func store(_ value: Value, _ property: Property, _ state: inout ObjectState) -> Outcome {
-        let before = state.values?.updateValue(value, forKey: property.name) ?? .null
-        return before == value ? .same : .changed
+extension Property {
+    /// Whether a value of it can be a container.
+    var hasInside: Bool {
+        switch type {
+        case .mixed, .embedded: true
+        default: collection != .none
+        }
+    }
+}
+
+extension Value {
+    fileprivate var mayHaveInside: Bool {
+        switch self {
+        case .null, .list, .dictionary: true
+        default: false
+        }
     }
 }
 

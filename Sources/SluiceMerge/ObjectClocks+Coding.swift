@@ -2,10 +2,11 @@ package import SluiceCore
 
 /// The stored form: about nine bytes for a property and ten for each different stamp.
 ///
-/// Version byte 1, flag byte, stamp table, then creation, deletion and properties, which name stamps by their index in the
-/// table. Counts, numbers and indices are LEB128; hashes, times and LSNs are eight bytes, little-endian.
+/// Version byte 2, flag byte, stamp table, then creation, deletion and properties, which name stamps by their index in the
+/// table. Counts, numbers and indices are LEB128; hashes, times and LSNs of deletions are eight bytes, little-endian. Version 1
+/// had no contents.
 extension ObjectClocks {
-    private static let version: UInt8 = 1
+    private static let version: UInt8 = 2
 
     private enum Flag {
         static let created: UInt8 = 1
@@ -13,171 +14,235 @@ extension ObjectClocks {
         static let isDeleted: UInt8 = 4
     }
 
-    private enum PropertyFlag {
-        static let isDefault: UInt8 = 1
-        static let additions: UInt8 = 2
-    }
-
     package var encoded: [UInt8] {
-        let ordered = properties.sorted { $0.key < $1.key }
-        var stamps = StampTable()
-        if let created { stamps.note(created) }
-        if let deletion { stamps.note(deletion.stamp) }
-        for (_, clock) in ordered {
-            stamps.note(clock.stamp)
-            for addition in clock.additions { stamps.note(addition.stamp) }
+        var body = ClockWriter()
+        if let created { body.stamp(created) }
+        if let deletion { body.deletion(deletion) }
+        body.number(UInt64(properties.count))
+        for (id, clock) in properties.sorted(by: { $0.key < $1.key }) {
+            body.number(UInt64(id))
+            body.clock(clock, ofProperty: true)
         }
-        var writer = ByteWriter()
+        var writer = ClockWriter()
         writer.byte(ObjectClocks.version)
         writer.byte(
             (created == nil ? 0 : Flag.created) | (deletion == nil ? 0 : Flag.deletion) | (isDeleted ? Flag.isDeleted : 0))
-        writer.number(UInt64(stamps.all.count))
-        for stamp in stamps.all {
+        writer.number(UInt64(body.stamps.count))
+        for stamp in body.stamps {
             writer.fixed(stamp.time.rawValue)
             writer.number(stamp.client.rawValue)
         }
-        if let created { writer.number(stamps.index(of: created)) }
-        if let deletion {
-            writer.number(stamps.index(of: deletion.stamp))
-            writer.fixed(deletion.lsn.rawValue)
-        }
-        writer.number(UInt64(ordered.count))
-        for (id, clock) in ordered {
-            writer.number(UInt64(id))
-            ObjectClocks.write(clock, stamps: stamps, into: &writer)
-        }
+        writer.append(body)
         return writer.bytes
-    }
-
-    private static func write(_ clock: PropertyClock, stamps: StampTable, into writer: inout ByteWriter) {
-        writer.byte((clock.isDefault ? PropertyFlag.isDefault : 0) | (clock.additions.isEmpty ? 0 : PropertyFlag.additions))
-        writer.number(stamps.index(of: clock.stamp))
-        writer.fixed(clock.valueHash.rawValue)
-        guard !clock.additions.isEmpty else { return }
-        writer.number(UInt64(clock.additions.count))
-        for addition in clock.additions {
-            writer.number(stamps.index(of: addition.stamp))
-            writer.fixed(UInt64(bitPattern: addition.amount))
-        }
     }
 
     /// - Throws: `internalError` when the bytes are damaged or of a later version.
     package init(encoded bytes: [UInt8]) throws(SluiceError) {
-        var reader = ByteReader(bytes: bytes)
+        var reader = ClockReader(bytes: bytes)
         let version = try reader.byte()
-        guard version == ObjectClocks.version else {
+        guard (1...ObjectClocks.version).contains(version) else {
             throw SluiceError(
                 .internalError, "The clocks of an object have version \(version), this release knows \(ObjectClocks.version).",
                 fix: "Run the release that wrote them, or a newer one.")
         }
         let flags = try reader.byte()
-        var stamps: [WriteStamp] = []
         for _ in 0..<(try reader.count(of: 9)) {
             let time = HybridTime(rawValue: try reader.fixed())
-            stamps.append(WriteStamp(time: time, client: ClientID(rawValue: try reader.number())))
+            reader.stamps.append(WriteStamp(time: time, client: ClientID(rawValue: try reader.number())))
         }
         self.init(isDeleted: flags & Flag.isDeleted != 0)
-        if flags & Flag.created != 0 { created = try reader.element(of: stamps) }
-        if flags & Flag.deletion != 0 {
-            let stamp = try reader.element(of: stamps)
-            deletion = Deletion(stamp: stamp, lsn: LSN(rawValue: try reader.fixed()))
-        }
+        if flags & Flag.created != 0 { created = try reader.stamp() }
+        if flags & Flag.deletion != 0 { deletion = try reader.deletion() }
         for _ in 0..<(try reader.count(of: 11)) {
             guard let id = UInt32(exactly: try reader.number()) else { throw reader.damaged }
-            properties[id] = try ObjectClocks.clock(&reader, stamps: stamps)
+            properties[id] = try reader.clock(ofProperty: true, depth: 0)
         }
         guard reader.isAtEnd else { throw reader.damaged }
     }
+}
 
-    private static func clock(_ reader: inout ByteReader, stamps: [WriteStamp]) throws(SluiceError) -> PropertyClock {
-        let flags = try reader.byte()
-        let stamp = try reader.element(of: stamps)
-        let hash = ValueHash(rawValue: try reader.fixed())
-        var clock = PropertyClock(stamp: stamp, isDefault: flags & PropertyFlag.isDefault != 0, valueHash: hash)
-        guard flags & PropertyFlag.additions != 0 else { return clock }
-        for _ in 0..<(try reader.count(of: 9)) {
-            let stamp = try reader.element(of: stamps)
-            clock.additions.append(PropertyClock.Addition(stamp: stamp, amount: Int64(bitPattern: try reader.fixed())))
+private enum ClockFlag {
+    static let isDefault: UInt8 = 1
+    static let additions: UInt8 = 2
+    static let reset: UInt8 = 4
+    static let contents: UInt8 = 8
+}
+
+private enum ContentsKind {
+    static let keyed: UInt8 = 1
+    static let members: UInt8 = 2
+    static let list: UInt8 = 3
+}
+
+private enum PlaceFlag {
+    static let isLeft: UInt8 = 1
+    static let parent: UInt8 = 2
+    static let element: UInt8 = 4
+    static let removals: UInt8 = 8
+    static let value: UInt8 = 16
+    static let original: UInt8 = 32
+}
+
+extension ClockWriter {
+    mutating func deletion(_ deletion: Deletion) {
+        stamp(deletion.stamp)
+        fixed(deletion.lsn.rawValue)
+    }
+
+    mutating func clock(_ clock: PropertyClock, ofProperty: Bool) {
+        byte(
+            (clock.isDefault ? ClockFlag.isDefault : 0) | (clock.additions.isEmpty ? 0 : ClockFlag.additions)
+                | (clock.reset == nil ? 0 : ClockFlag.reset) | (clock.contents == nil ? 0 : ClockFlag.contents))
+        stamp(clock.stamp)
+        if ofProperty { fixed(clock.valueHash.rawValue) }
+        if !clock.additions.isEmpty {
+            number(UInt64(clock.additions.count))
+            for addition in clock.additions {
+                stamp(addition.stamp)
+                fixed(UInt64(bitPattern: addition.amount))
+            }
         }
+        if let reset = clock.reset { deletion(reset) }
+        if let contents = clock.contents { self.contents(contents) }
+    }
+
+    private mutating func entry(_ entry: Contents.Entry) {
+        number(entry.lsn.rawValue)
+        clock(entry.clock, ofProperty: false)
+    }
+
+    private mutating func contents(_ contents: Contents) {
+        switch contents {
+        case .keyed(let entries):
+            byte(ContentsKind.keyed)
+            number(UInt64(entries.count))
+            for (key, entry) in entries.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
+                text(key)
+                self.entry(entry)
+            }
+        case .members(let members):
+            byte(ContentsKind.members)
+            number(UInt64(members.count))
+            for (hash, member) in members.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+                fixed(hash.rawValue)
+                stamp(member.stamp)
+                number(member.lsn.rawValue)
+            }
+        case .list(let list):
+            byte(ContentsKind.list)
+            self.list(list)
+        }
+    }
+
+    /// Places name each other by their index, from left to right.
+    private mutating func list(_ list: ListClock) {
+        let indices = Dictionary(list.places.enumerated().map { ($1.id, $0) }, uniquingKeysWith: { first, _ in first })
+        number(UInt64(list.places.count))
+        for place in list.places {
+            let (parent, element) = (place.parent.flatMap { indices[$0] }, place.element.flatMap { indices[$0] })
+            byte(
+                (place.isLeft ? PlaceFlag.isLeft : 0) | (parent == nil ? 0 : PlaceFlag.parent) | (element == nil ? 0 : PlaceFlag.element)
+                    | (place.removals.isEmpty ? 0 : PlaceFlag.removals) | (place.value == nil ? 0 : PlaceFlag.value)
+                    | (place.original == nil ? 0 : PlaceFlag.original))
+            stamp(place.stamp)
+            number(place.tag)
+            number(place.lsn.rawValue)
+            if let parent { number(UInt64(parent)) }
+            if let element { number(UInt64(element)) }
+            if !place.removals.isEmpty {
+                number(UInt64(place.removals.count))
+                for removal in place.removals {
+                    number(removal.client.rawValue)
+                    number(removal.lsn.rawValue)
+                }
+            }
+            if let value = place.value { entry(value) }
+            if let original = place.original {
+                fixed(original.hash.rawValue)
+                number(original.until.rawValue)
+            }
+        }
+    }
+}
+
+extension ClockReader {
+    mutating func deletion() throws(SluiceError) -> Deletion {
+        let stamp = try self.stamp()
+        return Deletion(stamp: stamp, lsn: LSN(rawValue: try fixed()))
+    }
+
+    mutating func clock(ofProperty: Bool, depth: Int) throws(SluiceError) -> PropertyClock {
+        guard depth <= Limits.nestingDepth else { throw damaged }
+        let flags = try byte()
+        var clock = PropertyClock(stamp: try stamp(), isDefault: flags & ClockFlag.isDefault != 0)
+        if ofProperty { clock.valueHash = ValueHash(rawValue: try fixed()) }
+        if flags & ClockFlag.additions != 0 {
+            for _ in 0..<(try count(of: 9)) {
+                let stamp = try self.stamp()
+                clock.additions.append(PropertyClock.Addition(stamp: stamp, amount: Int64(bitPattern: try fixed())))
+            }
+        }
+        if flags & ClockFlag.reset != 0 { clock.reset = try deletion() }
+        if flags & ClockFlag.contents != 0 { clock.contents = try contents(depth: depth) }
         return clock
     }
-}
 
-/// Each different stamp once, in the order met.
-private struct StampTable {
-    private(set) var all: [WriteStamp] = []
-    private var places: [WriteStamp: UInt64] = [:]
-
-    mutating func note(_ stamp: WriteStamp) {
-        guard places[stamp] == nil else { return }
-        places[stamp] = UInt64(all.count)
-        all.append(stamp)
+    private mutating func entry(depth: Int) throws(SluiceError) -> Contents.Entry {
+        let lsn = LSN(rawValue: try number())
+        return Contents.Entry(clock: try clock(ofProperty: false, depth: depth + 1), lsn: lsn)
     }
 
-    func index(of stamp: WriteStamp) -> UInt64 { places[stamp] ?? 0 }
-}
-
-private struct ByteWriter {
-    var bytes: [UInt8] = []
-
-    mutating func byte(_ byte: UInt8) { bytes.append(byte) }
-
-    mutating func fixed(_ value: UInt64) {
-        for shift in stride(from: UInt64(0), to: 64, by: 8) { bytes.append(UInt8(truncatingIfNeeded: value >> shift)) }
-    }
-
-    mutating func number(_ value: UInt64) {
-        var rest = value
-        while rest >= 0x80 {
-            bytes.append(UInt8(rest & 0x7F) | 0x80)
-            rest >>= 7
+    private mutating func contents(depth: Int) throws(SluiceError) -> Contents {
+        switch try byte() {
+        case ContentsKind.keyed:
+            var entries: [String: Contents.Entry] = [:]
+            for _ in 0..<(try count(of: 4)) {
+                let key = try text()
+                entries[key] = try entry(depth: depth)
+            }
+            return .keyed(entries)
+        case ContentsKind.members:
+            var members: [ValueHash: Contents.Member] = [:]
+            for _ in 0..<(try count(of: 10)) {
+                let hash = ValueHash(rawValue: try fixed())
+                let stamp = try self.stamp()
+                members[hash] = Contents.Member(stamp: stamp, lsn: LSN(rawValue: try number()))
+            }
+            return .members(members)
+        case ContentsKind.list: return .list(try list(depth: depth))
+        default: throw damaged
         }
-        bytes.append(UInt8(rest))
-    }
-}
-
-private struct ByteReader {
-    let bytes: [UInt8]
-    var position = 0
-
-    init(bytes: [UInt8]) { self.bytes = bytes }
-
-    var isAtEnd: Bool { position == bytes.count }
-    var damaged: SluiceError { SluiceError(.internalError, "The clocks of an object are damaged at byte \(position).") }
-
-    mutating func byte() throws(SluiceError) -> UInt8 {
-        guard position < bytes.count else { throw damaged }
-        defer { position += 1 }
-        return bytes[position]
     }
 
-    mutating func fixed() throws(SluiceError) -> UInt64 {
-        guard bytes.count - position >= 8 else { throw damaged }
-        defer { position += 8 }
-        return bytes[position..<position + 8].reversed().reduce(0) { $0 << 8 | UInt64($1) }
-    }
-
-    mutating func number() throws(SluiceError) -> UInt64 {
-        var value: UInt64 = 0
-        for shift in stride(from: UInt64(0), to: 64, by: 7) {
-            let byte = try self.byte()
-            if shift == 63, byte > 1 { throw damaged }
-            value |= UInt64(byte & 0x7F) << shift
-            if byte < 0x80 { return value }
+    private mutating func list(depth: Int) throws(SluiceError) -> ListClock {
+        var list = ListClock()
+        var (parents, elements): ([Int: UInt64], [Int: UInt64]) = ([:], [:])
+        for index in 0..<(try count(of: 4)) {
+            let flags = try byte()
+            let (stamp, tag) = (try self.stamp(), try number())
+            var place = ListClock.Place(
+                stamp: stamp, tag: tag, parent: nil, isLeft: flags & PlaceFlag.isLeft != 0, element: nil, lsn: LSN(rawValue: try number()))
+            if flags & PlaceFlag.parent != 0 { parents[index] = try number() }
+            if flags & PlaceFlag.element != 0 { elements[index] = try number() }
+            if flags & PlaceFlag.removals != 0 {
+                for _ in 0..<(try count(of: 2)) {
+                    let client = ClientID(rawValue: try number())
+                    place.removals.append(ListClock.Removal(client: client, lsn: LSN(rawValue: try number())))
+                }
+            }
+            if flags & PlaceFlag.value != 0 { place.value = try entry(depth: depth) }
+            if flags & PlaceFlag.original != 0 {
+                place.original = ListClock.Original(hash: ValueHash(rawValue: try fixed()), until: LSN(rawValue: try number()))
+            }
+            list.places.append(place)
         }
-        throw damaged
+        for (index, parent) in parents { list.places[index].parent = try id(of: parent, in: list) }
+        for (index, element) in elements { list.places[index].element = try id(of: element, in: list) }
+        return list
     }
 
-    /// A count of things that have at least `size` bytes each.
-    mutating func count(of size: Int) throws(SluiceError) -> Int {
-        let count = try number()
-        guard count <= UInt64((bytes.count - position) / size) else { throw damaged }
-        return Int(count)
-    }
-
-    mutating func element(of stamps: [WriteStamp]) throws(SluiceError) -> WriteStamp {
-        let index = try number()
-        guard index < UInt64(stamps.count) else { throw damaged }
-        return stamps[Int(index)]
+    private func id(of index: UInt64, in list: ListClock) throws(SluiceError) -> ListClock.ID {
+        guard index < UInt64(list.places.count) else { throw damaged }
+        return list.places[Int(index)].id
     }
 }

@@ -24,7 +24,10 @@ package struct ObjectState: Hashable, Sendable {
     ///   - clocks: Nil when there are none stored.
     ///   - rowTime: Commit time of the row's last transaction, milliseconds since 1970; the present when the row is gone.
     ///   - deletedAt: Where SQL deleted the row, if that is known.
-    package init(row: [String: Value]?, clocks stored: ObjectClocks?, type: ObjectType, rowTime: Int64, deletedAt: LSN = .zero) {
+    ///   - now: The end of the log: who has applied more has seen what SQL wrote.
+    package init(
+        row: [String: Value]?, clocks stored: ObjectClocks?, type: ObjectType, rowTime: Int64, deletedAt: LSN = .zero, now: LSN = .max
+    ) {
         self.init(values: row, clocks: stored ?? ObjectClocks())
         if let index = type.primaryKey { values?[type.properties[index].name] = nil }
         let server = WriteStamp(time: HybridTime(milliseconds: rowTime), client: .server)
@@ -38,16 +41,19 @@ package struct ObjectState: Hashable, Sendable {
         let isMadeBySQL = clocks.isDeleted || stored == nil
         if isMadeBySQL { clocks = ObjectClocks(created: server, deletion: clocks.deletion) }
         for (index, property) in type.properties.enumerated() where index != type.primaryKey {
-            notice(property, server, isMadeBySQL: isMadeBySQL)
+            notice(property, server, now, isMadeBySQL: isMadeBySQL)
         }
     }
 
-    private mutating func notice(_ property: Property, _ server: WriteStamp, isMadeBySQL: Bool) {
+    private mutating func notice(_ property: Property, _ server: WriteStamp, _ now: LSN, isMadeBySQL: Bool) {
         let value = values?[property.name] ?? .null
         let hash = ValueHash(value)
         if let clock = clocks.properties[property.id] {
             if clock.valueHash == hash { return }
-            clocks.properties[property.id] = PropertyClock(stamp: server.bumped(past: clock.latest), valueHash: hash)
+            let stamp = server.bumped(past: clock.latest)
+            // Places in the old value are void; whoever writes into the new one has seen it, or writes later.
+            clocks.properties[property.id] = PropertyClock(
+                stamp: stamp, valueHash: hash, reset: property.hasInside ? Deletion(stamp: stamp, lsn: now) : nil)
         } else if isMadeBySQL || !value.isNull {
             clocks.properties[property.id] = PropertyClock(stamp: server, valueHash: hash)
         } else {

@@ -11,6 +11,13 @@ package enum Overlay {
     package static func apply(
         server: [String: Value]?, pending: [ObjectChange], type: ObjectType
     ) throws(SluiceError) -> [String: Value]? {
+        try state(server: server, pending: pending, type: type).values
+    }
+
+    /// The same with what has to be known to name places in the values (`ShownPlace`).
+    package static func state(
+        server: [String: Value]?, pending: [ObjectChange], type: ObjectType
+    ) throws(SluiceError) -> ObjectState {
         var state = ObjectState(values: server, clocks: ObjectClocks())
         if let index = type.primaryKey { state.values?[type.properties[index].name] = nil }
         // A value that the server has counts as explicit: a default of a pending create does not hide it.
@@ -18,12 +25,19 @@ package enum Overlay {
         for property in type.properties {
             if let value = state.values?[property.name], !value.isNull { state.clocks.properties[property.id] = known }
         }
+        for (index, change) in pending.enumerated() { try add(change, number: index, to: &state, type: type) }
+        return state
+    }
+
+    /// Applies one more pending change.
+    /// - Parameter number: How many there were before.
+    package static func add(
+        _ change: ObjectChange, number: Int, to state: inout ObjectState, type: ObjectType
+    ) throws(SluiceError) {
         // What is pending comes after everything that the device has seen, so each change gets a time of its own, in order.
-        for (index, change) in pending.enumerated() {
-            let stamp = WriteStamp(time: HybridTime(rawValue: UInt64(index) + 1), client: ClientID(rawValue: .max))
-            let writer = WriteContext(stamp: stamp, base: .zero, now: .zero)
-            _ = try Merge.apply(change, by: writer, to: &state, type: type)
-        }
-        return state.values
+        // Its own elements lie after the base: the server's are named by their places in what the server sent.
+        let stamp = WriteStamp(time: HybridTime(rawValue: UInt64(number) + 1), client: ClientID(rawValue: .max))
+        let writer = WriteContext(stamp: stamp, base: .zero, now: LSN(rawValue: 1))
+        try Merge.apply(change, by: writer, to: &state, type: type)
     }
 }

@@ -9,6 +9,13 @@ struct ConflictCase: CustomTestStringConvertible {
     var situation: String
     var steps: [Step]
     var outcome: [String: Value]?
+    var start = ConflictCase.start
+    var type = thing
+
+    /// Whether the object was deleted meanwhile, so that what others wrote about the old one is void.
+    var losesOthers: Bool {
+        steps.contains { if case .client(_, _, _, let change) = $0 { change.kind == .delete } else { false } }
+    }
 
     var testDescription: String { "\(rule): \(situation)" }
 
@@ -143,10 +150,20 @@ extension Step {
 }
 
 @Suite struct ConflictTableTests {
-    @Test(arguments: ConflictCase.all) func `every rule of the table holds in every order of arrival`(conflict: ConflictCase) throws {
+    @Test(arguments: ConflictCase.all + ConflictCase.inside)
+    func `every rule of the table holds in every order of arrival, with others who write beside it`(conflict: ConflictCase) throws {
         for order in interleavings(conflict.steps) {
-            let world = try World([ConflictCase.start] + order)
+            let world = try World([conflict.start] + order, conflict.type)
             #expect(world.shown == conflict.outcome, "\(order)")
+        }
+        // A third client and an SQL statement, about other properties of the object.
+        var others = [Step.client(7, at: 15, seen: 1, .set(["note": "third"]))]
+        if !conflict.losesOthers, !conflict.steps.contains(where: { $0.writer == 0 }) { others.append(.sql(at: 500, ["remark": "sql"])) }
+        let outcome = conflict.outcome?.merging(others.count > 1 ? ["note": "third", "remark": "sql"] : ["note": "third"]) { $1 }
+        for order in interleavings(conflict.steps + others) {
+            // Of an object that was made anew the third client knows nothing.
+            let shown = try World([conflict.start] + order, conflict.type).shown
+            #expect(shown == outcome || conflict.losesOthers && shown == outcome?.filter { $0.key != "note" }, "\(order)")
         }
     }
 

@@ -9,7 +9,21 @@ let thing = ObjectType(
         Property(id: 2, name: "name", type: .string, isOptional: true),
         Property(id: 3, name: "count", type: .int, isOptional: true),
         Property(id: 4, name: "any", type: .mixed),
+        Property(id: 5, name: "note", type: .string, isOptional: true),
+        Property(id: 6, name: "remark", type: .string, isOptional: true),
         Property(id: 7, name: "owner", type: .link(to: "Person"), isOptional: true),
+    ])
+
+/// The same with a property of each kind that has an inside.
+let folder = ObjectType(
+    name: "Thing",
+    properties: thing.properties + [
+        Property(id: 8, name: "list", type: .string, collection: .list),
+        Property(id: 9, name: "set", type: .int, collection: .set),
+        Property(id: 10, name: "map", type: .mixed, collection: .dictionary),
+        Property(id: 11, name: "child", type: .embedded("Child"), isOptional: true),
+        Property(id: 12, name: "children", type: .embedded("Child"), collection: .list),
+        Property(id: 13, name: "friends", type: .link(to: "Person"), collection: .list),
     ])
 
 extension ObjectChange {
@@ -27,6 +41,10 @@ extension ObjectChange {
         ObjectChange(object: ObjectKey(type: "Thing", key: .int(1)), kind: .set, counters: [name: amount])
     }
 
+    static func edit(_ edits: Edit...) -> ObjectChange {
+        ObjectChange(object: ObjectKey(type: "Thing", key: .int(1)), kind: .set, edits: edits)
+    }
+
     static let delete = ObjectChange(object: ObjectKey(type: "Thing", key: .int(1)), kind: .delete)
 }
 
@@ -40,7 +58,7 @@ enum Step: CustomStringConvertible {
     var description: String {
         switch self {
         case .client(let client, let time, let seen, let change):
-            "client \(client) at \(time) (saw \(seen)): \(change.kind) \(change.values) \(change.counters) defaults \(change.defaults)"
+            "client \(client) at \(time) (saw \(seen)): \(change.kind) \(change.values) \(change.counters) defaults \(change.defaults) \(change.edits)"
         case .sql(let time, let values): "SQL at \(time): \(values.map { "\($0)" } ?? "delete")"
         }
     }
@@ -55,8 +73,10 @@ struct World {
     var lastEffect: MergeEffect?
     /// How long changes are on their way to the gateway, milliseconds.
     static let delay: Int64 = 100
+    var type = thing
 
-    init(_ steps: [Step] = []) throws {
+    init(_ steps: [Step] = [], _ type: ObjectType = thing) throws {
+        self.type = type
         for step in steps { try take(step) }
     }
 
@@ -67,7 +87,9 @@ struct World {
             row = nil
             rowTime = time
         case .sql(let time, let values?):
-            row = (row ?? [:]).merging(values) { _, new in new }
+            // As the columns' defaults have it.
+            let empty = Dictionary(uniqueKeysWithValues: type.properties.map { ($0.name, $0.emptyValue) })
+            row = (row ?? empty).merging(values) { _, new in new }
             rowTime = time
         case .client(let client, let time, let seen, let change):
             // A row that is gone has no time: the server's clock is a millisecond on.
@@ -75,7 +97,7 @@ struct World {
             let writer = WriteContext(
                 stamp: WriteStamp(time: HybridTime(milliseconds: time), client: ClientID(rawValue: client)),
                 base: LSN(rawValue: UInt64(seen)), now: LSN(rawValue: steps - 1))
-            lastEffect = try Merge.apply(change, by: writer, to: &state, type: thing)
+            lastEffect = try Merge.apply(change, by: writer, to: &state, type: type)
             if state.values != row { rowTime = max(rowTime, time) + World.delay }
             row = state.values
             clocks = state.clocks.encoded
@@ -83,9 +105,9 @@ struct World {
     }
 
     func state(now: Int64) throws -> ObjectState {
-        ObjectState(row: row, clocks: try clocks.map { try ObjectClocks(encoded: $0) }, type: thing, rowTime: now)
+        ObjectState(row: row, clocks: try clocks.map { try ObjectClocks(encoded: $0) }, type: type, rowTime: now)
     }
 
-    /// The values that are not null.
-    var shown: [String: Value]? { row?.filter { !$0.value.isNull } }
+    /// The values that are not null or empty.
+    var shown: [String: Value]? { row?.filter { !$0.value.isNull && $0.value != .list([]) && $0.value != .dictionary([:]) } }
 }

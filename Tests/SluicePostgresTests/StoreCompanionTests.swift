@@ -174,3 +174,37 @@ import Testing
         }
     }
 }
+
+@Suite struct HorizonTests {
+    @Test func `deletions are forgotten once every client that counts has seen them`() async throws {
+        try await StoreFixture.with { fixture in
+            let clients = ClientStore(pool: fixture.pool)
+            let (one, two) = (try await clients.allot(user: "a", secret: [1]), try await clients.allot(user: "b", secret: [2]))
+            _ = try await fixture.sql("UPDATE sluice.client SET position = '0/100'")
+            _ = try await fixture.sql("INSERT INTO sluice.row_clock VALUES ('T', 'gone', '', '0/150'), ('T', 'here', '', NULL)")
+            func remembered() async throws -> Int {
+                try await withSession(fixture) { session in
+                    try ClientHorizon.advance(session, every: 0)
+                    return try session.query("SELECT key FROM sluice.row_clock").count
+                }
+            }
+            #expect(try await remembered() == 2)
+            _ = try await clients.open(id: one.id, secret: [1], user: "a", oldestBase: LSN(rawValue: 0x200))
+            #expect(try await remembered() == 2)
+            // The other has not come for too long.
+            _ = try await fixture.sql("UPDATE sluice.client SET seen_at = now() - interval '61 days' WHERE id = \(two.id)")
+            #expect(try await remembered() == 1)
+            #expect(try await withSession(fixture) { try ClientHorizon.read($0) } == LSN(rawValue: 0x200))
+            // It never goes back.
+            _ = try await clients.open(id: two.id, secret: [2], user: "b", oldestBase: LSN(rawValue: 0x180))
+            _ = try await remembered()
+            #expect(try await withSession(fixture) { try ClientHorizon.read($0) } == LSN(rawValue: 0x200))
+        }
+    }
+
+    private func withSession<R: Sendable>(
+        _ fixture: StoreFixture, _ body: @escaping @Sendable (PostgresSession) throws -> R
+    ) async throws -> R {
+        try await fixture.pool.withConnection { try await $0.withSession(body) }
+    }
+}

@@ -74,7 +74,7 @@ struct StoreFixture: Sendable {
         return try await rows.transaction { transaction in
             _ = try await transaction.begin(origin)
             try await body(transaction)
-            try await transaction.finish(origin)
+            try await transaction.finish(origin, base: .zero)
         }.lsn
     }
 }

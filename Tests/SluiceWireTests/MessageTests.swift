@@ -85,6 +85,7 @@ import Testing
                 if samples.chance(30) { change.defaults.insert(property.name) }
             }
             if kind == .set { change.counters["count"] = Int64(bitPattern: samples.word()) }
+            if kind != .delete { change.edits = (0..<samples.below(4)).map { _ in samples.edit() } }
             changes.append(change)
         }
         let changeset = Changeset(
@@ -118,6 +119,31 @@ import Testing
         #expect(try code { $0.values.fields = [PBField(property: 5, .int(1))] } == .wrongValueType)
         #expect(try code { $0.defaults = [999] } == .unknownProperty)
         #expect(try code { $0.counters = [PBCounterChange.with { $0.property = 5 }] } == .badChangeset)
+        func edit(_ property: UInt32, _ path: [PBPathStep], _ action: PBEdit.OneOf_Action?) throws -> ErrorCode? {
+            try code {
+                $0.edits = [
+                    PBEdit.with {
+                        $0.property = property
+                        $0.path = path
+                        $0.action = action
+                    }
+                ]
+            }
+        }
+        let key = PBPathStep.with { $0.key = "street" }
+        let first = PBPathStep.with { $0.element.listed = 0 }
+        #expect(try edit(13, [first], .set(PBValue(.string("x")))) == nil)
+        #expect(try edit(13, [first], .set(PBValue(.int(1)))) == .wrongValueType)
+        #expect(try edit(13, [], .insert(PBListInsert.with { $0.value = PBValue(.int(1)) })) == .wrongValueType)
+        #expect(try edit(13, [key], .remove(true)) == .badChangeset)
+        #expect(try edit(12, [key], .set(PBValue(.string("x")))) == nil)
+        #expect(try edit(12, [key], .set(PBValue(.int(1)))) == .wrongValueType)
+        #expect(try edit(12, [PBPathStep.with { $0.key = "nothing" }], .remove(true)) == .unknownProperty)
+        #expect(try edit(999, [], .remove(true)) == .unknownProperty)
+        #expect(try edit(13, [], nil) == .badChangeset)
+        #expect(try edit(13, [PBPathStep()], .remove(true)) == .badSyntax)
+        #expect(try edit(13, [], .clear(.unspecified)) == .badSyntax)
+        #expect(try edit(5, [], .add(1)) == .badChangeset)
     }
 
     @Test func `a schema comes back from its messages as it was`() throws {

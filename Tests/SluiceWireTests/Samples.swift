@@ -105,3 +105,33 @@ struct Samples {
         return Row(type.properties.map { partial && chance(40) ? nil : value(of: $0) })
     }
 }
+
+// MARK: Edits
+
+extension Samples {
+    mutating func reference() -> ElementRef {
+        let hash = ValueHash(rawValue: word())
+        switch below(3) {
+        case 0: return .listed(below(1_000), hash)
+        case 1: return .own(word(), index: below(1_000), hash)
+        default: return .seen(below(1_000))
+        }
+    }
+
+    mutating func edit() -> Edit {
+        let size = chance(30) ? below(1_000) : nil
+        let after = chance(50) ? reference() : nil
+        switch below(10) {
+        case 0: return Edit("tags", [.element(reference())], .set(.string(text()), isDefault: chance(50)), priorSize: size)
+        case 1: return Edit("tags", .insert(.string(text()), after: after, tag: word()), priorSize: size)
+        case 2: return Edit("tags", [.element(reference())], .move(after: after, tag: word()))
+        case 3: return Edit("tags", [.element(reference())], .remove, priorSize: size)
+        case 4: return Edit("scores", .setInsert(.int(Int64(bitPattern: word()))))
+        case 5: return Edit("scores", .setErase(.int(Int64(bitPattern: word()))))
+        case 6: return Edit("attributes", [.key(text()), .element(reference()), .key(text())], .set(any()))
+        case 7: return Edit("attributes", [.key(text())], .add(Int64(bitPattern: word())))
+        case 8: return Edit("address", .become(.object))
+        default: return Edit("any", .clear([Edit.Container.list, .dictionary][below(2)]))
+        }
+    }
+}

@@ -18,7 +18,7 @@ struct PostgresWrites: WriteStore {
     private struct Transaction: WriteTransaction {
         let rows: PostgresRowTransaction
 
-        func begin(_ origin: Origin) async throws -> (changeset: UInt64, now: LSN) { try await rows.begin(origin) }
+        func begin(_ origin: Origin) async throws -> (changeset: UInt64, now: LSN, horizon: LSN) { try await rows.begin(origin) }
 
         func rejectedObjects(client: ClientID, after acknowledged: UInt64) async throws -> Set<ObjectKey> {
             try await rows.rejectedObjects(client: client, after: acknowledged)
@@ -47,6 +47,6 @@ struct PostgresWrites: WriteStore {
             try await rows.reject(client: client, writes.map(\.record))
         }
 
-        func finish(_ origin: Origin) async throws { try await rows.finish(origin) }
+        func finish(_ origin: Origin, base: LSN) async throws { try await rows.finish(origin, base: base) }
     }
 }

@@ -50,7 +50,9 @@ struct CommitPlan {
         }
         let intended = IntendedWrite(
             object: object, type: type, operation: operation, before: before, after: after, changed: changed)
-        let values = wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } }
+        var values = wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } }
+        // Of what was edited inside, the record has what it would have become.
+        for name in wanted.flatMap(\.edits).map(\.property) { values[name] = state.values?[name] }
         writes.append(Write(intended: intended, stored: stored, clocks: state.clocks, wanted: values))
     }
 

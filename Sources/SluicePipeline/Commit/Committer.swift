@@ -63,14 +63,14 @@ package struct Committer: Sendable {
         refusing refusal: SluiceError?
     ) async throws -> Applied {
         let origin = Origin(client: writer.client, changeset: changeset.number)
-        let (last, now) = try await transaction.begin(origin)
+        let (last, now, horizon) = try await transaction.begin(origin)
         guard changeset.number > last else { return Applied() }
         guard changeset.number == last + 1 else {
             throw SluiceError(.badChangeset, "Changeset \(changeset.number) of client \(writer.client) came after \(last).")
         }
         let blocked = try await transaction.rejectedObjects(client: writer.client, after: writer.compensation)
         let stored = try await load(changeset, writer, in: transaction)
-        var plan = try merge(changeset, stored, now, writer)
+        var plan = try merge(changeset, stored, now: now, horizon: horizon, writer)
         plan.refuse(check, blocked: blocked)
         try await plan.ask(rules, check, user: writer.user)
         if let refusal { plan.refuseAll(refusal) }
@@ -82,7 +82,7 @@ package struct Committer: Sendable {
         }
         var applied = Applied(rejected: plan.rejected)
         if !plan.rejected.isEmpty { applied.compensation = try await transaction.reject(client: writer.client, plan.rejected) }
-        try await transaction.finish(origin)
+        try await transaction.finish(origin, base: changeset.base)
         return applied
     }
 
@@ -107,7 +107,7 @@ package struct Committer: Sendable {
 
     /// Applies the changes object by object, in the order of first mention.
     private func merge(
-        _ changeset: Changeset, _ stored: [ObjectKey: StoredObject], _ now: LSN, _ writer: Writer
+        _ changeset: Changeset, _ stored: [ObjectKey: StoredObject], now: LSN, horizon: LSN, _ writer: Writer
     ) throws -> CommitPlan {
         let wall = environment.wallMilliseconds()
         var clock = HybridClock()
@@ -124,8 +124,9 @@ package struct Committer: Sendable {
             guard let type = writer.schema.schema[object.type] else { continue }
             let before = stored[object]
             var state = ObjectState(
-                row: before?.row?.named(type), clocks: before?.clocks, type: type, rowTime: before?.rowTime ?? wall)
+                row: before?.row?.named(type), clocks: before?.clocks, type: type, rowTime: before?.rowTime ?? wall, now: now)
             for change in changes[object] ?? [] { try Merge.apply(change, by: context, to: &state, type: type) }
+            state.clocks.prune(below: horizon)
             plan.add(object, type, before: before?.row, after: state, wanted: changes[object] ?? [])
         }
         return plan

@@ -64,7 +64,8 @@ package struct ClientFile: Sendable {
 package protocol ClientRegistry: Sendable {
     func allot(user: String) async throws -> ClientFile
     /// Throws `badClientFile` for an unknown pair, `userMismatch` for another user's.
-    func open(id: ClientID, secret: [UInt8], user: String) async throws -> ClientFile
+    /// - Parameter oldestBase: no changeset that the file has yet to send has an older base; zero when it does not say.
+    func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN) async throws -> ClientFile
     func recordIngest(id: ClientID, number: UInt64) async throws
     /// Rejected writes that the client has not acknowledged, by compensation number.
     func openCompensations(id: ClientID) async throws -> [(id: UInt64, writes: [RejectedWrite])]

@@ -55,8 +55,9 @@ package struct RejectedWrite: Hashable, Sendable {
 
 package protocol WriteTransaction: Sendable {
     /// Locks the client's line and marks the transaction with its origin, so that capture knows whose it is.
-    /// - Returns: the number of the last changeset of this client that took effect, and the write-ahead log's end now.
-    func begin(_ origin: Origin) async throws -> (changeset: UInt64, now: LSN)
+    /// - Returns: the number of the last changeset of this client that took effect, the write-ahead log's end now, and the oldest
+    ///   position that a client can still write from.
+    func begin(_ origin: Origin) async throws -> (changeset: UInt64, now: LSN, horizon: LSN)
     /// Objects that a compensation newer than `acknowledged` concerns: their writes are to be discarded (CW-10).
     func rejectedObjects(client: ClientID, after acknowledged: UInt64) async throws -> Set<ObjectKey>
     /// Locks and loads objects of one type; a key without row or clocks is missing in the answer.
@@ -64,5 +65,6 @@ package protocol WriteTransaction: Sendable {
     /// Throws `writeNotAllowed` when PostgreSQL refuses the values (a constraint of its own).
     func write(_ type: ObjectType, key: Value, _ write: StoredWrite, clocks: ObjectClocks) async throws
     func reject(client: ClientID, _ writes: [RejectedWrite]) async throws -> UInt64
-    func finish(_ origin: Origin) async throws
+    /// - Parameter base: of the changeset; no later one of the client has an older.
+    func finish(_ origin: Origin, base: LSN) async throws
 }

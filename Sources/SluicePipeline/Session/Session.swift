@@ -149,7 +149,8 @@ package actor Session {
 
     private func openFile(_ hello: PBHello, user: String) async throws -> ClientFile {
         if hello.client == 0 { return try await services.clients.allot(user: user) }
-        return try await services.clients.open(id: ClientID(rawValue: hello.client), secret: Array(hello.secret), user: user)
+        return try await services.clients.open(
+            id: ClientID(rawValue: hello.client), secret: Array(hello.secret), user: user, oldestBase: LSN(rawValue: hello.oldestBase))
     }
 
     private func refresh(token: String) async throws {

@@ -20,15 +20,17 @@ package struct ClientStore: Sendable {
     package func allot(user: String, secret: [UInt8]) async throws -> ClientRecord {
         try await pool.perform { session in
             let result = try session.query(
-                "INSERT INTO sluice.client (user_id, secret) VALUES ($1, $2) RETURNING id", [.text(user), .bytes(secret)], cached: true)
+                "INSERT INTO sluice.client (user_id, secret, position) VALUES ($1, $2, pg_current_wal_insert_lsn()) RETURNING id",
+                [.text(user), .bytes(secret)], cached: true)
             let id = ClientID(rawValue: UInt64(result.int(0, 0) ?? 0))
             return ClientRecord(id: id, user: user, secret: secret, lastChangeset: 0, lastIngest: 0)
         }
     }
 
     /// Finds a client file and notes that it was seen.
+    /// - Parameter oldestBase: No changeset that the file has yet to send has an older base; zero when it does not say.
     /// - Throws: `badClientFile` for an unknown number or a wrong secret, `userMismatch` for another user's file.
-    package func open(id: ClientID, secret: [UInt8], user: String) async throws -> ClientRecord {
+    package func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN = .zero) async throws -> ClientRecord {
         try await pool.perform { session in
             let number = Int64(clamping: id.rawValue)
             let result = try session.query(
@@ -37,7 +39,10 @@ package struct ClientStore: Sendable {
                 throw SluiceError(.badClientFile, "There is no client file \(id) with this secret.")
             }
             guard owner == user else { throw SluiceError(.userMismatch, "Client file \(id) belongs to another user than \(user).") }
-            try session.execute("UPDATE sluice.client SET seen_at = now() WHERE id = $1", [.int(number)], cached: true)
+            try session.execute(
+                "UPDATE sluice.client SET seen_at = now(), position = greatest(position, $2::pg_lsn) WHERE id = $1",
+                [.int(number), .text(oldestBase.description)], cached: true)
+            try ClientHorizon.advance(session)
             return ClientRecord(
                 id: id, user: owner, secret: known, lastChangeset: UInt64(result.int(0, 2) ?? 0),
                 lastIngest: UInt64(result.int(0, 3) ?? 0))

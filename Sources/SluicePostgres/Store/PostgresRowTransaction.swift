@@ -10,15 +10,16 @@ package struct PostgresRowTransaction: Sendable {
 
     /// Locks the client's line and, when the changeset is new, marks the transaction with its origin: before any of
     /// its changes in the log.
-    /// - Returns: the number of the last changeset of this client that took effect, and the end of the write-ahead log
-    ///   now, which is before everything that this transaction writes.
+    /// - Returns: the number of the last changeset of this client that took effect, the end of the write-ahead log now, which is
+    ///   before everything that this transaction writes, and the horizon (`ClientHorizon`).
     /// - Throws: `badClientFile` when there is no such client.
-    package func begin(_ origin: Origin) async throws -> (changeset: UInt64, now: LSN) {
+    package func begin(_ origin: Origin) async throws -> (changeset: UInt64, now: LSN, horizon: LSN) {
         let result = try await connection.query(
             """
             WITH c AS (SELECT last_changeset FROM sluice.client WHERE id = $1 FOR UPDATE)
             SELECT last_changeset, pg_current_wal_insert_lsn(),
-                CASE WHEN last_changeset < $2 THEN pg_logical_emit_message(true, '\(Self.messagePrefix)', $3) END
+                CASE WHEN last_changeset < $2 THEN pg_logical_emit_message(true, '\(Self.messagePrefix)', $3) END,
+                (SELECT lsn FROM sluice.horizon)
             FROM c
             """,
             [
@@ -28,7 +29,7 @@ package struct PostgresRowTransaction: Sendable {
         guard let last = result.int(0, 0), let now = result[0, 1].flatMap({ LSN($0) }) else {
             throw SluiceError(.badClientFile, "There is no client file \(origin.client).")
         }
-        return (UInt64(last), now)
+        return (UInt64(last), now, result[0, 3].flatMap { LSN($0) } ?? .zero)
     }
 
     /// Objects that an open compensation newer than `acknowledged` concerns (CW-10).
@@ -116,10 +117,11 @@ package struct PostgresRowTransaction: Sendable {
     }
 
     /// Notes that the changeset took effect.
-    package func finish(_ origin: Origin) async throws {
+    /// - Parameter base: No later changeset of the client has an older base.
+    package func finish(_ origin: Origin, base: LSN) async throws {
         try await connection.execute(
-            "UPDATE sluice.client SET last_changeset = $2, seen_at = now() WHERE id = $1",
-            [.int(Int64(clamping: origin.client.rawValue)), .int(Int64(clamping: origin.changeset))], cached: true)
+            "UPDATE sluice.client SET last_changeset = $2, seen_at = now(), position = greatest(position, $3::pg_lsn) WHERE id = $1",
+            [.int(Int64(clamping: origin.client.rawValue)), .int(Int64(clamping: origin.changeset)), .text(base.description)], cached: true)
     }
 
     /// A trigger's RAISE EXCEPTION, or a view's check option.

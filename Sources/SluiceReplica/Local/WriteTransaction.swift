@@ -17,6 +17,8 @@ package final class WriteTransaction {
     /// Objects that this transaction made and that were not there before.
     private var fresh: Set<ObjectKey> = []
     private var ingested: Set<ObjectKey> = []
+    /// What this transaction has made of objects inside of whose values it changed something.
+    var edited: [ObjectKey: EditedObject] = [:]
     private var writable: Set<Int> = []
 
     /// What apps see, with this transaction's writes.
@@ -126,6 +128,40 @@ package final class WriteTransaction {
         return true
     }
 
+    /// Sets a property whose value was changed in some places only: others' concurrent changes in other places stay.
+    /// - Parameters:
+    ///   - value: all of the property's value.
+    ///   - edit: what of it is new. An object that this transaction made is simply made with the value.
+    /// - Returns: whether the object is there.
+    @discardableResult
+    package func set(type: Int, key: Value, property: Int, _ value: Value, by edit: ShownEdit) throws(SluiceError) -> Bool {
+        let layout = writer.layouts[type]
+        let object = ObjectKey(type: layout.type.name, key: key)
+        let name = layout.type.properties[property].name
+        guard writer.isSynced else { return try set(type: type, key: key, property: property, value) }
+        if let index = lastChange[object], let last = changes[index], last.values[name] != nil {
+            return try set(type: type, key: key, property: property, value)
+        }
+        try prepare(layout, key: key)
+        guard try store.contains(type: type, key: key) else { return false }
+        var state: EditedObject
+        if let known = edited[object] {
+            state = known
+        } else {
+            state = try EditedObject(layout, object, own: ownChanges(of: object), writer)
+        }
+        let change = ObjectChange(
+            object: object, kind: .set, edits: try state.perform(edit, on: layout.type.properties[property], writer))
+        edited[object] = nil
+        guard try store.update(type: type, key: key, property: property, state.value(of: name)) else { return false }
+        writer.note(type, key)
+        append(change)
+        edited[object] = state
+        return true
+    }
+
+    private func ownChanges(of object: ObjectKey) -> [ObjectChange] { changes.compactMap(\.self).filter { $0.object == object } }
+
     /// Adds to an integer property; concurrent additions on several devices all count (CR-8).
     package func add(type: Int, key: Value, property: Int, amount: Int64) throws(SluiceError) {
         let layout = writer.layouts[type]
@@ -171,6 +207,7 @@ package final class WriteTransaction {
     /// Adds a change, joined with the one before of the same object where both say the same together.
     private func append(_ change: ObjectChange) {
         guard writer.isSynced else { return }
+        edited[change.object] = nil
         guard let index = lastChange[change.object], var last = changes[index], last.kind != .delete else {
             lastChange[change.object] = changes.count
             changes.append(change)
@@ -179,7 +216,10 @@ package final class WriteTransaction {
         if change.kind == .delete {
             last = change
         } else {
-            if change.counters.keys.contains(where: { last.values[$0] != nil }) || !last.counters.isEmpty && !change.values.isEmpty {
+            // Within one change values come first, then amounts, then edits.
+            if change.counters.keys.contains(where: { last.values[$0] != nil }) || !last.counters.isEmpty && !change.values.isEmpty
+                || !last.edits.isEmpty && !(change.values.isEmpty && change.counters.isEmpty)
+            {
                 lastChange[change.object] = changes.count
                 changes.append(change)
                 return
@@ -188,6 +228,7 @@ package final class WriteTransaction {
             last.values.merge(given) { $1 }
             last.defaults.subtract(Set(given.keys).subtracting(change.defaults))
             last.counters.merge(change.counters) { $0 &+ $1 }
+            last.edits += change.edits
         }
         changes[index] = last
     }

@@ -1,31 +1,41 @@
 import SluiceCore
 
-/// The form of one object's change, and of rows by name, in the blobs of a local file: a version byte (1) first.
+/// The form of one object's change, and of rows by name, in the blobs of a local file: a version byte first. Version 2 of a
+/// change is version 1 with edits.
 enum ChangeCoding {
     private static let version: UInt8 = 1
+    private static let versionWithEdits: UInt8 = 2
 
     static func encode(_ change: ObjectChange) -> [UInt8] {
         var writer = StoredValue.Writer()
-        writer.byte(version)
+        writer.byte(change.edits.isEmpty ? version : versionWithEdits)
         writer.byte(change.kind.rawValue)
         writer.string(change.object.type)
         writer.value(change.object.key)
         writer.pairs(change.values)
         writer.value(.list(change.defaults.sorted().map { .string($0) }))
         writer.pairs(change.counters.mapValues { .int($0) })
+        if !change.edits.isEmpty {
+            writer.fixed(UInt32(change.edits.count))
+            for edit in change.edits { writer.edit(edit) }
+        }
         return writer.bytes
     }
 
     static func decode(_ bytes: UnsafeRawBufferPointer) throws(SluiceError) -> ObjectChange {
         var reader = StoredValue.Reader(bytes: bytes)
-        guard reader.byte() == version, let kind = reader.byte().flatMap(ObjectChange.Kind.init(rawValue:)),
+        let version = reader.byte()
+        guard version == Self.version || version == versionWithEdits,
+            let kind = reader.byte().flatMap(ObjectChange.Kind.init(rawValue:)),
             let type = reader.string(), let key = reader.value(), let values = reader.pairs(),
-            case .list(let defaults)? = reader.value(), let counters = reader.pairs(), reader.isAtEnd
+            case .list(let defaults)? = reader.value(), let counters = reader.pairs(),
+            let edits = version == versionWithEdits ? reader.edits() : [], reader.isAtEnd
         else { throw SluiceError(.replicaCorrupt, "A pending change in the local file cannot be read.") }
         let names = defaults.compactMap { if case .string(let name) = $0 { name } else { nil } }
         let amounts = counters.compactMapValues { if case .int(let amount) = $0 { amount } else { nil } }
         return ObjectChange(
-            object: ObjectKey(type: type, key: key), kind: kind, values: values, defaults: Set(names), counters: amounts)
+            object: ObjectKey(type: type, key: key), kind: kind, values: values, defaults: Set(names), counters: amounts,
+            edits: edits)
     }
 
     static func encode(row: [String: Value]) -> [UInt8] {

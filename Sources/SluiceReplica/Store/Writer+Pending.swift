@@ -34,6 +34,11 @@ extension Writer {
         try setServerRow(layout, key: key, nil)
     }
 
+    /// What the server has of an object, once it is kept; nil for nothing.
+    func keptServerRow(_ layout: TableLayout, key: Value) throws(SluiceError) -> [String: Value]? {
+        if case .kept(let row) = try serverRow(layout, key: key) { row } else { nil }
+    }
+
     private func setServerRow(_ layout: TableLayout, key: Value, _ row: [String: Value]?) throws(SluiceError) {
         let statement = try connection.statement(
             "INSERT INTO _sluice_server VALUES (?, ?, ?) ON CONFLICT (type, key) DO UPDATE SET row = excluded.row")
@@ -84,7 +89,7 @@ extension Writer {
         }
     }
 
-    private func pendingChanges(_ layout: TableLayout, key: Value) throws(SluiceError) -> [ObjectChange] {
+    func pendingChanges(_ layout: TableLayout, key: Value) throws(SluiceError) -> [ObjectChange] {
         let statement = try connection.statement(
             "SELECT change FROM _sluice_pending_change WHERE type = ? AND key = ? ORDER BY number, ordinal")
         statement.bind(0, layout.type.name)

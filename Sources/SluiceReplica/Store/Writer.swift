@@ -160,6 +160,8 @@ struct ReplicaMeta: Hashable {
     /// Number of the last ingest batch formed.
     var ingest: UInt64 = 0
     var clock = HybridTime.zero
+    /// The last number given to an element that was put into a list.
+    var tag: UInt64 = 0
     /// The last compensation applied.
     var compensation: UInt64 = 0
     /// The position of the bootstrap's view under way; rows staged belong to it.
@@ -181,6 +183,7 @@ struct ReplicaMeta: Hashable {
             "changeset": number(changeset), "ingest": number(ingest), "clock": number(clock.rawValue),
             "compensation": number(compensation), "bootstrapping": number(bootstrapping), "held": .binary(held),
             "subscription": number(subscription), "reset": number(reset), "resets": number(resets),
+            "tag": number(tag),
         ]
     }
 
@@ -195,6 +198,7 @@ struct ReplicaMeta: Hashable {
         changeset = number("changeset")
         ingest = number("ingest")
         clock = HybridTime(rawValue: number("clock"))
+        tag = number("tag")
         compensation = number("compensation")
         bootstrapping = number("bootstrapping")
         if case .binary(let bytes)? = fields["held"] { held = bytes }

@@ -1,5 +1,6 @@
 public import Foundation
 import SluiceCore
+import SluiceReplica
 
 /// A list of values or of objects: a property of a class, or one that stands alone until it becomes the value of one.
 ///
@@ -67,8 +68,9 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         let new = elements.map { $0._stored(in: place.owner).value }
         var values = stored
         let range = range.map { storedRange($0, values, place) } ?? values.count..<values.count
+        let isAll = range == values.indices
         values.replaceSubrange(range, with: new)
-        place.write(.list(values))
+        place.write(.list(values), ListEdits.replacing(range, with: new, isAll: isAll))
         guard Element._hasPlace, let address = place.address else { return }
         let growth = new.count - range.count
         place.core?.places.moved(in: address) { step in
@@ -194,8 +196,10 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         var values = stored
         // What is not shown keeps its place.
         let shown = shown(stored, at: place) ?? Array(stored.indices)
-        for (position, from) in order.enumerated() { values[shown[position]] = stored[shown[from]] }
-        place.write(.list(values))
+        var storedOrder = Array(stored.indices)
+        for (position, from) in order.enumerated() { storedOrder[shown[position]] = shown[from] }
+        for (position, from) in storedOrder.enumerated() { values[position] = stored[from] }
+        place.write(.list(values), ListEdits.moves(to: storedOrder))
         guard Element._hasPlace, let address = place.address else { return }
         let positions = Dictionary(uniqueKeysWithValues: order.enumerated().map { ($1, $0) })
         place.core?.places.moved(in: address) { step in

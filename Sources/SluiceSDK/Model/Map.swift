@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceReplica
 
 /// What can be the key of a `Map`: a text, or an enumeration of texts.
 public protocol _MapKey: Hashable {
@@ -118,7 +119,7 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue>: RealmKeyedCol
         let new = value.map { $0._stored(in: place.owner).value }
         var values = stored
         values[key] = new
-        place.write(.dictionary(values))
+        place.write(.dictionary(values), [new.map { .setKey(key, $0) } ?? .removeKey(key)])
         guard Value._hasPlace else { return }
         let element = _Place(parent: place, step: .key(key))
         if let address = element.address { place.core?.places.replaced(address) }
@@ -157,7 +158,7 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue>: RealmKeyedCol
             unmanaged = [:]
             return
         }
-        place.write(.dictionary([:]))
+        place.write(.dictionary([:]), [.clear(.dictionary)])
         guard Value._hasPlace, let address = place.address else { return }
         place.core?.places.moved(in: address) { _ in nil }
     }

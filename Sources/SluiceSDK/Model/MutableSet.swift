@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceReplica
 
 /// A set of values or of objects: a property of a class, or one that stands alone until it becomes the value of one.
 ///
@@ -46,10 +47,10 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
         }
     }
 
-    private func change(_ body: (inout [Value]) -> Void, _ place: _Place) {
+    private func change(_ changes: [ShownEdit.Change], _ place: _Place, _ body: (inout [Value]) -> Void) {
         var values = stored
         body(&values)
-        place.write(.set(values))
+        place.write(.set(values), changes)
     }
 
     // MARK: Collection
@@ -95,7 +96,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
             return
         }
         let new = objects.map { value($0, place) }
-        change({ $0 += new }, place)
+        change(new.map { .setInsert($0) }, place) { $0 += new }
     }
 
     /// Takes an element out; it does nothing when it is not there.
@@ -108,7 +109,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
             unmanagedMembers = []
             return
         }
-        change({ $0 = [] }, place)
+        change([.clear(.set)], place) { $0 = [] }
     }
 
     private func keep(_ isKept: (Element) -> Bool) {
@@ -117,7 +118,8 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
             unmanagedMembers = Set(unmanaged)
             return
         }
-        change({ values in values = values.filter { isKept(Element._makeElement(from: _StoredValue($0), at: place)) } }, place)
+        let gone = values.filter { !isKept(Element._makeElement(from: _StoredValue($0), at: place)) }
+        change(gone.map { .setErase($0) }, place) { all in all.removeAll { gone.contains($0) } }
     }
 
     /// Keeps the elements that are in another set too.

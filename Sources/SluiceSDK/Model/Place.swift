@@ -1,4 +1,6 @@
 import SluiceCore
+import SluiceMerge
+import SluiceReplica
 
 /// Where a managed collection, embedded object or nested value is kept: a property's slot, or an element of another place.
 ///
@@ -7,6 +9,13 @@ public final class _Place {
     enum Step: Hashable {
         case index(Int)
         case key(String)
+
+        var shown: ShownStep {
+            switch self {
+            case .index(let index): .index(index)
+            case .key(let key): .key(key)
+            }
+        }
     }
 
     /// What a place is inside of its Realm: the object and the way from it.
@@ -57,21 +66,38 @@ public final class _Place {
     }
 
     /// Changes what is here; only inside a write transaction.
-    func write(_ value: Value) {
+    /// - Parameter changes: what of it is new, so that others' changes of the rest stay; nil: all.
+    func write(_ value: Value, _ changes: [ShownEdit.Change]? = nil) {
+        write(value, by: ShownEdit(path: path, changes ?? [.set(value)]))
+    }
+
+    /// The steps to here from the value of the object's property.
+    private var path: [ShownStep] { address?.path.dropFirst().map(\.shown) ?? [] }
+
+    /// Changes what is here, and with it everything that it is in.
+    private func write(_ value: Value, by edit: ShownEdit) {
         if isGone { throwRealmException(RealmMisuse.invalidated) }
         guard let parent, let step else {
-            owner._row?.write(slot, _StoredValue(value))
+            owner._row?.write(slot, _StoredValue(value), by: edit)
             return
         }
         switch (parent.value, step) {
         case (.list(var values), .index(let index)) where values.indices.contains(index):
             values[index] = value
-            parent.write(.list(values))
+            parent.write(.list(values), by: edit)
         case (.dictionary(var values), .key(let key)):
             values[key] = value
-            parent.write(.dictionary(values))
+            parent.write(.dictionary(values), by: edit)
         default: throwRealmException(RealmMisuse.invalidated)
         }
+    }
+
+    /// Changes a field of the embedded object that is here.
+    /// - Parameter edit: what was done inside of the field; nil: it was set.
+    func write(_ value: Value, toField name: String, by edit: ShownEdit?) {
+        guard case .dictionary(var fields)? = self.value else { throwRealmException(RealmMisuse.invalidated) }
+        fields[name] = value
+        write(.dictionary(fields), by: edit ?? ShownEdit(path: path + [.key(name)], [.set(value)]))
     }
 
     /// Takes what is here out of its collection, or sets the property to null.
@@ -86,14 +112,14 @@ public final class _Place {
         switch (parent.value, step) {
         case (.list(var values), .index(let index)) where values.indices.contains(index):
             values.remove(at: index)
-            parent.write(.list(values))
+            parent.write(.list(values), [.removeElement(index)])
             core?.places.moved(in: collection) { step in
                 guard case .index(let other) = step, other != index else { return nil }
                 return .index(other < index ? other : other - 1)
             }
         case (.dictionary(var values), .key(let key)):
             values[key] = nil
-            parent.write(.dictionary(values))
+            parent.write(.dictionary(values), [.removeKey(key)])
             core?.places.replaced(address)
         default: break
         }

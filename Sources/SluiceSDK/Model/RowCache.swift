@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceReplica
 
 /// What tells the accessors of a Realm that the rows they have read may be old.
 public final class _RealmClock {
@@ -188,7 +189,10 @@ public final class _RowCache {
     }
 
     /// Writes a property; only inside a write transaction.
-    @usableFromInline func write(_ slot: Int, _ value: _StoredValue) {
+    @usableFromInline func write(_ slot: Int, _ value: _StoredValue) { write(slot, value, by: nil) }
+
+    /// - Parameter edit: what of the value is new; nil: all.
+    func write(_ slot: Int, _ value: _StoredValue, by edit: ShownEdit?) {
         if schema.primaryKeySlot == slot {
             if value.value == key { return }
             throwRealmException("Primary key can't be changed after an object is inserted.")
@@ -198,11 +202,9 @@ public final class _RowCache {
         if isInvalidated || place?.isGone == true { throwRealmException(RealmMisuse.invalidated) }
         if case .null = value, schema.isRequired(slot) { schema.refuseNull(slot) }
         if let place {
-            guard case .dictionary(var fields)? = place.value else { throwRealmException(RealmMisuse.invalidated) }
-            fields[schema.properties[slot].column] = value.value
-            place.write(.dictionary(fields))
+            place.write(value.value, toField: schema.properties[slot].column, by: edit)
         } else {
-            core.set(type, key, slot, value.value)
+            core.set(type, key, slot, value.value, by: edit)
         }
         // What was old before stays so: the other properties are read again on their next use.
         if wasFresh {

@@ -333,9 +333,15 @@ final class RealmCore {
         if transaction == nil { throwRealmException("Cannot modify managed objects outside of a write transaction.") }
     }
 
-    func set(_ type: Int, _ key: Value, _ slot: Int, _ value: Value) {
+    /// - Parameter edit: what of the value is new; nil: all.
+    func set(_ type: Int, _ key: Value, _ slot: Int, _ value: Value, by edit: ShownEdit? = nil) {
         change { transaction throws(SluiceError) in
-            let isThere = try transaction.set(type: type, key: key, property: slot, value)
+            let isThere =
+                if let edit, !edit.isWhole {
+                    try transaction.set(type: type, key: key, property: slot, value, by: edit)
+                } else {
+                    try transaction.set(type: type, key: key, property: slot, value)
+                }
             if !isThere { throwRealmException(RealmMisuse.invalidated) }
         }
         wrote(type, key, slot)

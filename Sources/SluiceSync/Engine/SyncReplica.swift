@@ -43,10 +43,12 @@ extension Replica: SyncReplica {}
 extension SyncReplica {
     func localState() async throws(SluiceError) -> LocalState {
         let (reset, resets) = try await resetUnderWay()
+        // Read before the position: what is written meanwhile has one that is not older.
+        let applied = try await appliedPosition()
+        let first = try await pendingChangesets(after: 0, maximumBytes: 1).first
         return LocalState(
-            identity: try await identity(), applied: try await appliedPosition(), held: try await held(),
-            compensation: try await lastCompensation(),
-            firstUnacknowledged: try await pendingChangesets(after: 0, maximumBytes: 1).first?.number, reset: reset, resets: resets)
+            identity: try await identity(), applied: applied, held: try await held(), compensation: try await lastCompensation(),
+            firstUnacknowledged: first?.number, oldestBase: min(first?.base ?? applied.lsn, applied.lsn), reset: reset, resets: resets)
     }
 
     /// The sets are read before the changesets, so that those made before a set are not missed.

@@ -10,20 +10,23 @@ package struct LocalState: Hashable, Sendable {
     package var compensation: UInt64
     /// The lowest changeset that is not acknowledged; nil when there is none.
     package var firstUnacknowledged: UInt64?
+    /// No changeset that the file has yet to send has an older base.
+    package var oldestBase: LSN
     /// The client reset under way, and how often one was begun since the last that ended.
     package var reset: ReplicaReset?
     package var resets: UInt64
 
     package init(
         identity: ReplicaIdentity? = nil, applied: AppliedPosition = AppliedPosition(lsn: .zero, version: 0),
-        held: [UInt8] = [], compensation: UInt64 = 0, firstUnacknowledged: UInt64? = nil, reset: ReplicaReset? = nil,
-        resets: UInt64 = 0
+        held: [UInt8] = [], compensation: UInt64 = 0, firstUnacknowledged: UInt64? = nil, oldestBase: LSN = .zero,
+        reset: ReplicaReset? = nil, resets: UInt64 = 0
     ) {
         self.identity = identity
         self.applied = applied
         self.held = held
         self.compensation = compensation
         self.firstUnacknowledged = firstUnacknowledged
+        self.oldestBase = oldestBase
         self.reset = reset
         self.resets = resets
     }

@@ -212,6 +212,7 @@ extension SyncStateMachine {
         hello.schema = local.messages
         hello.appliedLsn = state.applied.lsn.rawValue
         hello.appliedVersion = state.applied.version
+        hello.oldestBase = state.oldestBase.rawValue
         // One that cannot be read is as good as none: everything comes then.
         if !state.held.isEmpty, let held = try? WireProtocol.decode(PBHeld.self, from: state.held) { hello.held = held }
         send(.hello(hello))

@@ -66,6 +66,52 @@ package nonisolated enum PBChangeKind: SwiftProtobuf.Enum, Swift.CaseIterable {
 
 }
 
+package nonisolated enum PBContainer: SwiftProtobuf.Enum, Swift.CaseIterable {
+  package typealias RawValue = Int
+  case unspecified // = 0
+  case list // = 1
+  case set // = 2
+  case dictionary // = 3
+  case object // = 4
+  case UNRECOGNIZED(Int)
+
+  package init() {
+    self = .unspecified
+  }
+
+  package init?(rawValue: Int) {
+    switch rawValue {
+    case 0: self = .unspecified
+    case 1: self = .list
+    case 2: self = .set
+    case 3: self = .dictionary
+    case 4: self = .object
+    default: self = .UNRECOGNIZED(rawValue)
+    }
+  }
+
+  package var rawValue: Int {
+    switch self {
+    case .unspecified: return 0
+    case .list: return 1
+    case .set: return 2
+    case .dictionary: return 3
+    case .object: return 4
+    case .UNRECOGNIZED(let i): return i
+    }
+  }
+
+  // The compiler won't synthesize support with the UNRECOGNIZED case.
+  package static let allCases: [PBContainer] = [
+    .unspecified,
+    .list,
+    .set,
+    .dictionary,
+    .object,
+  ]
+
+}
+
 package nonisolated struct PBChangeset: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -121,12 +167,294 @@ package nonisolated struct PBObjectChange: Sendable {
   /// Amounts added to counters (CR-8).
   package var counters: [PBCounterChange] = []
 
+  /// What was done inside of values, in its order; it comes after `values` and `counters`.
+  package var edits: [PBEdit] = []
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
 
   fileprivate var _primaryKey: PBValue? = nil
   fileprivate var _values: PBRow? = nil
+}
+
+/// One thing done inside of a property's value.
+package nonisolated struct PBEdit: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var property: UInt32 = 0
+
+  /// From the property's value to the place; empty: the value itself.
+  package var path: [PBPathStep] = []
+
+  /// One more than the elements that the list had for the writer; 0: the writer does not say.
+  package var priorSize: UInt32 = 0
+
+  package var action: PBEdit.OneOf_Action? = nil
+
+  /// a value stands at the place
+  package var set: PBValue {
+    get {
+      if case .set(let v)? = action {return v}
+      return PBValue()
+    }
+    set {action = .set(newValue)}
+  }
+
+  /// the same, and it loses against anything that was given (CR-6)
+  package var setDefault: PBValue {
+    get {
+      if case .setDefault(let v)? = action {return v}
+      return PBValue()
+    }
+    set {action = .setDefault(newValue)}
+  }
+
+  /// to the integer at the place (CR-8)
+  package var add: Int64 {
+    get {
+      if case .add(let v)? = action {return v}
+      return 0
+    }
+    set {action = .add(newValue)}
+  }
+
+  /// the place is such a container; the contents of one that is there stay (CR-21, CR-24)
+  package var become: PBContainer {
+    get {
+      if case .become(let v)? = action {return v}
+      return .unspecified
+    }
+    set {action = .become(newValue)}
+  }
+
+  /// the element, or the key, that the path ends in
+  package var remove: Bool {
+    get {
+      if case .remove(let v)? = action {return v}
+      return false
+    }
+    set {action = .remove(newValue)}
+  }
+
+  /// of everything in the container (CR-16)
+  package var clear: PBContainer {
+    get {
+      if case .clear(let v)? = action {return v}
+      return .unspecified
+    }
+    set {action = .clear(newValue)}
+  }
+
+  package var insert: PBListInsert {
+    get {
+      if case .insert(let v)? = action {return v}
+      return PBListInsert()
+    }
+    set {action = .insert(newValue)}
+  }
+
+  /// of the element that the path ends in
+  package var move: PBListMove {
+    get {
+      if case .move(let v)? = action {return v}
+      return PBListMove()
+    }
+    set {action = .move(newValue)}
+  }
+
+  package var setInsert: PBValue {
+    get {
+      if case .setInsert(let v)? = action {return v}
+      return PBValue()
+    }
+    set {action = .setInsert(newValue)}
+  }
+
+  package var setErase: PBValue {
+    get {
+      if case .setErase(let v)? = action {return v}
+      return PBValue()
+    }
+    set {action = .setErase(newValue)}
+  }
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package nonisolated enum OneOf_Action: Equatable, Sendable {
+    /// a value stands at the place
+    case set(PBValue)
+    /// the same, and it loses against anything that was given (CR-6)
+    case setDefault(PBValue)
+    /// to the integer at the place (CR-8)
+    case add(Int64)
+    /// the place is such a container; the contents of one that is there stay (CR-21, CR-24)
+    case become(PBContainer)
+    /// the element, or the key, that the path ends in
+    case remove(Bool)
+    /// of everything in the container (CR-16)
+    case clear(PBContainer)
+    case insert(PBListInsert)
+    /// of the element that the path ends in
+    case move(PBListMove)
+    case setInsert(PBValue)
+    case setErase(PBValue)
+
+  }
+
+  package init() {}
+}
+
+package nonisolated struct PBPathStep: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var kind: PBPathStep.OneOf_Kind? = nil
+
+  /// of a dictionary, or the name of an embedded object's field
+  package var key: String {
+    get {
+      if case .key(let v)? = kind {return v}
+      return String()
+    }
+    set {kind = .key(newValue)}
+  }
+
+  package var element: PBElementRef {
+    get {
+      if case .element(let v)? = kind {return v}
+      return PBElementRef()
+    }
+    set {kind = .element(newValue)}
+  }
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package nonisolated enum OneOf_Kind: Equatable, Sendable {
+    /// of a dictionary, or the name of an embedded object's field
+    case key(String)
+    case element(PBElementRef)
+
+  }
+
+  package init() {}
+}
+
+/// An element of a list.
+package nonisolated struct PBElementRef: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var place: PBElementRef.OneOf_Place? = nil
+
+  /// its index in the server's list as the changeset's base position had it
+  package var listed: UInt32 {
+    get {
+      if case .listed(let v)? = place {return v}
+      return 0
+    }
+    set {place = .listed(newValue)}
+  }
+
+  /// the tag of the insertion, by this client
+  package var own: UInt64 {
+    get {
+      if case .own(let v)? = place {return v}
+      return 0
+    }
+    set {place = .own(newValue)}
+  }
+
+  /// its index in the list as the writer saw it: at the base, with all earlier changes of the writer
+  package var seen: UInt32 {
+    get {
+      if case .seen(let v)? = place {return v}
+      return 0
+    }
+    set {place = .seen(newValue)}
+  }
+
+  /// Where the writer saw an element of its own.
+  package var index: UInt32 = 0
+
+  /// Of the element's value (docs/protocol.md): finds the element should the place not be known any more.
+  package var hash: UInt64 = 0
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package nonisolated enum OneOf_Place: Equatable, Sendable {
+    /// its index in the server's list as the changeset's base position had it
+    case listed(UInt32)
+    /// the tag of the insertion, by this client
+    case own(UInt64)
+    /// its index in the list as the writer saw it: at the base, with all earlier changes of the writer
+    case seen(UInt32)
+
+  }
+
+  package init() {}
+}
+
+package nonisolated struct PBListInsert: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var value: PBValue {
+    get {_value ?? PBValue()}
+    set {_value = newValue}
+  }
+  /// Returns true if `value` has been explicitly set.
+  package var hasValue: Bool {self._value != nil}
+  /// Clears the value of `value`. Subsequent reads from it will return its default value.
+  package mutating func clearValue() {self._value = nil}
+
+  /// Absent: at the start.
+  package var after: PBElementRef {
+    get {_after ?? PBElementRef()}
+    set {_after = newValue}
+  }
+  /// Returns true if `after` has been explicitly set.
+  package var hasAfter: Bool {self._after != nil}
+  /// Clears the value of `after`. Subsequent reads from it will return its default value.
+  package mutating func clearAfter() {self._after = nil}
+
+  /// Never used twice by a client.
+  package var tag: UInt64 = 0
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _value: PBValue? = nil
+  fileprivate var _after: PBElementRef? = nil
+}
+
+package nonisolated struct PBListMove: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var after: PBElementRef {
+    get {_after ?? PBElementRef()}
+    set {_after = newValue}
+  }
+  /// Returns true if `after` has been explicitly set.
+  package var hasAfter: Bool {self._after != nil}
+  /// Clears the value of `after`. Subsequent reads from it will return its default value.
+  package mutating func clearAfter() {self._after = nil}
+
+  package var tag: UInt64 = 0
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _after: PBElementRef? = nil
 }
 
 package nonisolated struct PBCounterChange: Sendable {
@@ -149,6 +477,10 @@ fileprivate nonisolated let _protobuf_package = "sluice.v1"
 
 nonisolated extension PBChangeKind: SwiftProtobuf._ProtoNameProviding {
   package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0CHANGE_KIND_UNSPECIFIED\0\u{1}CREATE\0\u{1}SET\0\u{1}REMOVE\0")
+}
+
+nonisolated extension PBContainer: SwiftProtobuf._ProtoNameProviding {
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0CONTAINER_UNSPECIFIED\0\u{1}CONTAINER_LIST\0\u{1}CONTAINER_SET\0\u{1}CONTAINER_DICTIONARY\0\u{1}CONTAINER_OBJECT\0")
 }
 
 nonisolated extension PBChangeset: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
@@ -198,7 +530,7 @@ nonisolated extension PBChangeset: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension PBObjectChange: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".ObjectChange"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{3}primary_key\0\u{1}kind\0\u{1}values\0\u{1}defaults\0\u{1}counters\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{3}primary_key\0\u{1}kind\0\u{1}values\0\u{1}defaults\0\u{1}counters\0\u{1}edits\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -212,6 +544,7 @@ nonisolated extension PBObjectChange: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 4: try { try decoder.decodeSingularMessageField(value: &self._values) }()
       case 5: try { try decoder.decodeRepeatedUInt32Field(value: &self.defaults) }()
       case 6: try { try decoder.decodeRepeatedMessageField(value: &self.counters) }()
+      case 7: try { try decoder.decodeRepeatedMessageField(value: &self.edits) }()
       default: break
       }
     }
@@ -240,6 +573,9 @@ nonisolated extension PBObjectChange: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if !self.counters.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.counters, fieldNumber: 6)
     }
+    if !self.edits.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.edits, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -250,6 +586,429 @@ nonisolated extension PBObjectChange: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs._values != rhs._values {return false}
     if lhs.defaults != rhs.defaults {return false}
     if lhs.counters != rhs.counters {return false}
+    if lhs.edits != rhs.edits {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBEdit: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".Edit"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}property\0\u{1}path\0\u{3}prior_size\0\u{1}set\0\u{3}set_default\0\u{1}add\0\u{1}become\0\u{1}remove\0\u{1}clear\0\u{1}insert\0\u{1}move\0\u{3}set_insert\0\u{3}set_erase\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt32Field(value: &self.property) }()
+      case 2: try { try decoder.decodeRepeatedMessageField(value: &self.path) }()
+      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.priorSize) }()
+      case 4: try {
+        var v: PBValue?
+        var hadOneofValue = false
+        if let current = self.action {
+          hadOneofValue = true
+          if case .set(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.action = .set(v)
+        }
+      }()
+      case 5: try {
+        var v: PBValue?
+        var hadOneofValue = false
+        if let current = self.action {
+          hadOneofValue = true
+          if case .setDefault(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.action = .setDefault(v)
+        }
+      }()
+      case 6: try {
+        var v: Int64?
+        try decoder.decodeSingularSInt64Field(value: &v)
+        if let v = v {
+          if self.action != nil {try decoder.handleConflictingOneOf()}
+          self.action = .add(v)
+        }
+      }()
+      case 7: try {
+        var v: PBContainer?
+        try decoder.decodeSingularEnumField(value: &v)
+        if let v = v {
+          if self.action != nil {try decoder.handleConflictingOneOf()}
+          self.action = .become(v)
+        }
+      }()
+      case 8: try {
+        var v: Bool?
+        try decoder.decodeSingularBoolField(value: &v)
+        if let v = v {
+          if self.action != nil {try decoder.handleConflictingOneOf()}
+          self.action = .remove(v)
+        }
+      }()
+      case 9: try {
+        var v: PBContainer?
+        try decoder.decodeSingularEnumField(value: &v)
+        if let v = v {
+          if self.action != nil {try decoder.handleConflictingOneOf()}
+          self.action = .clear(v)
+        }
+      }()
+      case 10: try {
+        var v: PBListInsert?
+        var hadOneofValue = false
+        if let current = self.action {
+          hadOneofValue = true
+          if case .insert(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.action = .insert(v)
+        }
+      }()
+      case 11: try {
+        var v: PBListMove?
+        var hadOneofValue = false
+        if let current = self.action {
+          hadOneofValue = true
+          if case .move(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.action = .move(v)
+        }
+      }()
+      case 12: try {
+        var v: PBValue?
+        var hadOneofValue = false
+        if let current = self.action {
+          hadOneofValue = true
+          if case .setInsert(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.action = .setInsert(v)
+        }
+      }()
+      case 13: try {
+        var v: PBValue?
+        var hadOneofValue = false
+        if let current = self.action {
+          hadOneofValue = true
+          if case .setErase(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.action = .setErase(v)
+        }
+      }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if self.property != 0 {
+      try visitor.visitSingularUInt32Field(value: self.property, fieldNumber: 1)
+    }
+    if !self.path.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.path, fieldNumber: 2)
+    }
+    if self.priorSize != 0 {
+      try visitor.visitSingularUInt32Field(value: self.priorSize, fieldNumber: 3)
+    }
+    switch self.action {
+    case .set?: try {
+      guard case .set(let v)? = self.action else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
+    }()
+    case .setDefault?: try {
+      guard case .setDefault(let v)? = self.action else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    }()
+    case .add?: try {
+      guard case .add(let v)? = self.action else { preconditionFailure() }
+      try visitor.visitSingularSInt64Field(value: v, fieldNumber: 6)
+    }()
+    case .become?: try {
+      guard case .become(let v)? = self.action else { preconditionFailure() }
+      try visitor.visitSingularEnumField(value: v, fieldNumber: 7)
+    }()
+    case .remove?: try {
+      guard case .remove(let v)? = self.action else { preconditionFailure() }
+      try visitor.visitSingularBoolField(value: v, fieldNumber: 8)
+    }()
+    case .clear?: try {
+      guard case .clear(let v)? = self.action else { preconditionFailure() }
+      try visitor.visitSingularEnumField(value: v, fieldNumber: 9)
+    }()
+    case .insert?: try {
+      guard case .insert(let v)? = self.action else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 10)
+    }()
+    case .move?: try {
+      guard case .move(let v)? = self.action else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 11)
+    }()
+    case .setInsert?: try {
+      guard case .setInsert(let v)? = self.action else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 12)
+    }()
+    case .setErase?: try {
+      guard case .setErase(let v)? = self.action else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 13)
+    }()
+    case nil: break
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBEdit, rhs: PBEdit) -> Bool {
+    if lhs.property != rhs.property {return false}
+    if lhs.path != rhs.path {return false}
+    if lhs.priorSize != rhs.priorSize {return false}
+    if lhs.action != rhs.action {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBPathStep: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".PathStep"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}key\0\u{1}element\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.kind != nil {try decoder.handleConflictingOneOf()}
+          self.kind = .key(v)
+        }
+      }()
+      case 2: try {
+        var v: PBElementRef?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .element(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .element(v)
+        }
+      }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    switch self.kind {
+    case .key?: try {
+      guard case .key(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 1)
+    }()
+    case .element?: try {
+      guard case .element(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+    }()
+    case nil: break
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBPathStep, rhs: PBPathStep) -> Bool {
+    if lhs.kind != rhs.kind {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBElementRef: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".ElementRef"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}listed\0\u{1}own\0\u{1}seen\0\u{1}index\0\u{1}hash\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try {
+        var v: UInt32?
+        try decoder.decodeSingularUInt32Field(value: &v)
+        if let v = v {
+          if self.place != nil {try decoder.handleConflictingOneOf()}
+          self.place = .listed(v)
+        }
+      }()
+      case 2: try {
+        var v: UInt64?
+        try decoder.decodeSingularUInt64Field(value: &v)
+        if let v = v {
+          if self.place != nil {try decoder.handleConflictingOneOf()}
+          self.place = .own(v)
+        }
+      }()
+      case 3: try {
+        var v: UInt32?
+        try decoder.decodeSingularUInt32Field(value: &v)
+        if let v = v {
+          if self.place != nil {try decoder.handleConflictingOneOf()}
+          self.place = .seen(v)
+        }
+      }()
+      case 4: try { try decoder.decodeSingularUInt32Field(value: &self.index) }()
+      case 5: try { try decoder.decodeSingularFixed64Field(value: &self.hash) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    switch self.place {
+    case .listed?: try {
+      guard case .listed(let v)? = self.place else { preconditionFailure() }
+      try visitor.visitSingularUInt32Field(value: v, fieldNumber: 1)
+    }()
+    case .own?: try {
+      guard case .own(let v)? = self.place else { preconditionFailure() }
+      try visitor.visitSingularUInt64Field(value: v, fieldNumber: 2)
+    }()
+    case .seen?: try {
+      guard case .seen(let v)? = self.place else { preconditionFailure() }
+      try visitor.visitSingularUInt32Field(value: v, fieldNumber: 3)
+    }()
+    case nil: break
+    }
+    if self.index != 0 {
+      try visitor.visitSingularUInt32Field(value: self.index, fieldNumber: 4)
+    }
+    if self.hash != 0 {
+      try visitor.visitSingularFixed64Field(value: self.hash, fieldNumber: 5)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBElementRef, rhs: PBElementRef) -> Bool {
+    if lhs.place != rhs.place {return false}
+    if lhs.index != rhs.index {return false}
+    if lhs.hash != rhs.hash {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBListInsert: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".ListInsert"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}value\0\u{1}after\0\u{1}tag\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._value) }()
+      case 2: try { try decoder.decodeSingularMessageField(value: &self._after) }()
+      case 3: try { try decoder.decodeSingularUInt64Field(value: &self.tag) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._value {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    try { if let v = self._after {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+    } }()
+    if self.tag != 0 {
+      try visitor.visitSingularUInt64Field(value: self.tag, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBListInsert, rhs: PBListInsert) -> Bool {
+    if lhs._value != rhs._value {return false}
+    if lhs._after != rhs._after {return false}
+    if lhs.tag != rhs.tag {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBListMove: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".ListMove"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}after\0\u{1}tag\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._after) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.tag) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._after {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    if self.tag != 0 {
+      try visitor.visitSingularUInt64Field(value: self.tag, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBListMove, rhs: PBListMove) -> Bool {
+    if lhs._after != rhs._after {return false}
+    if lhs.tag != rhs.tag {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

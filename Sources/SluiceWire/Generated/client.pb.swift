@@ -422,6 +422,10 @@ package nonisolated struct PBHello: Sendable {
   /// Clears the value of `held`. Subsequent reads from it will return its default value.
   package mutating func clearHeld() {self._held = nil}
 
+  /// No changeset that the file has yet to send has an older base position: what is only needed to understand older ones can go.
+  /// 0: the file does not say.
+  package var oldestBase: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -1197,7 +1201,7 @@ nonisolated extension PBClientMessage: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension PBHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Hello"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}protocol\0\u{3}access_token\0\u{1}client\0\u{1}secret\0\u{1}sdk\0\u{1}schema\0\u{3}applied_lsn\0\u{3}applied_version\0\u{1}held\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}protocol\0\u{3}access_token\0\u{1}client\0\u{1}secret\0\u{1}sdk\0\u{1}schema\0\u{3}applied_lsn\0\u{3}applied_version\0\u{1}held\0\u{3}oldest_base\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1214,6 +1218,7 @@ nonisolated extension PBHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
       case 7: try { try decoder.decodeSingularFixed64Field(value: &self.appliedLsn) }()
       case 8: try { try decoder.decodeSingularUInt64Field(value: &self.appliedVersion) }()
       case 9: try { try decoder.decodeSingularMessageField(value: &self._held) }()
+      case 10: try { try decoder.decodeSingularFixed64Field(value: &self.oldestBase) }()
       default: break
       }
     }
@@ -1251,6 +1256,9 @@ nonisolated extension PBHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
     try { if let v = self._held {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 9)
     } }()
+    if self.oldestBase != 0 {
+      try visitor.visitSingularFixed64Field(value: self.oldestBase, fieldNumber: 10)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1264,6 +1272,7 @@ nonisolated extension PBHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
     if lhs.appliedLsn != rhs.appliedLsn {return false}
     if lhs.appliedVersion != rhs.appliedVersion {return false}
     if lhs._held != rhs._held {return false}
+    if lhs.oldestBase != rhs.oldestBase {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -38,6 +38,7 @@ extension PBObjectChange {
                 })
         }
         counters.sort { $0.property < $1.property }
+        for edit in change.edits { edits.append(try PBEdit(edit, type: objectType)) }
     }
 }
 
@@ -85,6 +86,7 @@ extension ObjectChange {
             }
             counters[property.name, default: 0] &+= counter.amount
         }
+        for edit in message.edits { edits.append(try Edit(edit, type: type, schema: schema)) }
     }
 }
 

@@ -6,7 +6,7 @@ enum ShopApp {
     static let tables = """
         CREATE TABLE orders (_id text PRIMARY KEY, store text NOT NULL, title text, size bigint NOT NULL DEFAULT 0, secret text);
         CREATE TABLE readings (_id text PRIMARY KEY, store text NOT NULL, value double precision NOT NULL);
-        CREATE TABLE tags (_id text PRIMARY KEY, title text);
+        CREATE TABLE tags (_id text PRIMARY KEY, title text, labels text[] NOT NULL DEFAULT '{}', place jsonb);
         CREATE TABLE stores (_id text PRIMARY KEY, name text, size bigint NOT NULL);
         """
 
@@ -72,7 +72,11 @@ enum ShopApp {
         table("tags", "schema"): """
         {
             "title": "Tag", "bsonType": "object", "required": ["_id"],
-            "properties": { "_id": { "bsonType": "string" }, "title": { "bsonType": "string" } }
+            "properties": {
+                "_id": { "bsonType": "string" }, "title": { "bsonType": "string" },
+                "labels": { "bsonType": "array", "items": { "bsonType": "string" } },
+                "place": { "title": "Place", "bsonType": "object", "properties": { "x": { "bsonType": "long" }, "y": { "bsonType": "long" } } }
+            }
         }
         """,
         table("tags", "rules"): everybody("tags"),

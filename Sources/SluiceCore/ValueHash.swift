@@ -1,5 +1,3 @@
-package import SluiceCore
-
 /// A 64-bit fingerprint of a value, stable across releases and machines: it is stored beside each property's clock, so that a
 /// value which somebody wrote by SQL is told from the one that the merge wrote (DESIGN section 4).
 ///

@@ -1,0 +1,173 @@
+package import SluiceCore
+
+/// The order of a list with what it was: a place for each insertion and each move ever, removed elements included, until
+/// they are pruned.
+///
+/// A place hangs on the left or the right of the place that its writer saw there, and places that hang on one side of
+/// another are in the order of their stamps; read from left to right this is the list ("Fugue", Weidner and Kleppmann 2023,
+/// with the earlier first, CR-11). So the order follows from the places alone, however they arrived, and what one writer
+/// inserted in a row stays together. An element stands at the place of its latest move.
+package struct ListClock: Hashable, Sendable {
+    package struct ID: Hashable, Sendable {
+        package var client: ClientID
+        package var tag: UInt64
+    }
+
+    package struct Original: Hashable, Sendable {
+        package var hash: ValueHash
+        package var until: LSN
+    }
+
+    package struct Removal: Hashable, Sendable {
+        package var client: ClientID
+        package var lsn: LSN
+    }
+
+    package struct Place: Hashable, Sendable {
+        package var stamp: WriteStamp
+        package var tag: UInt64
+        /// The place that it hangs on; nil: the start of the list.
+        package var parent: ID?
+        package var isLeft: Bool
+        /// The first place of the element that was moved here; nil for an insertion.
+        package var element: ID?
+        /// The end of the log before its transaction; zero when everybody knows it.
+        package var lsn: LSN
+        /// Who removed the element; of first places only, as `value`.
+        package var removals: [Removal] = []
+        /// Of the element's value; nil as long as it is the one that was inserted.
+        package var value: Contents.Entry?
+        /// The value that was inserted, once it has been changed or removed, and where the log ended before that.
+        package var original: Original?
+
+        package var id: ID { ID(client: stamp.client, tag: tag) }
+        package var first: ID { element ?? id }
+    }
+
+    /// From left to right.
+    package var places: [Place]
+
+    package init(places: [Place] = []) { self.places = places }
+
+    /// Of a list of which nothing is known but that it is there.
+    init(count: Int) {
+        places = (0..<count).map { index in
+            let left = index == 0 ? nil : ID(client: .server, tag: UInt64(index - 1))
+            return Place(stamp: .zero, tag: UInt64(index), parent: left, isLeft: false, element: nil, lsn: .zero)
+        }
+    }
+
+    /// Whose eyes a list is seen with.
+    enum Eyes {
+        /// Everybody's: the list as it is.
+        case present
+        /// The server's list as the writer's base had it.
+        case base(LSN)
+        /// The writer's own: the base, and everything that the writer did.
+        case writer(LSN, ClientID)
+
+        func sees(_ lsn: LSN, by client: ClientID) -> Bool {
+            switch self {
+            case .present: true
+            case .base(let base): lsn == .zero || base > lsn
+            case .writer(let base, let writer): lsn == .zero || base > lsn || client == writer
+            }
+        }
+    }
+
+    /// An element as it is seen: the index of its first place, and of the one where it stands.
+    struct Element {
+        var first: Int
+        var place: Int
+    }
+
+    /// The elements from left to right.
+    func elements(_ eyes: Eyes) -> [Element] {
+        let isPlain = places.allSatisfy {
+            $0.element == nil && $0.removals.isEmpty && eyes.sees($0.lsn, by: $0.stamp.client)
+        }
+        if isPlain { return places.indices.map { Element(first: $0, place: $0) } }
+        var firsts: [ID: Int] = [:]
+        var current: [ID: Int] = [:]
+        for (index, place) in places.enumerated() where eyes.sees(place.lsn, by: place.stamp.client) {
+            if place.element == nil { firsts[place.id] = index }
+            if let other = current[place.first], places[other].isLater(than: place) { continue }
+            current[place.first] = index
+        }
+        var elements: [Element] = []
+        for (index, place) in places.enumerated() where current[place.first] == index {
+            guard let first = firsts[place.first] else { continue }
+            if places[first].removals.contains(where: { eyes.sees($0.lsn, by: $0.client) }) { continue }
+            elements.append(Element(first: first, place: index))
+        }
+        return elements
+    }
+
+    func index(of id: ID) -> Int? { places.firstIndex { $0.id == id } }
+
+    var latest: WriteStamp {
+        places.reduce(.zero) { max($0, $1.stamp, $1.value?.clock.latest ?? .zero) }
+    }
+}
+
+extension ListClock.Place {
+    fileprivate func isLater(than other: Self) -> Bool { (stamp, tag) > (other.stamp, other.tag) }
+}
+
+// MARK: Adding places
+
+extension ListClock {
+    /// Adds a place behind another as its writer saw the list.
+    /// - Parameter left: the index of the place before; nil: the start.
+    mutating func add(
+        stamp: WriteStamp, tag: UInt64, element: ID?, lsn: LSN, behind left: Int?, eyes: Eyes
+    ) {
+        let next = places.indices.dropFirst(left.map { $0 + 1 } ?? 0).first { eyes.sees(places[$0].lsn, by: places[$0].stamp.client) }
+        let parent = left.map { places[$0].id }
+        let hasRight = places.contains { $0.parent == parent && !$0.isLeft && eyes.sees($0.lsn, by: $0.stamp.client) }
+        var place = Place(stamp: stamp, tag: tag, parent: parent, isLeft: false, element: element, lsn: lsn)
+        if hasRight, let next {
+            place.parent = places[next].id
+            place.isLeft = true
+        }
+        places.insert(place, at: position(for: place))
+    }
+
+    /// Where a place comes from left to right.
+    private func position(for place: Place) -> Int {
+        let siblings = places.indices.filter { places[$0].parent == place.parent && places[$0].isLeft == place.isLeft }
+        let parent = place.parent.flatMap { index(of: $0) }
+        guard !siblings.isEmpty else {
+            guard let parent else { return 0 }
+            return place.isLeft ? parent : parent + 1
+        }
+        let before = siblings.filter { place.isLater(than: places[$0]) }
+        if let last = before.max(by: { places[$1].isLater(than: places[$0]) }) { return bounds(below: last).upperBound }
+        let first = siblings.min { places[$1].isLater(than: places[$0]) } ?? 0
+        return bounds(below: first).lowerBound
+    }
+
+    /// The places that hang on one, itself included: they lie side by side.
+    private func bounds(below root: Int) -> Range<Int> {
+        var indices: [ID: Int] = [:]
+        for (index, place) in places.enumerated() { indices[place.id] = index }
+        // Nil: not known yet.
+        var isBelow = [Bool?](repeating: nil, count: places.count)
+        isBelow[root] = true
+        for index in places.indices {
+            var way: [Int] = []
+            var at: Int? = index
+            // Only damaged places hang on each other in a ring.
+            while let here = at, isBelow[here] == nil, way.count < places.count {
+                way.append(here)
+                at = places[here].parent.flatMap { indices[$0] }
+            }
+            let answer = at.flatMap { isBelow[$0] } ?? false
+            for here in way { isBelow[here] = answer }
+        }
+        var (low, high) = (root, root + 1)
+        while low > 0, isBelow[low - 1] == true { low -= 1 }
+        while high < places.count, isBelow[high] == true { high += 1 }
+        return low..<high
+    }
+}

@@ -1,0 +1,269 @@
+import SluiceCore
+
+/// What an edit comes to: the rules for what is inside of a value (CR-11 to CR-24).
+struct EditMerge {
+    let edit: Edit
+    let writer: WriteContext
+
+    /// - Throws: `badChangeset` when the writer contradicts what they can have seen.
+    func apply(to value: inout Value, _ clock: inout PropertyClock) throws(SluiceError) -> Merge.Outcome {
+        try descend(edit.path[...], &value, &clock)
+    }
+
+    private func descend(
+        _ path: ArraySlice<EditStep>, _ value: inout Value, _ clock: inout PropertyClock
+    ) throws(SluiceError) -> Merge.Outcome {
+        guard let step = path.first else { return try perform(&value, &clock) }
+        guard clock.reset?.admits(writer) ?? true else { return .lost }
+        let rest = path.dropFirst()
+        switch (step, value) {
+        case (.key(let key), .dictionary(var fields)):
+            value = .null
+            defer { value = .dictionary(fields) }
+            return try descend(rest, into: key, &fields, &clock)
+        case (.element(let reference), .list(var elements)):
+            value = .null
+            defer { value = .list(elements) }
+            return try descend(rest, into: reference, &elements, &clock)
+        default: return .lost
+        }
+    }
+
+    // MARK: Keys
+
+    private func descend(
+        _ rest: ArraySlice<EditStep>, into key: String, _ fields: inout [String: Value], _ clock: inout PropertyClock
+    ) throws(SluiceError) -> Merge.Outcome {
+        // What stands at a key without a clock came with the whole, and the writer knows the whole.
+        let isNew = fields[key] == nil
+        var entry = clock.entry(key) ?? (isNew ? .unwritten : PropertyClock(stamp: .zero))
+        if rest.isEmpty, edit.action == .remove {
+            guard writer.stamp >= entry.stamp || entry.isDefault else { return .lost }
+            let before = fields.removeValue(forKey: key)
+            entry = PropertyClock(stamp: writer.stamp, reset: Deletion(stamp: writer.stamp, lsn: writer.now))
+            clock.setEntry(key, entry, writer.now)
+            return before == nil ? .same : .changed
+        }
+        if isNew {
+            guard rest.isEmpty else { return .lost }
+            if case .add(let amount) = edit.action { return add(amount, toAbsent: key, &entry, &clock) }
+        }
+        var value = fields[key] ?? .null
+        let outcome = try descend(rest, &value, &entry)
+        if isNew, outcome == .lost { return .lost }
+        fields[key] = value
+        clock.setEntry(key, entry, writer.now)
+        return isNew ? .changed : outcome
+    }
+
+    /// Nothing now, but it counts should an older set arrive (CR-10).
+    private func add(
+        _ amount: Int64, toAbsent key: String, _ entry: inout PropertyClock, _ clock: inout PropertyClock
+    ) -> Merge.Outcome {
+        var nothing = Value.null
+        let outcome = Merge.add(amount, to: &nothing, writer.stamp, &entry)
+        if outcome != .lost { clock.setEntry(key, entry, writer.now) }
+        return .lost
+    }
+
+    // MARK: Elements
+
+    private func descend(
+        _ rest: ArraySlice<EditStep>, into reference: ElementRef, _ elements: inout [Value], _ clock: inout PropertyClock
+    ) throws(SluiceError) -> Merge.Outcome {
+        var list = clock.list(of: elements.count)
+        if rest.isEmpty, let size = edit.priorSize { try list.checkSize(size, by: writer) }
+        guard let found = try list.find(reference, elements, by: writer) else { return .lost }
+        let present = list.presentIndex(of: found.first)
+        if rest.isEmpty, edit.action == .remove {
+            list.places[found.first].removals.append(ListClock.Removal(client: writer.stamp.client, lsn: writer.now))
+            if let present { list.places[found.first].remember(elements[present], until: writer.now) }
+            clock.contents = .list(list)
+            guard let present else { return .same }
+            elements.remove(at: present)
+            return .changed
+        }
+        if rest.isEmpty, case .move(let after, let tag) = edit.action {
+            if list.index(of: ListClock.ID(client: writer.stamp.client, tag: tag)) != nil { return .same }
+            let order = list.elements(.present).map(\.first)
+            let behind = try list.anchor(after, elements, by: writer)
+            list.add(
+                stamp: writer.stamp, tag: tag, element: list.places[found.first].id, lsn: writer.now, behind: behind, eyes: eyes)
+            clock.contents = .list(list)
+            return reorder(&elements, from: order, list)
+        }
+        // Nothing brings back what was removed, or changes it (CR-12).
+        guard let present else { return .lost }
+        var inner = list.places[found.first].value?.clock ?? PropertyClock(stamp: list.places[found.first].stamp)
+        let before = elements[present]
+        let outcome = try descend(rest, &elements[present], &inner)
+        if outcome == .lost { return .lost }
+        list.places[found.first].remember(before, until: writer.now)
+        list.places[found.first].value = Contents.Entry(clock: inner, lsn: writer.now)
+        clock.contents = .list(list)
+        return outcome
+    }
+
+    private var eyes: ListClock.Eyes { .writer(writer.base, writer.stamp.client) }
+
+    /// Puts the values in the order that a move gave the elements: exactly one place came to the list.
+    private func reorder(_ elements: inout [Value], from before: [Int], _ list: ListClock) -> Merge.Outcome {
+        guard let added = list.places.firstIndex(where: { $0.stamp == writer.stamp && $0.tag == moveTag }) else { return .same }
+        let old = Dictionary(uniqueKeysWithValues: before.enumerated().map { ($1 >= added ? $1 + 1 : $1, $0) })
+        let moved = list.elements(.present).compactMap { old[$0.first] }
+        if moved == Array(before.indices) { return .same }
+        elements = moved.map { elements[$0] }
+        return .changed
+    }
+
+    private var moveTag: UInt64? { if case .move(_, let tag) = edit.action { tag } else { nil } }
+
+    // MARK: Places
+
+    private func perform(_ value: inout Value, _ clock: inout PropertyClock) throws(SluiceError) -> Merge.Outcome {
+        switch edit.action {
+        case .set(let new, let isDefault): return Merge.set(&value, to: new, isDefault: isDefault, writer, &clock)
+        case .add(let amount): return Merge.add(amount, to: &value, writer.stamp, &clock)
+        case .become(let container): return become(container, &value, &clock)
+        case .clear(let container): return clear(container, &value, &clock)
+        case .insert(let new, let after, let tag): return try insert(new, behind: after, tag, &value, &clock)
+        case .setInsert(let member): return change(member, isThere: true, &value, &clock)
+        case .setErase(let member): return change(member, isThere: false, &value, &clock)
+        case .remove, .move: return .lost
+        }
+    }
+
+    /// An embedded object is made in a place that nobody set to something else meanwhile, whatever the times (CR-22). Two
+    /// sides that make the same container share it (CR-21, CR-24); against other values of mixed, the later counts.
+    private func become(_ container: Edit.Container, _ value: inout Value, _ clock: inout PropertyClock) -> Merge.Outcome {
+        let isKnown = clock.reset?.admits(writer) ?? true
+        if value.isContainer(container) {
+            if container == .object, !isKnown { return .lost }
+            clock.makeExplicit()
+            if container != .object { clock.stamp = max(clock.stamp, writer.stamp) }
+            return .same
+        }
+        if container == .object {
+            guard isKnown else { return .lost }
+            clock.makeExplicit()
+        } else {
+            guard clock.isDefault || writer.stamp >= clock.stamp else { return .lost }
+            // Others who make it the same have a share in it, so it voids nothing but what the writer did not know of.
+            let reset = isKnown ? clock.reset : Deletion(stamp: writer.stamp, lsn: writer.now)
+            clock = PropertyClock(stamp: writer.stamp, valueHash: clock.valueHash, reset: reset)
+        }
+        clock.additions = []
+        clock.contents = nil
+        value = container.empty
+        return .changed
+    }
+
+    /// Empties a container and voids whatever the writer does not know of in it (CR-16). Of two that did not know of each other
+    /// the later counts (CR-17).
+    private func clear(_ container: Edit.Container, _ value: inout Value, _ clock: inout PropertyClock) -> Merge.Outcome {
+        guard value.isContainer(container) else { return .lost }
+        var stamp = writer.stamp
+        if let last = clock.reset {
+            guard last.admits(writer) || stamp > last.stamp else { return .lost }
+            if stamp < last.stamp { stamp = stamp.bumped(past: last.stamp) }
+        }
+        clock.makeExplicit()
+        clock.stamp = max(clock.stamp, stamp)
+        clock.reset = Deletion(stamp: stamp, lsn: writer.now)
+        clock.contents = nil
+        defer { value = container.empty }
+        return value == container.empty ? .same : .changed
+    }
+
+    private func insert(
+        _ new: Value, behind after: ElementRef?, _ tag: UInt64, _ value: inout Value, _ clock: inout PropertyClock
+    ) throws(SluiceError) -> Merge.Outcome {
+        guard case .list(var elements) = value, clock.reset?.admits(writer) ?? true else { return .lost }
+        var list = clock.list(of: elements.count)
+        if let size = edit.priorSize { try list.checkSize(size, by: writer) }
+        // What is sent again is there already.
+        if list.index(of: ListClock.ID(client: writer.stamp.client, tag: tag)) != nil { return .same }
+        let behind = try list.anchor(after, elements, by: writer)
+        list.add(stamp: writer.stamp, tag: tag, element: nil, lsn: writer.now, behind: behind, eyes: eyes)
+        let id = ListClock.ID(client: writer.stamp.client, tag: tag)
+        let index = list.index(of: id).flatMap { list.presentIndex(of: $0) } ?? elements.count
+        elements.insert(new, at: min(index, elements.count))
+        clock.contents = .list(list)
+        clock.makeExplicit()
+        value = .list(elements)
+        return .changed
+    }
+
+    /// A member comes to a set or goes: of equal ones the later change counts (CR-19).
+    private func change(_ member: Value, isThere: Bool, _ value: inout Value, _ clock: inout PropertyClock) -> Merge.Outcome {
+        guard case .list(var members) = value, clock.reset?.admits(writer) ?? true else { return .lost }
+        let hash = ValueHash(member)
+        var known = clock.members
+        if let last = known[hash], writer.stamp < last.stamp { return .lost }
+        known[hash] = Contents.Member(stamp: writer.stamp, lsn: writer.now)
+        clock.contents = .members(known)
+        clock.makeExplicit()
+        let index = members.firstIndex { ValueHash($0) == hash }
+        guard (index != nil) != isThere else { return .same }
+        if let index { members.remove(at: index) } else { members.append(member) }
+        value = .set(members)
+        return .changed
+    }
+}
+
+extension PropertyClock {
+    func entry(_ key: String) -> PropertyClock? {
+        guard case .keyed(let entries)? = contents else { return nil }
+        return entries[key]?.clock
+    }
+
+    mutating func setEntry(_ key: String, _ clock: PropertyClock, _ lsn: LSN) {
+        var entries: [String: Contents.Entry] = [:]
+        if case .keyed(let known)? = contents { entries = known }
+        contents = nil
+        entries[key] = Contents.Entry(clock: clock, lsn: lsn)
+        contents = .keyed(entries)
+        makeExplicit()
+    }
+
+    /// What happens inside of a value is no default, and does not make the value itself a set one.
+    fileprivate mutating func makeExplicit() {
+        guard isDefault else { return }
+        isDefault = false
+        stamp = .zero
+    }
+
+    fileprivate var members: [ValueHash: Contents.Member] {
+        if case .members(let members)? = contents { members } else { [:] }
+    }
+
+    /// The clock of a list with so many elements.
+    func list(of count: Int) -> ListClock {
+        if case .list(let list)? = contents, list.elements(.present).count == count { return list }
+        return ListClock(count: count)
+    }
+}
+
+extension ListClock.Place {
+    fileprivate mutating func remember(_ value: Value, until lsn: LSN) {
+        if original == nil { original = ListClock.Original(hash: ValueHash(value), until: lsn) }
+    }
+}
+
+extension Edit.Container {
+    fileprivate var empty: Value {
+        switch self {
+        case .list, .set: .list([])
+        case .dictionary, .object: .dictionary([:])
+        }
+    }
+}
+
+extension Value {
+    fileprivate func isContainer(_ container: Edit.Container) -> Bool {
+        switch (self, container) {
+        case (.list, .list), (.list, .set), (.dictionary, .dictionary), (.dictionary, .object): true
+        default: false
+        }
+    }
+}

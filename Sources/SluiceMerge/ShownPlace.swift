@@ -1,0 +1,51 @@
+package import SluiceCore
+
+/// A step into a value as an app sees it.
+package enum ShownStep: Hashable, Sendable {
+    case index(Int)
+    case key(String)
+}
+
+/// A place inside of a property's value as a device shows it, and its name for the gateway.
+package struct ShownPlace: Sendable {
+    package private(set) var path: [EditStep] = []
+    package private(set) var value: Value
+    private var clock: PropertyClock
+
+    /// - Parameter state: from `Overlay.state`, with the changes since.
+    /// - Returns: nil when there is no such place.
+    package init?(_ state: ObjectState, _ property: Property, _ steps: some Sequence<ShownStep>) {
+        guard let values = state.values else { return nil }
+        value = values[property.name] ?? .null
+        clock = state.clocks.properties[property.id] ?? .unwritten
+        for step in steps {
+            guard enter(step) else { return nil }
+        }
+    }
+
+    /// - Returns: false when there is nothing; a key of a dictionary may lead to nothing.
+    private mutating func enter(_ step: ShownStep) -> Bool {
+        switch (step, value) {
+        case (.key(let key), .dictionary(let fields)):
+            path.append(.key(key))
+            value = fields[key] ?? .null
+            clock = clock.entry(key) ?? .unwritten
+        case (.index(let index), .list(let elements)) where elements.indices.contains(index):
+            path.append(.element(element(index) ?? .seen(index)))
+            let list = clock.list(of: elements.count)
+            value = elements[index]
+            clock = list.places[list.elements(.present)[index].first].value?.clock ?? PropertyClock(stamp: .zero)
+        default: return false
+        }
+        return true
+    }
+
+    /// The name of an element of the list that is here; nil when there is none.
+    package func element(_ index: Int) -> ElementRef? {
+        guard case .list(let elements) = value, elements.indices.contains(index) else { return nil }
+        let list = clock.list(of: elements.count)
+        let place = list.places[list.elements(.present)[index].first]
+        let hash = place.original?.hash ?? ValueHash(elements[index])
+        return place.stamp.client == .server ? .listed(Int(place.tag), hash) : .own(place.tag, index: index, hash)
+    }
+}

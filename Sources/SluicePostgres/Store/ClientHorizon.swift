@@ -1,0 +1,26 @@
+package import SluiceCore
+
+/// The oldest position that a client can still write from (`sluice.horizon`): what everybody has seen since is not
+/// remembered. A client that was not seen for `Limits.clientMemoryDays` does not count; when it comes back, its old writes
+/// are merged as if it had known of what happened before the horizon.
+package enum ClientHorizon {
+    /// Advances the horizon when that was not done for ten minutes, and forgets the deletions below it. Any client's session
+    /// does it; one at a time.
+    package static func advance(_ session: PostgresSession, every seconds: Int = 600) throws {
+        let advanced = try session.query(
+            """
+            UPDATE sluice.horizon SET at = now(), lsn = greatest(lsn, (
+                SELECT coalesce(min(position), '0/0') FROM sluice.client WHERE seen_at > now() - make_interval(days => $1)))
+            WHERE ctid = (
+                SELECT ctid FROM sluice.horizon WHERE at <= now() - make_interval(secs => $2) FOR UPDATE SKIP LOCKED)
+            RETURNING lsn
+            """, [.int(Int64(Limits.clientMemoryDays)), .int(Int64(seconds))], cached: true)
+        guard let horizon = advanced[0, 0] else { return }
+        try session.execute(
+            "DELETE FROM sluice.row_clock WHERE deleted_lsn IS NOT NULL AND deleted_lsn < $1::pg_lsn", [.text(horizon)], cached: true)
+    }
+
+    package static func read(_ session: PostgresSession) throws -> LSN {
+        try session.query("SELECT lsn FROM sluice.horizon", cached: true)[0, 0].flatMap { LSN($0) } ?? .zero
+    }
+}

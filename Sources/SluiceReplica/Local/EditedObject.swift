@@ -1,0 +1,125 @@
+package import SluiceCore
+package import SluiceMerge
+
+/// What an app did inside of a property's value, in the places that it sees.
+package struct ShownEdit: Hashable, Sendable {
+    /// To the container, or to the place itself for `set`; empty: the property's value.
+    package var path: [ShownStep]
+    package var changes: [Change]
+
+    package enum Change: Hashable, Sendable {
+        case set(Value)
+        case setElement(Int, Value)
+        case insert(Value, at: Int)
+        case removeElement(Int)
+        /// To an index of the list without the element.
+        case move(from: Int, to: Int)
+        case setKey(String, Value)
+        case removeKey(String)
+        case setInsert(Value)
+        case setErase(Value)
+        case clear(Edit.Container)
+        case add(Int64)
+    }
+
+    package init(path: [ShownStep] = [], _ changes: [Change]) {
+        self.path = path
+        self.changes = changes
+    }
+
+    /// Whether all of the property's value is new.
+    package var isWhole: Bool {
+        if path.isEmpty, case .set? = changes.first, changes.count == 1 { true } else { false }
+    }
+}
+
+/// An object as the transaction under way has it, with the names of the places in its values.
+struct EditedObject {
+    private var state: ObjectState
+    private let type: ObjectType
+    private let object: ObjectKey
+    private var number: Int
+
+    /// - Parameter own: the changes of the object that the transaction has made so far.
+    init(_ layout: TableLayout, _ object: ObjectKey, own: [ObjectChange], _ writer: Writer) throws(SluiceError) {
+        type = layout.type
+        self.object = object
+        let changes = try writer.pendingChanges(layout, key: object.key) + own
+        state = try Overlay.state(server: try writer.keptServerRow(layout, key: object.key), pending: changes, type: type)
+        number = changes.count
+    }
+
+    func value(of name: String) -> Value { state.values?[name] ?? .null }
+
+    /// Names what was done, and does it.
+    mutating func perform(_ edit: ShownEdit, on property: Property, _ writer: Writer) throws(SluiceError) -> [Edit] {
+        var edits: [Edit] = []
+        for change in edit.changes {
+            for (path, action) in try name(change, edit.path, property, writer) {
+                let named = Edit(property.name, path, action)
+                try Overlay.add(ObjectChange(object: object, kind: .set, edits: [named]), number: number, to: &state, type: type)
+                number += 1
+                edits.append(named)
+            }
+        }
+        return edits
+    }
+
+    private func name(
+        _ change: ShownEdit.Change, _ path: [ShownStep], _ property: Property, _ writer: Writer
+    ) throws(SluiceError) -> [([EditStep], Edit.Action)] {
+        guard let place = ShownPlace(state, property, path) else {
+            throw SluiceError(.internalError, "A change of \(type.name).\(property.name) leads to a place that is not there.")
+        }
+        func element(_ index: Int) -> [EditStep] { place.element(index).map { place.path + [.element($0)] } ?? place.path }
+        switch change {
+        case .set(let value): return put(value, place.path, isObject: writer.isObject(property, path))
+        case .setElement(let index, let value): return [(element(index), .set(value))]
+        case .insert(let value, let index):
+            return [(place.path, .insert(value, after: place.element(index - 1), tag: writer.nextTag()))]
+        case .removeElement(let index): return [(element(index), .remove)]
+        case .move(let from, let to):
+            let before = to - 1 < from ? to - 1 : to
+            return [(element(from), .move(after: place.element(before), tag: writer.nextTag()))]
+        case .setKey(let key, let value):
+            return put(value, place.path + [.key(key)], isObject: writer.isObject(property, path + [.key(key)]))
+        case .removeKey(let key): return [(place.path + [.key(key)], .remove)]
+        case .setInsert(let value): return [(place.path, .setInsert(value))]
+        case .setErase(let value): return [(place.path, .setErase(value))]
+        case .clear(let container): return [(place.path, .clear(container))]
+        case .add(let amount): return [(place.path, .add(amount))]
+        }
+    }
+
+    /// An embedded object is put field by field, so that what another device puts there merges with it (CR-21).
+    private func put(_ value: Value, _ path: [EditStep], isObject: Bool) -> [([EditStep], Edit.Action)] {
+        guard isObject, case .dictionary(let fields) = value else { return [(path, .set(value))] }
+        return [(path, .become(.object))]
+            + fields.sorted { $0.key < $1.key }.map { (path + [.key($0.key)], .set($0.value)) }
+    }
+}
+
+extension Writer {
+    /// A number that no element has had that this file put into a list.
+    func nextTag() -> UInt64 {
+        meta.tag += 1
+        return meta.tag
+    }
+
+    /// Whether an embedded object of its own stands at a place, one that is no element of a list.
+    func isObject(_ property: Property, _ path: [ShownStep]) -> Bool {
+        var place: (type: PropertyType, collection: CollectionKind) = (property.type, property.collection)
+        for step in path {
+            switch (place.collection, step, place.type) {
+            case (.list, .index, _), (.dictionary, .key, _): place.collection = .none
+            case (.none, .key(let name), .embedded(let type)):
+                guard let field = store.schema[type]?[name] else { return false }
+                place = (field.type, field.collection)
+            default: return false
+            }
+        }
+        if case .index? = path.last { return false }
+        if case .embedded = place.type { return place.collection == .none }
+        return false
+    }
+}

@@ -1,0 +1,47 @@
+import SluiceCore
+
+/// What the schema says of a place that an edit names.
+struct EditedPlace {
+    /// Nil: anything may be here.
+    private var property: Property?
+
+    /// - Throws: `badChangeset` when a step leads nowhere.
+    init(_ property: Property, _ path: [EditStep], in schema: Schema) throws(SluiceError) {
+        self.property = property
+        for step in path { try enter(step, schema) }
+    }
+
+    private mutating func enter(_ step: EditStep, _ schema: Schema) throws(SluiceError) {
+        guard let here = property else { return }
+        switch (here.collection, step, here.type) {
+        case (.list, .element, _), (.dictionary, .key, _):
+            property = Property(id: here.id, name: here.name, type: here.type, collection: .none, isOptional: here.isOptional)
+            if here.type == .mixed { property = nil }
+        case (.none, .key(let name), .embedded(let type)):
+            guard let field = schema[type]?[name] else {
+                throw SluiceError(.unknownProperty, "\(type) has no property \(name).")
+            }
+            property = field
+        case (.none, _, .mixed): property = nil
+        default: throw SluiceError(.badChangeset, "A change enters \(here.name) as what it is not.")
+        }
+    }
+
+    func check(_ action: Edit.Action, type: ObjectType) throws(SluiceError) {
+        guard let property else { return }
+        switch action {
+        case .set(let value, _): _ = try property.checked(value, type: type)
+        case .insert(let value, _, _), .setInsert(let value): try checkElement(value, of: property, type)
+        case .add where property.type != .int && property.type != .mixed || property.collection != .none:
+            throw SluiceError(.badChangeset, "\(type.name).\(property.name) is not an integer that can be counted.")
+        case .add, .become, .remove, .clear, .move, .setErase: break
+        }
+    }
+
+    private func checkElement(_ value: Value, of property: Property, _ type: ObjectType) throws(SluiceError) {
+        guard property.collection != .none, ValueKinds(of: property.type).contains(value.kind) || property.type == .mixed else {
+            if property.type == .mixed { return }
+            throw SluiceError(.wrongValueType, "\(type.name).\(property.name) does not take this \(value.typeName).")
+        }
+    }
+}
