@@ -52,6 +52,11 @@ extension Writer {
             try dropPending("true")
             try connection.execute("UPDATE _sluice_subscription_set SET changesets = 0")
             meta.changeset = 0
+        } else if meta.reset != 0 {
+            // What is recovered is written on top of what the gateway has now, and so with knowledge of it.
+            let statement = try connection.statement("UPDATE _sluice_pending SET base = ?")
+            statement.bind(0, meta.applied.lsn.rawValue)
+            try statement.run()
         }
         meta.reset = 0
         meta.resets = 0
