@@ -92,6 +92,47 @@ import Testing
             ])
     }
 
+    /// A model of a screen, which keeps what it shows on the main actor.
+    @MainActor private final class Screen {
+        var realm: Realm?
+        var names: [String] = []
+        var tokens: [NotificationToken] = []
+
+        func open(_ configuration: Realm.Configuration) async {
+            await withCheckedContinuation { done in
+                Realm.asyncOpen(configuration: configuration) { result in
+                    self.realm = try? result.get()
+                    done.resume()
+                }
+            }
+        }
+
+        func watch(_ told: AsyncStream<Void>.Continuation) throws {
+            guard let realm else { return }
+            tokens.append(
+                realm.objects(Team.self).observe { [weak self] change in
+                    guard case .update(let teams, _, _, _) = change else { return }
+                    self?.names = teams.map(\.teamName)
+                    told.yield()
+                })
+            realm.writeAsync {
+                self.names = []
+                realm.create(Team.self, value: ["teamName": "a"])
+            } onComplete: { error in
+                if let error { self.names = ["\(error)"] }
+            }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `a screen keeps what callbacks tell it on the main actor`() async throws {
+        let screen = Screen()
+        await screen.open(folder.configuration([Task.self, Team.self]))
+        let (events, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingOldest(4))
+        try screen.watch(continuation)
+        for await _ in events where screen.names == ["a"] { break }
+        #expect(screen.names == ["a"])
+    }
+
     private actor Keeper {
         func count(_ configuration: Realm.Configuration) async throws -> Int {
             let realm = try await Realm(configuration: configuration, actor: self)

@@ -57,8 +57,9 @@ extension Realm {
     @discardableResult
     public static func asyncOpen(
         configuration: Configuration = .defaultConfiguration, callbackQueue: DispatchQueue = .main,
-        callback: @escaping @Sendable (Result<Realm, any Swift.Error>) -> Void
+        callback: @escaping (Result<Realm, any Swift.Error>) -> Void
     ) -> AsyncOpenTask {
+        let callback = Confined(callback)
         let progress = OpeningProgress()
         // Unstructured because: the caller has no task; it ends with the download, or by `cancel`.
         let task = _Concurrency.Task {
@@ -77,14 +78,14 @@ extension Realm {
                 callbackQueue.async {
                     // The file is kept open across the hop.
                     withExtendedLifetime(file) {
-                        callback(
+                        callback.content(
                             Result {
                                 try Realm(configuration: configuration, queue: callbackQueue)
                             })
                     }
                 }
             } catch {
-                callbackQueue.async { callback(.failure(error)) }
+                callbackQueue.async { callback.content(.failure(error)) }
             }
         }
         return AsyncOpenTask(task: task, progress: progress)
