@@ -63,10 +63,13 @@ package struct ReplicaBatch: Sendable {
 package struct ReplicaCommit: Sendable {
     package var lsn: LSN
     package var changes: Range<Int>
+    /// When it was committed, microseconds since 1970; 0 when that is not known.
+    package var time: Int64
 
-    package init(lsn: LSN, changes: Range<Int>) {
+    package init(lsn: LSN, changes: Range<Int>, time: Int64 = 0) {
         self.lsn = lsn
         self.changes = changes
+        self.time = time
     }
 }
 

@@ -68,6 +68,18 @@ import Testing
         #expect(try replica.titles().isEmpty)
     }
 
+    @Test func `CR-30 a write is later than what the device has seen, however far behind its clock is`() async throws {
+        let replica = try await Replica.make(folder)
+        var seen = batch(10, put: [todo(1, "server")])
+        seen.commits[0].time = 5_000_000_000
+        try await replica.apply(seen)
+        try replica.rename(1, "mine")
+        try await replica.observe(9_000_000)
+        try replica.rename(1, "again")
+        let times = try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).map(\.time)
+        #expect(times[0] > HybridTime(milliseconds: 5_000_000) && times[1] > HybridTime(milliseconds: 9_000_000))
+    }
+
     @Test func `compensation takes back the object's writes and leaves the others`() async throws {
         let replica = try await Replica.make(folder)
         try await replica.apply(batch(10, put: [todo(1, "server")]))

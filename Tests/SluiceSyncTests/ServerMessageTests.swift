@@ -10,7 +10,7 @@ import Testing
     @Test func `rows come in the file's order of properties, whatever numbers the gateway has`() throws {
         var writer = BootstrapRowsWriter(RowCodec(itemType))
         var rows = RowBuffer()
-        let row = rows.append(Row([.int(5), .string("north"), .string("v")]))
+        let row = rows.append(Row([.int(5), .string("north"), .string("v"), .int(7), .list([])]))
         rows.withView(row) { writer.add($0) }
         writer.addGone(.int(9))
         guard case .bootstrapRows(let staged?) = try ServerMessage.decode(writer.finish(), schema: schema) else {
@@ -18,12 +18,15 @@ import Testing
             return
         }
         #expect(staged.type == 0 && staged.removed == [.int(9)])
-        #expect(staged.rows.map { row in staged.buffer.withView(row) { Row($0) } } == [Row([.string("v"), .int(5), .string("north")])])
+        #expect(
+            staged.rows.map { row in staged.buffer.withView(row) { Row($0) } } == [
+                Row([.string("v"), .int(5), .string("north"), .int(7), .list([])])
+            ])
     }
 
     @Test func `commits keep their order, and what the file does not know is passed over`() throws {
         var row = ByteWriter()
-        RowCodec(itemType).encode(Row([.int(1), .string("s"), .string("v")]), into: &row)
+        RowCodec(itemType).encode(Row([.int(1), .string("s"), .string("v"), .int(7), .list([])]), into: &row)
         var writer = CommitsWriter()
         writer.beginCommit(LSN(rawValue: 5), commitTime: 9)
         writer.addChange("Item", .entered, row.bytes)
@@ -45,7 +48,7 @@ import Testing
     @Test func `a property that the gateway lacks is absent, and cannot be written`() throws {
         let poorer = Schema([ObjectType(name: "Item", properties: [Property(id: 3, name: "_id", type: .int)])])
         let schema = ServerSchema(local: clientTypes, server: poorer)
-        #expect(schema.schema["Item"]?.properties.map(\.id) == [0, 3, 0])
+        #expect(schema.schema["Item"]?.properties.map(\.id) == [0, 3, 0, 0, 0])
         let change = ObjectChange(object: ObjectKey(type: "Item", key: .int(1)), kind: .set, values: ["value": .string("v")])
         #expect(throws: SluiceError.self) { try PBObjectChange(change, schema: schema.schema) }
     }

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceMerge
 import SluiceReplica
 import SluiceSync
 
@@ -6,7 +7,8 @@ let itemType = ObjectType(
     name: "Item",
     properties: [
         Property(id: 11, name: "_id", type: .int), Property(id: 12, name: "store", type: .string),
-        Property(id: 13, name: "value", type: .string),
+        Property(id: 13, name: "value", type: .string), Property(id: 14, name: "count", type: .int),
+        Property(id: 15, name: "tags", type: .string, collection: .list),
     ])
 let readingType = ObjectType(
     name: "Reading", kind: .asymmetric,
@@ -19,7 +21,8 @@ let clientTypes = Schema([
         name: "Item",
         properties: [
             Property(id: 1, name: "value", type: .string), Property(id: 2, name: "_id", type: .int),
-            Property(id: 3, name: "store", type: .string),
+            Property(id: 3, name: "store", type: .string), Property(id: 4, name: "count", type: .int),
+            Property(id: 5, name: "tags", type: .string, collection: .list),
         ]),
     ObjectType(
         name: "Reading", kind: .asymmetric,
@@ -29,6 +32,29 @@ let clientTypes = Schema([
 struct Item: Hashable {
     var store: String
     var value: String
+    var count: Int64 = 0
+    var tags: [String] = []
+
+    init(store: String, value: String) {
+        self.store = store
+        self.value = value
+    }
+
+    /// By property name, as merging has it.
+    init(_ values: [String: Value]) {
+        func text(_ value: Value?) -> String { if case .string(let text)? = value { text } else { "" } }
+        self.init(store: text(values["store"]), value: text(values["value"]))
+        if case .int(let count)? = values["count"] { self.count = count }
+        if case .list(let tags)? = values["tags"] { self.tags = tags.map { text($0) } }
+    }
+
+    var values: [String: Value] {
+        ["store": .string(store), "value": .string(value), "count": .int(count), "tags": .list(tags.map { .string($0) })]
+    }
+
+    func row(_ key: Int64, _ type: ObjectType) -> Row {
+        Row(type.properties.map { $0.name == "_id" ? .int(key) : values[$0.name] })
+    }
 }
 
 /// A subscription set of stores; `bad` is refused by the gateway.
@@ -55,6 +81,8 @@ struct SimulatedFile {
     var server: [Int64: Item] = [:]
     var pending: [Pending] = []
     var changesets: UInt64 = 0
+    var clock = HybridClock()
+    var tag: UInt64 = 0
     var sets = [set(0, [])]
     var readings: [ObjectChange] = []
     var batches: [IngestBatch] = []
@@ -69,16 +97,15 @@ struct SimulatedFile {
 
     var latest: StoredSubscriptionSet { sets[sets.count - 1] }
 
+    private static let itemType = clientTypes.types[0]
+
     /// Server state with the pending changes on top.
-    func shown(_ key: Int64) -> Item? {
-        var item = server[key]
-        for change in pending.flatMap(\.changeset.changes) where change.object.key == .int(key) {
-            switch change.kind {
-            case .delete: item = nil
-            case .create, .set: item = Item(store: text(change.values["store"]), value: text(change.values["value"]))
-            }
-        }
-        return item
+    func shown(_ key: Int64) -> Item? { state(key)?.values.map { Item($0) } }
+
+    /// The same with the names of the places in it; nil when something cannot be merged, which is never.
+    func state(_ key: Int64) -> ObjectState? {
+        let changes = pending.flatMap(\.changeset.changes).filter { $0.object.key == .int(key) }
+        return try? Overlay.state(server: server[key]?.values, pending: changes, type: Self.itemType)
     }
 
     var shown: [Int64: Item] {
@@ -89,16 +116,44 @@ struct SimulatedFile {
         return all
     }
 
-    private func text(_ value: Value?) -> String { if case .string(let text)? = value { text } else { "" } }
-
     // MARK: The app
 
-    mutating func write(_ key: Int64, _ item: Item?) {
-        changesets += 1
+    mutating func write(_ key: Int64, _ item: Item?, at wall: Int64) {
         var change = ObjectChange(object: ObjectKey(type: "Item", key: .int(key)), kind: item == nil ? .delete : .create)
         if let item { change.values = ["store": .string(item.store), "value": .string(item.value)] }
-        pending.append(
-            Pending(changeset: Changeset(number: changesets, time: .zero, base: applied.lsn, changes: [change]), acknowledged: nil))
+        write([change], at: wall)
+    }
+
+    /// - Parameter wall: what the device's clock says.
+    mutating func write(_ changes: [ObjectChange], at wall: Int64) {
+        changesets += 1
+        let changeset = Changeset(number: changesets, time: clock.tick(now: wall), base: applied.lsn, changes: changes)
+        pending.append(Pending(changeset: changeset, acknowledged: nil))
+    }
+
+    mutating func add(_ amount: Int64, to key: Int64, at wall: Int64) {
+        write([ObjectChange(object: ObjectKey(type: "Item", key: .int(key)), kind: .set, counters: ["count": amount])], at: wall)
+    }
+
+    /// Does something to the tags of an item that is shown. - Returns: the tag that was removed, if one was.
+    mutating func editTags(_ key: Int64, insert text: String?, pick: Int, at wall: Int64) -> String? {
+        guard let state = state(key), let place = ShownPlace(state, Self.itemType.properties[4], []),
+            case .list(let tags) = place.value
+        else { return nil }
+        tag += 1
+        var edit = Edit("tags", .insert(.string(text ?? ""), after: place.element(pick % (tags.count + 1) - 1), tag: tag))
+        var removed: String?
+        if text == nil {
+            guard let element = place.element(pick % max(tags.count, 1)) else { return nil }
+            if pick % 3 == 0 {
+                edit = Edit("tags", [.element(element)], .move(after: nil, tag: tag))
+            } else {
+                edit = Edit("tags", [.element(element)], .remove)
+                if case .string(let text) = tags[pick % tags.count] { removed = text }
+            }
+        }
+        write([ObjectChange(object: ObjectKey(type: "Item", key: .int(key)), kind: .set, edits: [edit])], at: wall)
+        return removed
     }
 
     mutating func ingest(_ key: Int64) {
@@ -110,9 +165,10 @@ struct SimulatedFile {
     // MARK: The engine
 
     var local: LocalState {
-        LocalState(
+        let waiting = pending.first { $0.acknowledged == nil }?.changeset
+        return LocalState(
             identity: identity, applied: applied, held: held, compensation: compensation,
-            firstUnacknowledged: pending.first { $0.acknowledged == nil }?.changeset.number)
+            firstUnacknowledged: waiting?.number, oldestBase: min(waiting?.base ?? applied.lsn, applied.lsn))
     }
 
     mutating func read(_ query: LocalQuery) -> LocalPending {
@@ -172,7 +228,10 @@ struct SimulatedFile {
         }
     }
 
-    private func item(_ values: [Value?]) -> Item { Item(store: text(values[2]), value: text(values[0])) }
+    private func item(_ values: [Value?]) -> Item {
+        let named = zip(Self.itemType.properties, values).compactMap { property, value in value.map { (property.name, $0) } }
+        return Item(Dictionary(uniqueKeysWithValues: named))
+    }
 
     mutating func endBootstrap(_ version: UInt64, _ lsn: LSN, _ types: [Int], _ held: [UInt8]) {
         self.held = held
@@ -186,8 +245,11 @@ struct SimulatedFile {
         dropApplied()
     }
 
+    mutating func observe(_ milliseconds: Int64) { clock = HybridClock(last: max(clock.last, HybridTime(milliseconds: milliseconds))) }
+
     mutating func apply(_ batch: ReplicaBatch) {
         for commit in batch.commits where commit.lsn > applied.lsn {
+            observe(commit.time / 1_000 + 1)
             for change in batch.changes[commit.changes] {
                 if let row = change.row {
                     let values = batch.rows.withView(row) { $0.values() }

@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import SluiceCore
+import SluiceMerge
 import SluiceWire
 
 func make<M>(_ message: M, _ fill: (inout M) -> Void) -> M {
@@ -31,6 +32,8 @@ struct SimulatedGateway {
         var ingest: UInt64 = 0
         var compensations: [(id: UInt64, writes: [PBRejectedWrite])] = []
         var lastCompensation: UInt64 = 0
+        /// No changeset of it that is yet to come has an older base.
+        var position: UInt64 = 0
     }
 
     var random: SplitMix64
@@ -40,6 +43,11 @@ struct SimulatedGateway {
     /// How many items were told by their keys alone.
     var keptCount = 0
     var lsn: UInt64 = 100
+    /// Beside the rows: who wrote what, and when a row was written last.
+    var clocks: [Int64: ObjectClocks] = [:]
+    var rowTimes: [Int64: Int64] = [:]
+    /// What its clock says, milliseconds since 1970.
+    var wall: Int64 = 1_770_000_000_000
     var clients: [UInt64: Client] = [:]
     var sessions: [UInt64: Session] = [:]
     var validToken = "token-0"
@@ -88,12 +96,13 @@ struct SimulatedGateway {
         var client = hello.client
         if client == 0 {
             client = UInt64(clients.count + 1)
-            clients[client] = Client()
+            clients[client] = Client(position: lsn)
         } else if clients[client] == nil || Array(hello.secret) != [UInt8(truncatingIfNeeded: client)] {
             return fail(id, .badClientFile, .clientReset)
         }
         sessions[id]?.client = client
         sessions[id]?.isOpen = true
+        note(hello.oldestBase, of: client)
         if hello.hasHeld { sessions[id]?.held = (Set(hello.held.types.map(\.name)), hello.held.transaction) }
         var welcome = PBWelcome()
         welcome.protocol = 1
@@ -102,6 +111,7 @@ struct SimulatedGateway {
         welcome.schema = serverTypes.messages
         welcome.changeset = clients[client]?.changeset ?? 0
         welcome.ingest = clients[client]?.ingest ?? 0
+        welcome.time = wall
         send(id, .welcome(welcome))
         for open in clients[client]?.compensations ?? [] {
             send(
@@ -191,38 +201,50 @@ struct SimulatedGateway {
 
     private func row(_ key: Int64) -> PBRow {
         let item = items[key] ?? Item(store: "", value: "")
-        return PBRow(Row([.int(key), .string(item.store), .string(item.value)]), type: itemType)
+        return PBRow(item.row(key, itemType), type: itemType)
     }
 
     // MARK: Writes
 
     /// Changes an item as one transaction and tells every session.
-    mutating func commit(_ key: Int64, _ item: Item?) {
-        let before = items[key]
+    mutating func commit(_ key: Int64, _ item: Item?) { commit([(key, item)]) }
+
+    /// Changes items as one transaction.
+    mutating func commit(_ writes: [(key: Int64, item: Item?)]) {
         lsn += 1
-        items[key] = item
-        writtenAt[key] = lsn
+        let before = items
+        for (key, item) in writes {
+            items[key] = item
+            writtenAt[key] = lsn
+            rowTimes[key] = wall
+        }
         for id in sessions.keys.sorted() {
             guard let session = sessions[id], session.active > 0, !session.isClosed else { continue }
-            var change = PBViewChange()
-            change.type = "Item"
-            let was = before.map { session.stores.contains($0.store) } ?? false
-            let isIn = item.map { session.stores.contains($0.store) } ?? false
-            if isIn {
-                change.event = was ? .updated : .entered
-                change.row = row(key)
-            } else if was {
-                change.event = item == nil ? .deleted : .leftQuery
-                change.primaryKey = PBValue(.int(key))
-            }
-            tell(id, isIn || was ? [change] : [])
+            tell(id, writes.compactMap { change($0.key, before[$0.key], $0.item, session) })
         }
     }
 
+    /// What a session is told of an item's change.
+    private func change(_ key: Int64, _ before: Item?, _ item: Item?, _ session: Session) -> PBViewChange? {
+        var change = PBViewChange()
+        change.type = "Item"
+        let was = before.map { session.stores.contains($0.store) } ?? false
+        if let item, session.stores.contains(item.store) {
+            change.event = was ? .updated : .entered
+            change.row = row(key)
+            return change
+        }
+        guard was else { return nil }
+        change.event = item == nil ? .deleted : .leftQuery
+        change.primaryKey = PBValue(.int(key))
+        return change
+    }
+
     private mutating func tell(_ id: UInt64, _ changes: [PBViewChange]) {
-        let (lsn, first) = (lsn, chance(20))
+        let (lsn, wall, first) = (lsn, wall, chance(20))
         let commit = make(PBCommit()) {
             $0.lsn = lsn
+            $0.commitTime = wall * 1_000
             $0.changes = changes
         }
         if first { send(id, .commits(make(PBCommits()) { $0.more = true })) }
@@ -244,10 +266,8 @@ struct SimulatedGateway {
             guard changeset.number == (clients[client]?.changeset ?? 0) + 1 else { return violation("a gap in the changesets", id) }
             clients[client]?.changeset = changeset.number
             effects["\(client)/\(changeset.number)", default: 0] += 1
-            var refused: [PBRejectedWrite] = []
-            for change in changeset.changes {
-                if let reason = apply(change, session) { refused.append(rejected(change, changeset, reason)) }
-            }
+            note(changeset.baseLsn, of: client)
+            let refused = merge(changeset, session)
             if !refused.isEmpty { compensate(client, refused, id) }
         }
         guard let last = upload.changesets.last?.number else { return }
@@ -262,30 +282,58 @@ struct SimulatedGateway {
         if session.active > 0 { tell(id, []) }
     }
 
-    /// - Returns: why the write is refused.
-    private mutating func apply(_ change: PBObjectChange, _ session: Session) -> String? {
-        guard let change = try? ObjectChange(change, schema: serverTypes), case .int(let key) = change.object.key else {
-            return "unreadable"
+    /// One transaction: what may be written is, merged with what is there.
+    private mutating func merge(_ message: PBChangeset, _ session: Session) -> [PBRejectedWrite] {
+        guard let changeset = try? Changeset(message, schema: serverTypes) else {
+            violations.append("an unreadable changeset")
+            return []
         }
-        if change.kind == .delete {
-            if items[key] != nil { commit(key, nil) }
-            return nil
+        var clock = HybridClock()
+        let stamp = WriteStamp(time: clock.observe(changeset.time, now: wall), client: ClientID(rawValue: session.client))
+        let writer = WriteContext(stamp: stamp, base: changeset.base, now: LSN(rawValue: lsn))
+        var writes: [(key: Int64, item: Item?)] = []
+        var refused: [PBRejectedWrite] = []
+        for (change, message) in zip(changeset.changes, message.changes) {
+            guard case .int(let key) = change.object.key else { continue }
+            var row = items[key]?.values
+            row?["_id"] = .int(key)
+            var state = ObjectState(
+                row: row, clocks: clocks[key], type: itemType, rowTime: rowTimes[key] ?? wall, now: LSN(rawValue: lsn))
+            do {
+                try Merge.apply(change, by: writer, to: &state, type: itemType)
+            } catch {
+                violations.append("changeset \(changeset.number) of \(session.client): \(error)")
+            }
+            if let reason = reason(toRefuse: change, state, session) {
+                refused.append(rejected(message, changeset.number, reason))
+                continue
+            }
+            state.clocks.prune(below: horizon)
+            clocks[key] = state.clocks
+            let item = state.values.map { Item($0) }
+            if item != items[key] { writes.append((key, item)) }
         }
-        guard case .string(let store)? = change.values["store"], case .string(let value)? = change.values["value"] else {
-            return "incomplete"
-        }
-        if value == "forbidden" { return "not allowed" }
-        guard session.stores.contains(store) else {
-            outside.append("client \(session.client) wrote \(key) into \(store) with a view of \(session.stores.sorted())")
-            return "outside of the view"
-        }
-        commit(key, Item(store: store, value: value))
-        return nil
+        if !writes.isEmpty { commit(writes) }
+        return refused
     }
 
-    private func rejected(_ change: PBObjectChange, _ changeset: PBChangeset, _ reason: String) -> PBRejectedWrite {
+    private mutating func note(_ base: UInt64, of client: UInt64) {
+        let position = clients[client]?.position ?? 0
+        clients[client]?.position = max(position, base)
+    }
+
+    private var horizon: LSN { LSN(rawValue: clients.values.map(\.position).min() ?? 0) }
+
+    private mutating func reason(toRefuse change: ObjectChange, _ state: ObjectState, _ session: Session) -> String? {
+        if state.values?["value"] == .string("forbidden") { return "not allowed" }
+        guard case .string(let store)? = change.values["store"], !session.stores.contains(store) else { return nil }
+        outside.append("client \(session.client) wrote \(change.object.key) into \(store) with a view of \(session.stores.sorted())")
+        return "outside of the view"
+    }
+
+    private func rejected(_ change: PBObjectChange, _ changeset: UInt64, _ reason: String) -> PBRejectedWrite {
         make(PBRejectedWrite()) {
-            $0.changeset = changeset.number
+            $0.changeset = changeset
             $0.type = change.type
             $0.primaryKey = change.primaryKey
             $0.code = UInt32(ErrorCode.compensatingWrite.rawValue)

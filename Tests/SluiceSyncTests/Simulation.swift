@@ -24,12 +24,25 @@ struct Simulation {
         var own: [Int64: Item?] = [:]
         var nextKey: Int64
         var problems: [String] = []
-        var refusedSets: Set<UInt64> = []
+        /// How far its clock is from the gateway's, milliseconds.
+        var skew: Int64 = 0
+        /// What it put into the list that all share, and what it took out.
+        var inserted: Set<String> = []
+        var removed: Set<String> = []
+        /// What the app saw last: it never sees something older.
+        var seen = AppliedPosition(lsn: .zero, version: 0)
+        var seenPair: Int64 = 0
     }
+
+    /// Items that SQL writes together, a counter, and a list that all work on.
+    static let pair: [Int64] = [50, 51]
+    static let counter: Int64 = 60
+    static let list: Int64 = 61
 
     static let stores = ["north", "south", "east"]
     /// One possible fault in so many happens.
     let calm: Int
+    var isCalm = false
     var random: SplitMix64
     var gateway: SimulatedGateway
     var clients: [Client] = []
@@ -37,13 +50,22 @@ struct Simulation {
     var nextSession: UInt64 = 1
     var tokens = 0
     var nextReading: Int64 = 1
+    var pairs: Int64 = 0
+    /// All that was added to the counter.
+    var added: Int64 = 0
+    /// Messages of connections that the clients have given up, still on their way.
+    var late: [(session: UInt64, messages: [[UInt8]])] = []
 
     init(seed: UInt64, clients count: Int) {
         random = SplitMix64(seed: seed)
         calm = [1, 3, 10][Int.random(in: 0..<3, using: &random)]
         gateway = SimulatedGateway(seed: seed &+ 1)
+        writePair()
+        for key in [Simulation.counter, Simulation.list] { gateway.commit(key, Item(store: "north", value: "shared")) }
         for index in 0..<count {
-            clients.append(Client(machine: Simulation.machine(), nextKey: Int64(index + 1) * 100_000))
+            var client = Client(machine: Simulation.machine(), nextKey: Int64(index + 1) * 100_000)
+            client.skew = [0, -86_400_000, 86_400_000, Int64(below(172_800_000)) - 86_400_000][below(4)]
+            clients.append(client)
             feed(index, .start(token: "token-0"))
         }
     }
@@ -64,12 +86,16 @@ struct Simulation {
         case 40..<55: for _ in 0...below(4) where !clients[index].inbox.isEmpty { feed(index, clients[index].inbox.removeFirst()) }
         case 55..<60: gatewayWork()
         case 60..<63: pass(UInt64(below(3_000)))
-        case 63..<69: appWrites(index)
+        case 63..<67: appWrites(index)
+        case 67: appAdds(index)
+        case 68: appEdits(index)
         case 69: appSubscribes(index)
         case 70..<73: write(key: Int64(below(40)), Item(store: store(), value: "sql \(below(1_000))"))
         case 73: gateway.commit(Int64(below(40)), nil)
         case 74: appIngests(index)
         case 75: appWaits(index)
+        case 76: writePair()
+        case 77: try deliverLate()
         default: if below(calm) == 0 { try fault(index) }
         }
         check(index)
@@ -91,6 +117,12 @@ struct Simulation {
 
     mutating func write(key: Int64, _ item: Item) { gateway.commit(key, item) }
 
+    /// One transaction of SQL: whoever sees one half of it sees the other.
+    private mutating func writePair() {
+        pairs += 1
+        gateway.commit(Simulation.pair.map { ($0, Item(store: "north", value: "\(pairs)")) })
+    }
+
     private mutating func gatewayWork() {
         let open = gateway.sessions.keys.sorted()
         if !open.isEmpty { gateway.bootstrap(open[below(open.count)]) }
@@ -98,6 +130,7 @@ struct Simulation {
 
     mutating func pass(_ milliseconds: UInt64) {
         now += milliseconds
+        gateway.wall += Int64(milliseconds)
         for index in clients.indices where clients[index].machine.nextDeadline ?? .max <= now { feed(index, .tick) }
     }
 
@@ -116,7 +149,35 @@ struct Simulation {
             key = clients[index].nextKey
             clients[index].own[key] = item
         }
-        clients[index].file.write(key, !isOwn && below(10) == 0 ? nil : item)
+        let (written, time) = (!isOwn && below(10) == 0 ? nil : item, wall(index))
+        clients[index].file.write(key, written, at: time)
+        clients[index].inbox.append(.localChange)
+    }
+
+    private func wall(_ index: Int) -> Int64 { gateway.wall + clients[index].skew }
+
+    /// Whether the app may write what is in the store that all share: under the set that it has and the one it wants.
+    private func sees(_ index: Int, _ key: Int64) -> Bool {
+        let sets = clients[index].file.sets.filter { set in !set.subscriptions.contains { $0.query == "bad" } }
+        return sets.last?.subscriptions.contains { $0.query == "north" } == true && clients[index].file.shown(key) != nil
+    }
+
+    private mutating func appAdds(_ index: Int) {
+        guard sees(index, Simulation.counter) else { return }
+        let amount = Int64(below(100)) - 30
+        added += amount
+        let time = wall(index)
+        clients[index].file.add(amount, to: Simulation.counter, at: time)
+        clients[index].inbox.append(.localChange)
+    }
+
+    private mutating func appEdits(_ index: Int) {
+        guard sees(index, Simulation.list) else { return }
+        let text = below(3) == 0 ? nil : "\(index)-\(clients[index].inserted.count)"
+        let (pick, time) = (below(1_000), wall(index))
+        let removed = clients[index].file.editTags(Simulation.list, insert: text, pick: pick, at: time)
+        if let text { clients[index].inserted.insert(text) }
+        if let removed { clients[index].removed.insert(removed) }
         clients[index].inbox.append(.localChange)
     }
 
@@ -184,11 +245,33 @@ struct Simulation {
         _ = session
     }
 
+    /// What was on its way to the gateway may still arrive, long after the client has come back; nobody hears the answers.
     private mutating func hangUp(_ index: Int) {
-        if let session = clients[index].session { gateway.sessions[session] = nil }
+        if let session = clients[index].session {
+            if below(2) == 0 {
+                gateway.sessions[session] = nil
+            } else {
+                late.append((session, clients[index].upstream))
+            }
+        }
         clients[index].session = nil
         clients[index].upstream = []
         clients[index].downstream = []
+    }
+
+    private mutating func deliverLate() throws {
+        guard !late.isEmpty else { return }
+        let index = below(late.count)
+        let (session, messages) = late[index]
+        if let message = messages.first {
+            try gateway.handle(message, session: session)
+            late[index].messages.removeFirst()
+        }
+        gateway.sessions[session]?.outgoing = []
+        if messages.isEmpty || gateway.sessions[session]?.isClosed != false {
+            gateway.sessions[session] = nil
+            late.remove(at: index)
+        }
     }
 
     /// The app ends without notice: the file stays, all else is gone.
@@ -204,26 +287,14 @@ struct Simulation {
         feed(index, .start(token: clients[index].token))
     }
 
-    private mutating func expireTokens() {
-        tokens += 1
-        gateway.validToken = "token-\(tokens)"
-        for session in gateway.sessions.keys where gateway.sessions[session]?.isOpen == true {
-            gateway.fail(session, .tokenExpired, .refreshUser)
-        }
-    }
-
-    private mutating func sessionError(_ index: Int) {
-        guard let session = clients[index].session else { return }
-        let errors: [(ErrorCode, SessionAction)] = [(.internalError, .transient), (.shuttingDown, .transient), (.resync, .transient)]
-        let (code, action) = errors[below(errors.count)]
-        gateway.fail(session, code, action)
-    }
-
     // MARK: The shell
 
     mutating func feed(_ index: Int, _ input: SyncInput) {
         let actions = clients[index].machine.handle(input, now: now, random: random.next())
-        for action in actions { perform(action, index) }
+        // An app can end between any two actions.
+        let end = isCalm || below(300 * calm) > 0 ? nil : below(actions.count + 1)
+        for action in actions.prefix(end ?? actions.count) { perform(action, index) }
+        if end != nil { crash(index) }
     }
 
     private mutating func perform(_ action: SyncAction, _ index: Int) {
@@ -253,7 +324,6 @@ struct Simulation {
             if clients[index].finished.updateValue(error, forKey: id) != nil { clients[index].problems.append("wait \(id) ended twice") }
         case .report(.stopped(let error)), .report(.loggedOut(let error)), .report(.clientReset(let error)):
             clients[index].problems.append("stopped: \(error)")
-        case .report(.setRefused(let version, _)): clients[index].refusedSets.insert(version)
         case .report: break
         default: performOnFile(action, index)
         }
@@ -268,23 +338,10 @@ struct Simulation {
         case .beginBootstrap: clients[index].file.beginBootstrap()
         case .stage(let rows): clients[index].file.stage(rows)
         case .endBootstrap(let version, let lsn, let types, let held): clients[index].file.endBootstrap(version, lsn, types, held)
+        case .observe(let milliseconds): clients[index].file.observe(milliseconds)
         case .apply(let batch): clients[index].file.apply(batch)
         case .refuseSet(let version, let error): clients[index].file.refuse(version, error)
         default: clients[index].problems.append("an unexpected action \(action)")
-        }
-    }
-
-    /// What the app wrote, and nobody else, never goes away or back, as long as its store is subscribed to.
-    private mutating func check(_ index: Int) {
-        let file = clients[index].file
-        let active = file.sets.first { $0.version == file.applied.version }
-        guard let active, active.version == file.latest.version else { return }
-        let stores = Set(active.subscriptions.map(\.query))
-        for (key, item) in clients[index].own where !file.refusedObjects.contains(key) {
-            guard let item, stores.contains(item.store) else { continue }
-            if file.shown(key) != item {
-                clients[index].problems.append("\(key) shows \(String(describing: file.shown(key))), not \(item)")
-            }
         }
     }
 
@@ -292,6 +349,8 @@ struct Simulation {
 
     /// Lets everything settle, without faults.
     mutating func settle() throws {
+        isCalm = true
+        while !late.isEmpty { try deliverLate() }
         for index in clients.indices where below(2) == 0 { drop(index) }
         for index in clients.indices { feed(index, .start(token: clients[index].token)) }
         for _ in 0..<20_000 {

@@ -121,7 +121,9 @@ package actor Session {
         self.file = file
         state.begin(changeset: file.changeset)
         plan = try await services.rules.openSession(user: user.user, types: types.map(\.name))
-        send(SessionMessages.welcome(file: file, schema: schema.schema, client: types))
+        send(
+            SessionMessages.welcome(
+                file: file, schema: schema.schema, client: types, time: services.environment.wallMilliseconds()))
         subscriber = await services.fanout.add(channel, view: .empty, staged: false)
         for open in try await services.clients.openCompensations(id: file.id) {
             send(SessionMessages.compensation(id: open.id, writes: open.writes, schema: schema.schema))

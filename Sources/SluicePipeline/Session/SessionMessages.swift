@@ -12,7 +12,7 @@ package enum SessionMessages {
         return (try? WireProtocol.encode(message)) ?? []
     }
 
-    static func welcome(file: ClientFile, schema: Schema, client: [ObjectType]) -> [UInt8] {
+    static func welcome(file: ClientFile, schema: Schema, client: [ObjectType], time: Int64) -> [UInt8] {
         encode { message in
             message.welcome = .with {
                 $0.protocol = WireProtocol.version
@@ -23,6 +23,7 @@ package enum SessionMessages {
                 $0.ingest = file.ingest
                 $0.maxMessageBytes = UInt32(Limits.messageBytes)
                 $0.correlation = "\(file.id)"
+                $0.time = time
             }
         }
     }

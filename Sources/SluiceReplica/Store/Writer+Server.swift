@@ -8,10 +8,14 @@ extension Writer {
         let hasPending = try any("SELECT 1 FROM _sluice_server LIMIT 1")
         for commit in batch.commits where commit.lsn > meta.applied.lsn {
             for change in batch.changes[commit.changes] { try apply(change, rows: batch.rows, hasPending: hasPending) }
+            if commit.time > 0 { observe(commit.time / 1_000 + 1) }
         }
         if batch.lsn > meta.applied.lsn { meta.applied.lsn = batch.lsn }
         try dropApplied()
     }
+
+    /// What is written from now on is later than what was seen, however far behind the device's clock is.
+    func observe(_ milliseconds: Int64) { meta.clock = max(meta.clock, HybridTime(milliseconds: milliseconds)) }
 
     private func any(_ sql: String) throws(SluiceError) -> Bool {
         let statement = try connection.statement(sql)

@@ -13,6 +13,11 @@ extension Replica {
         try await commit(isDurable: true) { writer throws(SluiceError) in writer.meta.identity = identity }
     }
 
+    /// Takes note of the gateway's clock, milliseconds since 1970: local writes get later times from then on.
+    package func observe(_ milliseconds: Int64) async throws(SluiceError) {
+        try await commit { writer throws(SluiceError) in writer.observe(milliseconds) }
+    }
+
     package func appliedPosition() async throws(SluiceError) -> AppliedPosition {
         try await onWriter { writer throws(SluiceError) in writer.meta.applied }
     }

@@ -110,6 +110,7 @@ struct SyncLoop {
             if isReset { engine.onReset(.before) }
             try await replica.endBootstrap(version: version, lsn: lsn, types: types, held: held, completes: true)
             if isReset { engine.onReset(.after) }
+        case .observe(let milliseconds): try await replica.observe(milliseconds)
         case .apply(let batch): try await replica.apply(batch)
         case .refuseSet(let version, let error):
             try await replica.setSubscriptionState(version: version, .error(code: error.code.rawValue, message: error.message))

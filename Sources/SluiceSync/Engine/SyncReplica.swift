@@ -8,6 +8,7 @@ package protocol SyncReplica: Sendable {
     func identity() async throws(SluiceError) -> ReplicaIdentity?
     func setIdentity(_ identity: ReplicaIdentity) async throws(SluiceError)
     func appliedPosition() async throws(SluiceError) -> AppliedPosition
+    func observe(_ milliseconds: Int64) async throws(SluiceError)
     func lastCompensation() async throws(SluiceError) -> UInt64
     func forgetServer(reset: ReplicaReset?) async throws(SluiceError)
     func resetUnderWay() async throws(SluiceError) -> (reset: ReplicaReset?, count: UInt64)

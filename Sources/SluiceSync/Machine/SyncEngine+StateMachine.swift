@@ -53,7 +53,7 @@ package struct SyncStateMachine: Sendable {
     private var tokenRefusals = 0
     private var waits: [UInt64: Wait] = [:]
     private var shown = SyncReport.Connection.disconnected
-    private var now: UInt64 = 0
+    private(set) var now: UInt64 = 0
     private var random: UInt64 = 0
     var actions: [SyncAction] = []
 

@@ -61,6 +61,8 @@ package enum SyncAction: Sendable {
     case beginBootstrap(version: UInt64)
     case stage(StagedRows)
     case endBootstrap(version: UInt64, lsn: LSN, types: [Int], held: [UInt8])
+    /// The gateway's clock, milliseconds since 1970, for the times of local writes.
+    case observe(Int64)
     case apply(ReplicaBatch)
     case refuseSet(version: UInt64, SluiceError)
     /// Begins the server's side anew; the app is told before and after what follows from it has happened.

@@ -29,6 +29,8 @@ struct SyncSession: Sendable {
     /// Nil until Welcome.
     var schema: ServerSchema?
     var maximumMessageBytes = Limits.messageBytes
+    /// The gateway's clock at Welcome, and ours; nil when it did not say.
+    var clock: (gateway: Int64, own: UInt64)?
     var lastReceived: UInt64
     var lastPing: UInt64
     /// Something other than Welcome and errors came: the connection is worth having.

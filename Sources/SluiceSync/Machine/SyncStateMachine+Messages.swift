@@ -24,6 +24,7 @@ extension SyncStateMachine {
         open()
         session?.schema = ServerSchema(local: local, server: welcome.schema)
         session?.maximumMessageBytes = welcome.maximumMessageBytes
+        if welcome.time > 0 { session?.clock = (welcome.time, now) }
         if state.identity != welcome.identity {
             actions.append(.setIdentity(welcome.identity))
             session?.local.identity = welcome.identity
@@ -93,6 +94,7 @@ extension SyncStateMachine {
             return
         }
         let replaced = Set(types).union(unsubscribedTypes(in: version).subtracting(bootstrap.types)).filter { hasRows($0) }
+        if let clock = session?.clock { actions.append(.observe(clock.gateway + Int64(now - clock.own))) }
         actions.append(.endBootstrap(version: version, lsn: lsn, types: replaced.sorted(), held: held))
         actions.append(.report(.downloaded(version: version)))
         session?.bootstrap = nil

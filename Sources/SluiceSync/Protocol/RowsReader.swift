@@ -48,11 +48,13 @@ enum RowsReader {
     private static func commit(_ reader: WireReader, _ schema: ServerSchema, into batch: inout ReplicaBatch) throws(SluiceError) {
         var reader = reader
         var lsn = LSN.zero
+        var time: Int64 = 0
         let first = batch.changes.count
         while !reader.isAtEnd {
             let tag = try reader.tag()
             switch (tag.field, tag.type) {
             case (1, .fixed64): lsn = LSN(rawValue: try reader.fixed64())
+            case (2, .varint): time = try reader.zigzag()
             case (3, .lengthDelimited):
                 if let change = try change(reader.nested(try reader.content()), schema, into: &batch.rows) {
                     batch.changes.append(change)
@@ -60,7 +62,7 @@ enum RowsReader {
             default: try reader.skip(tag.type)
             }
         }
-        batch.commits.append(ReplicaCommit(lsn: lsn, changes: first..<batch.changes.count))
+        batch.commits.append(ReplicaCommit(lsn: lsn, changes: first..<batch.changes.count, time: time))
     }
 
     private static func change(
@@ -124,7 +126,7 @@ extension ReplicaBatch {
         }
         for commit in later.commits {
             let range = commit.changes.lowerBound + offset..<commit.changes.upperBound + offset
-            commits.append(ReplicaCommit(lsn: commit.lsn, changes: range))
+            commits.append(ReplicaCommit(lsn: commit.lsn, changes: range, time: commit.time))
         }
         lsn = max(lsn, later.lsn)
     }

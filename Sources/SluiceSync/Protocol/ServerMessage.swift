@@ -45,16 +45,19 @@ package enum ServerMessage: Sendable {
         package var changeset: UInt64
         package var ingest: UInt64
         package var maximumMessageBytes: Int
+        /// The gateway's clock, milliseconds since 1970; 0 when it does not say.
+        package var time: Int64
 
         package init(
             identity: ReplicaIdentity, schema: Schema, changeset: UInt64 = 0, ingest: UInt64 = 0,
-            maximumMessageBytes: Int = Limits.messageBytes
+            maximumMessageBytes: Int = Limits.messageBytes, time: Int64 = 0
         ) {
             self.identity = identity
             self.schema = schema
             self.changeset = changeset
             self.ingest = ingest
             self.maximumMessageBytes = maximumMessageBytes
+            self.time = time
         }
     }
 }
@@ -117,6 +120,6 @@ extension ServerMessage.Welcome {
         self.init(
             identity: ReplicaIdentity(client: ClientID(rawValue: message.client), secret: Array(message.secret)),
             schema: try Schema(messages: message.schema), changeset: message.changeset, ingest: message.ingest,
-            maximumMessageBytes: message.maxMessageBytes == 0 ? Limits.messageBytes : Int(message.maxMessageBytes))
+            maximumMessageBytes: message.maxMessageBytes == 0 ? Limits.messageBytes : Int(message.maxMessageBytes), time: message.time)
     }
 }

@@ -757,6 +757,9 @@ package nonisolated struct PBWelcome: Sendable {
 
   package var correlation: String = String()
 
+  /// The gateway's clock, milliseconds since 1970: a client's hybrid time is never behind what it has seen.
+  package var time: Int64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -1930,7 +1933,7 @@ nonisolated extension PBServerMessage: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension PBWelcome: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Welcome"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}protocol\0\u{1}client\0\u{1}secret\0\u{1}schema\0\u{1}changeset\0\u{1}ingest\0\u{3}max_message_bytes\0\u{1}correlation\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}protocol\0\u{1}client\0\u{1}secret\0\u{1}schema\0\u{1}changeset\0\u{1}ingest\0\u{3}max_message_bytes\0\u{1}correlation\0\u{1}time\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1946,6 +1949,7 @@ nonisolated extension PBWelcome: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
       case 6: try { try decoder.decodeSingularUInt64Field(value: &self.ingest) }()
       case 7: try { try decoder.decodeSingularUInt32Field(value: &self.maxMessageBytes) }()
       case 8: try { try decoder.decodeSingularStringField(value: &self.correlation) }()
+      case 9: try { try decoder.decodeSingularSInt64Field(value: &self.time) }()
       default: break
       }
     }
@@ -1976,6 +1980,9 @@ nonisolated extension PBWelcome: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if !self.correlation.isEmpty {
       try visitor.visitSingularStringField(value: self.correlation, fieldNumber: 8)
     }
+    if self.time != 0 {
+      try visitor.visitSingularSInt64Field(value: self.time, fieldNumber: 9)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1988,6 +1995,7 @@ nonisolated extension PBWelcome: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if lhs.ingest != rhs.ingest {return false}
     if lhs.maxMessageBytes != rhs.maxMessageBytes {return false}
     if lhs.correlation != rhs.correlation {return false}
+    if lhs.time != rhs.time {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

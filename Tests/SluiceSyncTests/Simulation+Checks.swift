@@ -1,0 +1,56 @@
+import SluiceCore
+import SluiceReplica
+import SluiceSync
+import SluiceWire
+import TestSupport
+
+/// What must hold all the time.
+extension Simulation {
+    mutating func check(_ index: Int) {
+        let file = clients[index].file
+        checkOrder(index, file)
+        let active = file.sets.first { $0.version == file.applied.version }
+        guard let active, active.version == file.latest.version else { return }
+        let stores = Set(active.subscriptions.map(\.query))
+        // What the app wrote, and nobody else, never goes away or back, as long as its store is subscribed to.
+        guard let key = clients[index].own.keys.sorted().randomElement(using: &random), !file.refusedObjects.contains(key),
+            let item = clients[index].own[key] ?? nil, stores.contains(item.store)
+        else { return }
+        if file.shown(key) != item {
+            clients[index].problems.append("\(key) shows \(String(describing: file.shown(key))), not \(item)")
+        }
+    }
+
+    /// Transactions are seen whole, and nothing older than what was seen.
+    private mutating func checkOrder(_ index: Int, _ file: SimulatedFile) {
+        let values = Simulation.pair.map { file.server[$0]?.value }
+        if values[0] != values[1] { clients[index].problems.append("half a transaction: \(values)") }
+        if let value = values[0].flatMap({ Int64($0) }) {
+            if value < clients[index].seenPair { clients[index].problems.append("\(value) after \(clients[index].seenPair)") }
+            clients[index].seenPair = value
+        }
+        let seen = clients[index].seen
+        if file.applied.lsn < seen.lsn || file.applied.version < seen.version {
+            clients[index].problems.append("the position went back from \(seen) to \(file.applied)")
+        }
+        clients[index].seen = file.applied
+    }
+}
+
+/// What the gateway does to sessions.
+extension Simulation {
+    mutating func expireTokens() {
+        tokens += 1
+        gateway.validToken = "token-\(tokens)"
+        for session in gateway.sessions.keys where gateway.sessions[session]?.isOpen == true {
+            gateway.fail(session, .tokenExpired, .refreshUser)
+        }
+    }
+
+    mutating func sessionError(_ index: Int) {
+        guard let session = clients[index].session else { return }
+        let errors: [(ErrorCode, SessionAction)] = [(.internalError, .transient), (.shuttingDown, .transient), (.resync, .transient)]
+        let (code, action) = errors[below(errors.count)]
+        gateway.fail(session, code, action)
+    }
+}
