@@ -76,7 +76,8 @@ extension ColumnForm {
         (.objectId, "0123456789abcdef0123456z"), (.uuid, "01234567-89ab-cdef-0123+456789abcdef"), (.uuid, ""),
         (.timestamp, "infinity"), (.timestamp, "-infinity"), (.timestamp, "2026-03-01"), (.timestamp, "2026-13-01 00:00:00+00"),
         (.timestamp, "2026-03-01 00:00:00"), (.timestamp, "2026-03-01 00:00:00.+00"), (.timestamp, "2026-03-01 00:00:00+00 AD"),
-        (.timestamp, "294276-12-31 23:59:59.999999+00"), (.timestamp, "999999-01-01 00:00:00+00 BC"),
+        (.timestamp, "294276-12-31 23:59:59.999999+00"), (.timestamp, "294247-01-10 04:00:54.775808+00"),
+        (.timestamp, "999999-01-01 00:00:00+00 BC"),
         (.mixed, "{"), (.embedded("Address"), "{\"street\": 1}"),
     ])
     func `refuses what is no such text and names the property`(_ type: PropertyType, _ text: String) {
@@ -116,6 +117,10 @@ extension ColumnForm {
             #expect(form(.timestamp).value(text) == .timestamp(Timestamp(microseconds: microseconds)), "\(text)")
         }
         #expect(form(.timestamp).value("12345-01-01 00:00:00+00") == .timestamp(Timestamp(seconds: 327_403_382_400)))
+        // The last one that 64 bits hold, which is what later ones are stored as.
+        #expect(form(.timestamp).value("294247-01-10 04:00:54.775807+00") == .timestamp(Timestamp(microseconds: .max)))
+        let far = Value.timestamp(Timestamp(seconds: 1 << 53))
+        #expect(form(.timestamp).text(far).map { form(.timestamp).value($0) } == form(.timestamp).stored(far))
     }
 
     @Test func `cuts a value to what PostgreSQL keeps`() {

@@ -3,8 +3,8 @@ package import SluiceCore
 /// PostgreSQL's text form of a `timestamptz` in UTC: `2026-03-01 12:30:00.25+00`, years of four to six digits, ` BC` at the end
 /// of dates before the year 1.
 package enum TextTimestamp {
-    /// Microseconds since 1970; nil for `infinity`, `-infinity`, years beyond 294246 and anything else that
-    /// is no such text.
+    /// Microseconds since 1970; nil for `infinity`, `-infinity`, times that 64 bits do not hold (after 10 January 294247) and
+    /// anything else that is no such text.
     @unsafe
     package static func microseconds(_ bytes: UnsafeBufferPointer<UInt8>) -> Int64? {
         var reader = unsafe Reader(bytes: bytes)
@@ -19,10 +19,13 @@ package enum TextTimestamp {
         }
         guard let offset = reader.offset() else { return nil }
         if reader.isBeforeChrist() { year = 1 - year }
-        // Microseconds since 1970 end in the year 294247; PostgreSQL's, which count from 2000, thirty years later.
-        guard reader.isAtEnd, (-290_000...294_246).contains(year) else { return nil }
+        guard reader.isAtEnd, (-290_000...294_247).contains(year) else { return nil }
         let days = CivilDate.days(year: year, month: month, day: day)
-        return ((days * 24 + hour) * 60 + minute) * 60_000_000 + second * 1_000_000 + fraction - offset * 1_000_000
+        let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second - offset
+        // They end in the year 294247; PostgreSQL's, which count from 2000, thirty years later.
+        let (whole, isTooLarge) = seconds.multipliedReportingOverflow(by: 1_000_000)
+        let (microseconds, isBeyond) = whole.addingReportingOverflow(fraction)
+        return isTooLarge || isBeyond ? nil : microseconds
     }
 
     /// The text of a time, cut to microseconds towards zero as `Timestamp` says. Times that PostgreSQL cannot hold (before
