@@ -1,15 +1,22 @@
+/// What a change of the log is.
+package enum ChangeOperation: UInt8, Sendable {
+    case insert = 1, update = 2, delete = 3
+    /// All rows of the class are gone at once; there is neither key nor image.
+    case truncate = 4
+}
+
 /// One row change read from the write-ahead log.
 package struct CapturedChange: Sendable {
     package var position: Position
     /// Index into `Schema.types`.
     package var type: Int32
-    package var operation: Operation
-    /// The whole old row (REPLICA IDENTITY FULL); nil for an insert.
+    package var operation: ChangeOperation
+    /// The whole old row (REPLICA IDENTITY FULL); nil for an insert and a truncation.
     package var before: RowRef?
-    /// The whole new row; nil for a delete.
+    /// The whole new row; nil for a delete and a truncation.
     package var after: RowRef?
 
-    package init(position: Position, type: Int32, operation: Operation, before: RowRef?, after: RowRef?) {
+    package init(position: Position, type: Int32, operation: ChangeOperation, before: RowRef?, after: RowRef?) {
         self.position = position
         self.type = type
         self.operation = operation

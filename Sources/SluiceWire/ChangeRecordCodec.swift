@@ -24,8 +24,9 @@ package struct ChangeRecordView: Hashable, Sendable {
     /// Index in the reader's schema; nil when it does not have the type.
     package var type: Int?
     package var typeName: Range<Int>
+    /// Empty for a truncation.
     package var primaryKey: Range<Int>
-    package var operation: Operation
+    package var operation: ChangeOperation
     package var passage: Passage
     package var before: Range<Int>?
     package var after: Range<Int>?
@@ -91,7 +92,9 @@ package struct ChangeRecordCodec: Sendable {
         var head = Head()
         var reader = WireReader(bytes)
         while !reader.isAtEnd { try head.read(&reader) }
-        guard let position = head.position, let operation = head.operation, let key = head.primaryKey else {
+        guard let position = head.position, let operation = head.operation,
+            let key = head.primaryKey ?? (operation == .truncate ? 0..<0 : nil)
+        else {
             throw .malformed("a change record lacks its position, its operation or its primary key")
         }
         return ChangeRecordView(
@@ -121,7 +124,7 @@ private struct Head {
     var origin: Origin?
     var type = 0..<0
     var primaryKey: Range<Int>?
-    var operation: Operation?
+    var operation: ChangeOperation?
     var passage = Passage.stay
     var before: Range<Int>?
     var after: Range<Int>?
@@ -138,7 +141,7 @@ private struct Head {
         case (7, .lengthDelimited): primaryKey = try reader.content()
         case (8, .varint):
             let raw = try reader.varint()
-            guard let known = Operation(rawValue: UInt8(truncatingIfNeeded: raw)) else { throw .malformed("\(raw) is no operation") }
+            guard let known = ChangeOperation(rawValue: UInt8(truncatingIfNeeded: raw)) else { throw .malformed("\(raw) is no operation") }
             operation = known
         case (9, .varint):
             let raw = try reader.varint()

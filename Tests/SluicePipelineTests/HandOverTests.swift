@@ -52,4 +52,12 @@ import Testing
         #expect(staged.hasOverflowed)
         #expect(staged.changes.isEmpty)
     }
+
+    @Test func `starts again when a table was emptied that the snapshot still saw full`() {
+        var staged = StagedChanges()
+        staged.truncated(by: 99)
+        #expect(!staged.requiresAnother(than: snapshot))
+        staged.truncated(by: 103)
+        #expect(staged.requiresAnother(than: snapshot))
+    }
 }

@@ -10,10 +10,10 @@ import Testing
     func `a change record is what the generated code would write, and its head reads back with the images in place`(seed: UInt64) throws {
         var samples = Samples(seed: seed)
         let codec = ChangeRecordCodec(Samples.schema)
-        for operation in [Operation.insert, .update, .delete] {
+        for operation in [ChangeOperation.insert, .update, .delete, .truncate] {
             var rows = RowBuffer()
-            let before = operation == .insert ? nil : samples.row(whole: true)
-            let after = operation == .delete ? nil : samples.row(whole: true)
+            let before = operation == .insert || operation == .truncate ? nil : samples.row(whole: true)
+            let after = operation == .delete || operation == .truncate ? nil : samples.row(whole: true)
             let change = CapturedChange(
                 position: Position(lsn: LSN(rawValue: samples.word()), ordinal: UInt32(samples.below(1_000))), type: 1,
                 operation: operation, before: before.map { rows.append($0) }, after: after.map { rows.append($0) })
@@ -35,7 +35,11 @@ import Testing
                 #expect(view.position == change.position && view.previous == previous && view.type == 1, "seed \(seed)")
                 #expect(view.xid == transaction.xid && view.commitTime == transaction.commitTime, "seed \(seed)")
                 #expect(view.origin == transaction.origin && view.operation == operation && view.passage == passage, "seed \(seed)")
-                #expect(try codec.primaryKey(view, in: bytes) == key, "seed \(seed)")
+                if operation == .truncate {
+                    #expect(view.primaryKey.isEmpty, "seed \(seed)")
+                } else {
+                    #expect(try codec.primaryKey(view, in: bytes) == key, "seed \(seed)")
+                }
                 for (range, image) in [(view.before, before), (view.after, after)] {
                     #expect((range == nil) == (image == nil), "seed \(seed)")
                     guard let range, let image else { continue }
@@ -68,7 +72,7 @@ import Testing
                 if origin.client.rawValue == 0, origin.changeset == 0 { $0.origin = PBOrigin() }
             }
             $0.type = "Everything"
-            $0.primaryKey = PBValue(key)
+            if change.operation != .truncate { $0.primaryKey = PBValue(key) }
             $0.operation = PBOperation(rawValue: Int(change.operation.rawValue)) ?? .unspecified
             $0.passage = PBPassage(rawValue: Int(passage.rawValue)) ?? .stay
             if let before { $0.before = PBRow(before, type: Samples.type) }

@@ -33,6 +33,11 @@ struct ChangeEncoder {
         to batch: inout LogBatch
     ) {
         guard let type = layout.layouts[Int(change.type)] else { return }
+        if change.operation == .truncate {
+            // Whoever reads any of the partitions has to learn of it.
+            for partition in 0..<type.partitions { write(change, transaction, rows, partition, .stay, key: [], &chain, &batch) }
+            return
+        }
         let old = change.before.map { Self.readKey($0, type, rows, into: &otherKey) }
         let new = change.after.map { Self.readKey($0, type, rows, into: &key) }
         if let old, let new, old != new || key != otherKey {

@@ -92,10 +92,10 @@ package actor Fanout {
 
     /// Ends a bootstrap: sends what the snapshot does not contain, then the end, and makes the subscriber live in the
     /// place of `old`. Nothing can pass in between.
-    /// - Returns: false when too much was staged; the bootstrap must start again.
+    /// - Returns: false when too much was staged or a table was emptied; the bootstrap must start again.
     package func activate(_ id: UInt32, replacing old: UInt32?, snapshot: TransactionSnapshot, rows: UInt64, held: PBHeld) -> Bool {
         guard Int(id) < subscribers.count, var subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
-        guard !staged.hasOverflowed else { return false }
+        guard !staged.requiresAnother(than: snapshot) else { return false }
         var messages: [Frame] = []
         var total = rows
         for message in BootstrapMessages.late(staged.unseen(by: snapshot), schema: schema.schema) {
@@ -166,6 +166,10 @@ package actor Fanout {
             delivered.insert(record.xid)
             guard let change = decoder.decode(record.bytes, needed: { index.hasSubscribers(type: $0) }) else { continue }
             lastCommitTime = max(lastCommitTime, change.commitTime)
+            if change.operation == .truncate {
+                truncate(change.type, by: record.xid)
+                continue
+            }
             decoder.withRows(change) { before, after in
                 index.match(type: change.type, before: before, after: after, into: &result)
             }
@@ -188,6 +192,20 @@ package actor Fanout {
         guard let mask = subscribers[Int(id)]?.view.type(change.type)?.mask as [Bool]?? else { return }
         let row = event.hasRow ? decoder.row(of: change, mask: mask) : nil
         subscribers[Int(id)]?.staged?.append(.init(xid: record.xid, type: change.type, key: decoder.key(of: change), row: row))
+    }
+
+    /// Sessions with the class come back by a difference bootstrap, which finds out what is left: nobody knows what each of them has.
+    private func truncate(_ type: Int, by xid: UInt32) {
+        for id in subscribers.indices {
+            guard let subscriber = subscribers[id], subscriber.view.type(type) != nil else { continue }
+            if subscriber.staged != nil {
+                subscribers[id]?.staged?.truncated(by: xid)
+            } else {
+                drop(
+                    SubscriberID(id),
+                    SluiceError(.resync, "All objects of class \(schema.schema.types[type].name) were taken away at once."))
+            }
+        }
     }
 
     private func resynchronise(_ partitions: Set<LogPartition>) {
@@ -300,7 +318,7 @@ private struct SharedKey: Hashable {
 }
 
 extension ViewEvent {
-    init(transition: MatchResult.Transition, operation: SluiceCore.Operation) {
+    init(transition: MatchResult.Transition, operation: ChangeOperation) {
         switch transition {
         case .entered: self = .entered
         case .updated: self = .updated

@@ -14,6 +14,16 @@ struct StagedChanges {
     private var bytes = 0
     /// Too much came: the bootstrap has to start again.
     private(set) var hasOverflowed = false
+    /// The transactions that emptied a class of the view.
+    private var truncations: [UInt32] = []
+
+    mutating func truncated(by xid: UInt32) { truncations.append(xid) }
+
+    /// Whether the bootstrap has to start again: too much came, or a table was emptied by a transaction that the snapshot does not
+    /// see. What it read of that table may be nothing, since TRUNCATE does not spare older snapshots.
+    func requiresAnother(than snapshot: TransactionSnapshot) -> Bool {
+        hasOverflowed || truncations.contains { !snapshot.sees(xid: $0) }
+    }
 
     mutating func append(_ change: Change) {
         guard !hasOverflowed else { return }

@@ -7,7 +7,7 @@ struct DecodedChange {
     var index: Int
     /// Index in `Schema.types`.
     var type: Int
-    var operation: Operation
+    var operation: ChangeOperation
     var commitTime: Int64
     var primaryKey: Range<Int>
     var before: RowRef?

@@ -171,9 +171,8 @@ package struct PgOutputDecoder: Sendable {
             let slot = try slot(try reader.uint32())
             let position = try nextPosition()
             guard relations[slot].type >= 0 else { continue }
-            let reason =
-                "TRUNCATE of \(relations[slot].name): its rows are gone without a change for each; replicas keep them until they resynchronise"
-            batch.unfit.append(UnfitRow(position: position, type: relations[slot].type, key: "", reason: reason))
+            batch.changes.append(
+                CapturedChange(position: position, type: relations[slot].type, operation: .truncate, before: nil, after: nil))
         }
     }
 

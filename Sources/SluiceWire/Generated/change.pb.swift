@@ -29,6 +29,9 @@ package nonisolated enum PBOperation: SwiftProtobuf.Enum, Swift.CaseIterable {
   case insert // = 1
   case update // = 2
   case delete // = 3
+
+  /// All rows of the type are gone: in every partition of its topic, without key and images.
+  case truncate // = 4
   case UNRECOGNIZED(Int)
 
   package init() {
@@ -41,6 +44,7 @@ package nonisolated enum PBOperation: SwiftProtobuf.Enum, Swift.CaseIterable {
     case 1: self = .insert
     case 2: self = .update
     case 3: self = .delete
+    case 4: self = .truncate
     default: self = .UNRECOGNIZED(rawValue)
     }
   }
@@ -51,6 +55,7 @@ package nonisolated enum PBOperation: SwiftProtobuf.Enum, Swift.CaseIterable {
     case .insert: return 1
     case .update: return 2
     case .delete: return 3
+    case .truncate: return 4
     case .UNRECOGNIZED(let i): return i
     }
   }
@@ -61,6 +66,7 @@ package nonisolated enum PBOperation: SwiftProtobuf.Enum, Swift.CaseIterable {
     .insert,
     .update,
     .delete,
+    .truncate,
   ]
 
 }
@@ -259,7 +265,7 @@ package nonisolated struct PBProgress: Sendable {
 fileprivate nonisolated let _protobuf_package = "sluice.v1"
 
 nonisolated extension PBOperation: SwiftProtobuf._ProtoNameProviding {
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0OPERATION_UNSPECIFIED\0\u{1}INSERT\0\u{1}UPDATE\0\u{1}DELETE\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0OPERATION_UNSPECIFIED\0\u{1}INSERT\0\u{1}UPDATE\0\u{1}DELETE\0\u{1}TRUNCATE\0")
 }
 
 nonisolated extension PBPassage: SwiftProtobuf._ProtoNameProviding {

@@ -119,4 +119,31 @@ import Testing
             second.close()
         }
     }
+
+    @Test func `a TRUNCATE leaves no session with rows that are gone, and others alone`() async throws {
+        try await RunningGateway.with { gateway in
+            try await Self.fill(gateway)
+            try await gateway.sql("INSERT INTO tags (_id, title) VALUES ('t', 'x')")
+            let token = try await gateway.anonymousToken()
+            let orders = try await gateway.session(token: token)
+            try await orders.hello()
+            try await orders.subscribe(1, [("Order", "store == 'north'")])
+            let tags = try await gateway.openSession()
+            try await tags.subscribe(1, [("Tag", "TRUEPREDICATE")])
+            // In one transaction with what comes after it.
+            try await gateway.sql("BEGIN; TRUNCATE orders; INSERT INTO orders (_id, store, size) VALUES ('new', 'north', 1); COMMIT")
+            try await orders.receive { $0.hasEnded }
+            #expect(orders.error?.code == UInt32(ErrorCode.resync.rawValue))
+            let again = try await gateway.session(token: token)
+            again.takeOver(orders)
+            try await again.hello()
+            try await again.subscribe(1, [("Order", "store == 'north'")])
+            #expect(again.keys("Order") == ["new"])
+            try await gateway.sql("UPDATE tags SET title = 'y' WHERE _id = 't'")
+            try await tags.receive { $0.rows["Tag"]?[.string("t")]?["title"] == .string("y") }
+            #expect(!tags.hasEnded)
+            again.close()
+            tags.close()
+        }
+    }
 }
