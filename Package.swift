@@ -284,7 +284,8 @@ let package = Package(
         tests(
             "SluiceGateway",
             dependencies: [
-                "SluiceCore", "SluiceGateway", "SluiceKafka", "SluiceNet", "SluicePipeline", "SluicePostgres", "SluiceSync", "SluiceWire",
+                "SluiceCore", "SluiceGateway", "SluiceKafka", "SluiceNet", "SluicePipeline", "SluicePostgres", "SluiceQuery",
+                "SluiceReplica", "SluiceSync", "SluiceWire",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "Hummingbird", package: "hummingbird"), .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "JWTKit", package: "jwt-kit"), .product(name: "Logging", package: "swift-log"), nio("NIOCore"),

@@ -1,0 +1,198 @@
+import SluiceCore
+import SluiceGateway
+import SluiceQuery
+import TestSupport
+
+/// A random app: classes with properties of all kinds, which of them are queryable, and who may see what.
+struct OracleApp {
+    enum Role: CaseIterable {
+        /// Sees and writes everything.
+        case everybody
+        /// Sees and writes the objects of one zone.
+        case keeper
+        /// Sees and writes all objects, without one of their fields.
+        case guest
+    }
+
+    /// As the gateway reads it from the app directory.
+    let configuration: AppConfiguration
+    var schema: Schema { configuration.schema }
+    let fields: QueryableFields
+    /// The field that guests do not see, by class.
+    let hidden: [String: String]
+
+    static let zones = ["north", "south", "west", "a*"]
+
+    init(_ random: inout SplitMix64) throws {
+        let classes = ["Alpha", "Beta"]
+        let draft = Schema(classes.map { OracleApp.type($0, classes, &random) })
+        let names = Set(draft.types.flatMap { $0.properties.map(\.name) })
+        fields = QueryableFields(global: OracleApp.queryable.intersection(names), indexed: random.chance(60) ? "zone" : nil)
+        hidden = Dictionary(
+            uniqueKeysWithValues: draft.types.map { type in (type.name, random.pick(type.properties.dropFirst(2).map(\.name))) })
+        configuration = try AppDirectory.read(files: OracleApp.files(draft, fields, hidden: hidden))
+    }
+
+    private static func type(_ name: String, _ names: [String], _ random: inout SplitMix64) -> ObjectType {
+        let key = Property(id: 1, name: "_id", type: random.pick([.string, .int, .objectId, .uuid]))
+        let zone = Property(id: 2, name: "zone", type: .string)
+        let pool = Samples.type.properties.filter { $0.name != "_id" && $0.name != "friend" && $0.name != "place" }
+        let picked = pool.shuffled(using: &random).prefix(3 + random.below(6))
+        var properties = [key, zone] + picked
+        if random.chance(50) { properties.append(Property(id: 0, name: "peer", type: .link(to: random.pick(names)), isOptional: true)) }
+        for index in properties.indices { properties[index].id = UInt32(index + 1) }
+        return ObjectType(name: name, properties: properties)
+    }
+
+    /// What queries may name: no field holds any kind of value.
+    private static let queryable: Set<String> = Set(
+        Samples.type.properties.filter { $0.type != .mixed && $0.collection != .dictionary && $0.name != "friend" && $0.name != "place" }
+            .map(\.name) + ["zone"])
+
+    // MARK: Queries
+
+    /// A query that a subscription may have.
+    func query(_ random: inout SplitMix64, on type: ObjectType, for role: Role) -> String {
+        let names = type.properties.map(\.name).filter {
+            fields.contains($0, of: type.name) && $0 != "zone" && $0 != "_id" && (role != .guest || $0 != hidden[type.name])
+        }
+        for _ in 0..<50 {
+            var text = random.chance(25) || names.isEmpty ? "TRUEPREDICATE" : writer(names, &random)
+            if fields.indexed != nil || random.chance(40) { text = "\(pin(&random)) AND (\(text))" }
+            guard let query = try? Query.parse(text), (try? Subscription.check(type: type, query: query, fields: fields)) != nil else {
+                continue
+            }
+            return text
+        }
+        return pin(&random)
+    }
+
+    private func writer(_ names: [String], _ random: inout SplitMix64) -> String {
+        var writer = QueryWriter(random: random, names: names)
+        defer { random = writer.random }
+        return writer.query(depth: 2)
+    }
+
+    private func pin(_ random: inout SplitMix64) -> String {
+        if random.chance(50) { return "zone == '\(random.pick(Self.zones))'" }
+        return "zone IN {'\(random.pick(Self.zones))', '\(random.pick(Self.zones))'}"
+    }
+
+    // MARK: Values
+
+    static func key(_ number: Int, _ type: ObjectType) -> Value {
+        switch type.properties[0].type {
+        case .string: .string(["", "é", "k'2", "k\"3"].dropFirst(number).first ?? "k\(number)")
+        case .objectId: .objectId(ObjectIdentifierBytes(high: 7, low: UInt32(number)))
+        case .uuid: .uuid(UUIDBytes(high: 1, low: UInt64(number)))
+        default: .int(Int64(number) - 3)
+        }
+    }
+
+    func value(_ property: Property, _ random: inout SplitMix64) -> Value {
+        if property.name == "zone" { return .string(random.pick(Self.zones)) }
+        switch property.collection {
+        case .none:
+            if property.isOptional, random.chance(25) { return .null }
+            return element(property, &random)
+        case .list: return .list((0..<random.below(4)).map { _ in element(property, &random, isElement: true) })
+        case .set: return Value.set((0..<random.below(4)).map { _ in element(property, &random) })
+        case .dictionary:
+            return .dictionary(["a": element(property, &random), "é": element(property, &random)].filter { _ in random.chance(60) })
+        }
+    }
+
+    private func element(_ property: Property, _ random: inout SplitMix64, isElement: Bool = false) -> Value {
+        if isElement, property.isOptional, random.chance(25) { return .null }
+        if case .link(let name) = property.type, let type = schema[name] { return Self.key(random.below(12), type) }
+        return Samples.value(property.type, &random)
+    }
+}
+
+// MARK: - As an app directory
+
+extension OracleApp {
+    private static func files(_ schema: Schema, _ fields: QueryableFields, hidden: [String: String]) -> [String: String] {
+        var files = ShopApp.files.filter { !$0.key.contains("/public/") }
+        files["sync/config.json"] = """
+            {
+                "type": "flexible", "state": "enabled", "service_name": "postgres", "database_name": "public",
+                "queryable_fields_names": [\(fields.global.sorted().map { "\"\($0)\"" }.joined(separator: ", "))],
+                "indexed_queryable_fields_names": [\(fields.indexed.map { "\"\($0)\"" } ?? "")]
+            }
+            """
+        for type in schema.types {
+            files[ShopApp.table(type.name, "schema")] = json(type, schema)
+            files[ShopApp.table(type.name, "rules")] = rules(type, hidden: hidden[type.name] ?? "")
+            files[ShopApp.table(type.name, "relationships")] = relationships(type)
+        }
+        return files
+    }
+
+    private static func json(_ type: ObjectType, _ schema: Schema) -> String {
+        let required = type.properties.filter { $0.collection == .none && !$0.isOptional }.map { "\"\($0.name)\"" }
+        return """
+            {
+                "title": "\(type.name)", "bsonType": "object", "required": [\(required.joined(separator: ", "))],
+                "properties": { \(type.properties.map { "\"\($0.name)\": \(json($0, schema))" }.joined(separator: ", ")) }
+            }
+            """
+    }
+
+    private static func json(_ property: Property, _ schema: Schema) -> String {
+        let name = name(property.type, schema)
+        let isNullable = property.collection != .none && property.isOptional
+        let element = #"{ "bsonType": \#(isNullable ? "[\"\(name)\", \"null\"]" : "\"\(name)\"") }"#
+        return switch property.collection {
+        case .none: element
+        case .list: #"{ "bsonType": "array", "items": \#(element) }"#
+        case .set: #"{ "bsonType": "array", "uniqueItems": true, "items": \#(element) }"#
+        case .dictionary: #"{ "bsonType": "object", "additionalProperties": \#(element) }"#
+        }
+    }
+
+    private static func name(_ type: PropertyType, _ schema: Schema) -> String {
+        switch type {
+        case .int: "long"
+        case .timestamp: "date"
+        case .binary: "binData"
+        case .link(let target): schema[target].map { name($0.properties[0].type, schema) } ?? "string"
+        default: type.name
+        }
+    }
+
+    private static func relationships(_ type: ObjectType) -> String {
+        let links = type.properties.compactMap { property -> String? in
+            guard case .link(let target) = property.type else { return nil }
+            return
+                ##""\##(property.name)": { "ref": "#/relationship/postgres/public/\##(target)", "foreign_key": "_id", "is_list": false }"##
+        }
+        return "{ \(links.joined(separator: ", ")) }"
+    }
+
+    private static func rules(_ type: ObjectType, hidden: String) -> String {
+        let rest = #""insert": true, "delete": true, "search": true"#
+        let ofZone = #"{ "zone": "%%user.custom_data.zone" }"#
+        return """
+            {
+                "database": "public", "collection": "\(type.name)",
+                "roles": [
+                    {
+                        "name": "keeper", "apply_when": { "%%user.custom_data.zone": { "%exists": true } },
+                        "document_filters": { "read": \(ofZone), "write": \(ofZone) }, "read": true, "write": true, \(rest)
+                    },
+                    {
+                        "name": "guest", "apply_when": { "%%user.custom_data.isGuest": true },
+                        "document_filters": { "read": true, "write": true },
+                        "fields": { "\(hidden)": { "read": false, "write": false } },
+                        "additional_fields": { "read": true, "write": true }, \(rest)
+                    },
+                    {
+                        "name": "everybody", "apply_when": {}, "document_filters": { "read": true, "write": true },
+                        "read": true, "write": true, \(rest)
+                    }
+                ]
+            }
+            """
+    }
+}

@@ -1,0 +1,214 @@
+import Foundation
+import SluiceCore
+import SluiceGateway
+import SluiceReplica
+import SluiceSync
+import Synchronization
+import TestSupport
+import Testing
+
+/// An app's replica: its file, the engine that keeps it in step, and what its user may see. One task uses it.
+final class OracleDevice {
+    let app: OracleApp
+    let role: OracleApp.Role
+    /// A keeper's zone.
+    let zone: String
+    let schema: Schema
+    private let gateway: RunningGateway
+    private let path: String
+    private let tokens: Tokens
+    private(set) var replica: Replica
+    private var engine: SyncEngine
+    private var running: Task<Void, Never>
+    private let reports: Reports
+    /// The queries of the newest set, by class.
+    private(set) var queries: [(type: String, text: String)] = []
+    private var written: Set<ObjectKey> = []
+
+    var name: String { role == .keeper ? "keeper of \(zone)" : "\(role)" }
+
+    init(_ gateway: RunningGateway, _ app: OracleApp, _ role: OracleApp.Role, folder: String, _ random: inout SplitMix64) async throws {
+        self.gateway = gateway
+        self.app = app
+        self.role = role
+        zone = random.pick(OracleApp.zones)
+        let user = "user-\(UUID().uuidString)@example.com"
+        let data =
+            switch role {
+            case .everybody: "{}"
+            case .keeper: #"{ "zone": "\#(zone)" }"#
+            case .guest: #"{ "isGuest": true }"#
+            }
+        try await gateway.createUser(user, customData: data)
+        tokens = Tokens(gateway, user)
+        // An app may know less of a class than the server does.
+        schema = Schema(
+            app.schema.types.map { type in
+                let properties = type.properties.enumerated().filter { $0.offset < 2 || !random.chance(10) }.map(\.element)
+                return ObjectType(name: type.name, properties: properties)
+            })
+        path = "\(folder)/\(UUID().uuidString).replica"
+        reports = Reports()
+        replica = try Replica(path: path, schema: schema)
+        (engine, running) = OracleDevice.begin(replica, gateway, tokens, reports)
+    }
+
+    private static func begin(
+        _ replica: Replica, _ gateway: RunningGateway, _ tokens: Tokens, _ reports: Reports
+    ) -> (SyncEngine, Task<Void, Never>) {
+        let engine = SyncEngine(
+            configuration: SyncConfiguration(url: gateway.url, app: "shop"), replica: replica,
+            refresh: { () throws(SluiceError) in try await tokens.fresh() }, onReport: { reports.note($0) })
+        engine.start()
+        // Unstructured because: an app's engine lives as long as the app; `stop` ends it.
+        return (engine, Task { await engine.run() })
+    }
+
+    func stop() async {
+        running.cancel()
+        await running.value
+    }
+
+    /// The app ends, at any point of what it was doing, and begins again with the file.
+    func restart() async throws {
+        OracleTests.trace("\(name) begins again")
+        await stop()
+        replica = try Replica(path: path, schema: schema)
+        (engine, running) = OracleDevice.begin(replica, gateway, tokens, reports)
+    }
+
+    func goOffline() {
+        OracleTests.trace("\(name) goes offline")
+        engine.pause()
+    }
+
+    func goOnline() {
+        OracleTests.trace("\(name) goes online")
+        engine.start()
+    }
+
+    /// Errors that no app should ever have to see in this play.
+    var failures: [String] { reports.failures }
+
+    // MARK: What the app does
+
+    func subscribe(_ random: inout SplitMix64) throws {
+        queries = schema.types.flatMap { type -> [(type: String, text: String)] in
+            let whole = app.schema[type.name] ?? type
+            return (0..<random.below(3)).map { _ in (type.name, app.query(&random, on: whole, for: role)) }
+        }
+        if queries.isEmpty, let type = app.schema.types.first { queries = [(type.name, app.query(&random, on: type, for: role))] }
+        OracleTests.trace("\(name) subscribes to \(queries)")
+        let now = Timestamp(seconds: 0)
+        var next = try replica.highestSubscriptionID()
+        _ = try replica.addSubscriptionSet(
+            queries.map { query in
+                next += 1
+                return StoredSubscription(id: next, name: "s\(next)", type: query.type, query: query.text, created: now, updated: now)
+            })
+    }
+
+    /// A transaction of some changes.
+    func write(_ random: inout SplitMix64) throws {
+        let subscribed = schema.types.indices.filter { index in queries.contains { $0.type == schema.types[index].name } }
+        guard !subscribed.isEmpty else { return }
+        let transaction = try replica.beginWrite()
+        for _ in 0...random.below(4) { try change(transaction, random.pick(subscribed), &random) }
+        if random.chance(5) { return transaction.cancel() }
+        try transaction.commit()
+    }
+
+    private func change(_ transaction: WriteTransaction, _ index: Int, _ random: inout SplitMix64) throws {
+        let type = schema.types[index]
+        let whole = app.schema[type.name] ?? type
+        let key = OracleApp.key(random.below(12), whole)
+        written.insert(ObjectKey(type: type.name, key: key))
+        let kind = random.below(10)
+        OracleTests.trace(
+            "\(name) \(["deletes", "creates", "creates", "creates", "adds to"].dropFirst(kind).first ?? "sets") \(type.name) \(key)")
+        switch kind {
+        case 0: try transaction.delete(type: index, key: key)
+        case 1...3:
+            let given = type.properties.dropFirst().filter { $0.name == "zone" || random.chance(70) }
+            let values = Dictionary(uniqueKeysWithValues: given.map { ($0.name, app.value($0, &random)) })
+            try transaction.create(type: index, key: key, values: values)
+        case 4:
+            guard let counter = type.properties.firstIndex(where: { $0.type == .int && $0.collection == .none && $0.name != "_id" }) else {
+                return
+            }
+            try transaction.add(type: index, key: key, property: counter, amount: Int64(random.below(7)) - 3)
+        default:
+            let property = 1 + random.below(type.properties.count - 1)
+            try transaction.set(type: index, key: key, property: property, app.value(type.properties[property], &random))
+        }
+    }
+
+    // MARK: What it shows
+
+    func waitForUpload() async throws { try await engine.wait(for: .upload, milliseconds: 60_000) }
+
+    /// Lets the network have its way for a while: not long enough, and in vain when the device is offline.
+    func waitForUpload(milliseconds: Int) async { try? await engine.wait(for: .upload, milliseconds: UInt64(milliseconds)) }
+
+    func waitForDownload() async throws { try await engine.wait(for: .download, milliseconds: 60_000) }
+
+    /// The rows of the file by class and key.
+    func rows() throws -> [String: [Value: [String: Value]]] {
+        let reader = try replica.makeReader()
+        var rows: [String: [Value: [String: Value]]] = [:]
+        for (index, type) in schema.types.enumerated() {
+            try reader.store.scan(type: index) { view in
+                let row = Row(view)
+                let values = type.properties.indices.map { (type.properties[$0].name, row[$0] ?? .null) }
+                rows[type.name, default: [:]][row[0] ?? .null] = Dictionary(uniqueKeysWithValues: values)
+            }
+        }
+        return rows
+    }
+
+    /// Holds what the file shows at any moment against the user's rules; what the user wrote is of no concern.
+    func expectNoLeak(_ comment: String) throws {
+        for (name, rows) in try rows() {
+            for (key, values) in rows where !written.contains(ObjectKey(type: name, key: key)) {
+                if role == .keeper { #expect(values["zone"] == .string(zone), "\(comment): \(self.name) has \(name) \(key)") }
+                if role == .guest, let field = app.hidden[name], let property = schema[name]?[field] {
+                    #expect(values[field] == property.emptyValue, "\(comment): \(self.name) has \(field) of \(name) \(key)")
+                }
+            }
+        }
+    }
+}
+
+/// Access tokens of one user.
+private final class Tokens: Sendable {
+    private let gateway: RunningGateway
+    private let user: String
+
+    init(_ gateway: RunningGateway, _ user: String) {
+        self.gateway = gateway
+        self.user = user
+    }
+
+    func fresh() async throws(SluiceError) -> String {
+        guard let answer = try? await gateway.login(user), let token = answer.json["access_token"]?.string else {
+            throw SluiceError(.timeout, "The login of \(user) was not answered.")
+        }
+        return token
+    }
+}
+
+/// What an engine said that it never should in this play.
+private final class Reports: Sendable {
+    private let lines = Mutex<[String]>([])
+
+    var failures: [String] { lines.withLock { $0 } }
+
+    func note(_ report: SyncReport) {
+        OracleTests.trace("report: \(report)")
+        switch report {
+        case .stopped(let error), .loggedOut(let error), .clientReset(let error): lines.withLock { $0.append("\(report): \(error)") }
+        case .setRefused(let version, let error): lines.withLock { $0.append("set \(version) was refused: \(error)") }
+        default: break
+        }
+    }
+}

@@ -1,0 +1,232 @@
+import Foundation
+import SluiceCore
+import SluiceGateway
+import SluicePostgres
+import SluiceQuery
+import TestSupport
+import Testing
+
+/// Random apps, subscriptions, rules and writers; after a barrier every replica must be what PostgreSQL holds of its
+/// subscriptions and its user's rules, value by value (G3, G4), and at no moment anything else (G5).
+///
+/// `SLUICE_ORACLE_SEED` runs one seed and prints what happens, `SLUICE_ORACLE_RUNS` so many instead of the usual number.
+@Suite(.serialized) struct OracleTests {
+    private static let seeds: [UInt64] = {
+        let environment = ProcessInfo.processInfo.environment
+        if let seed = environment["SLUICE_ORACLE_SEED"].flatMap({ UInt64($0) }) { return [seed] }
+        return TestSupport.seeds(environment["SLUICE_ORACLE_RUNS"].flatMap { Int($0) } ?? 197)
+    }()
+
+    /// Prints a step when one seed is run again.
+    static func trace(_ text: @autoclosure () -> String) { if isTraced { print(text().replacing("\0", with: "\\0")) } }
+    private static let isTraced = ProcessInfo.processInfo.environment["SLUICE_ORACLE_SEED"] != nil
+
+    @Test func `whatever is written, subscribed, cut off and restarted, replicas are their view of the database`() async throws {
+        for seed in Self.seeds {
+
+            var play = try OraclePlay(seed: seed)
+            try await play.run()
+        }
+    }
+}
+
+/// One random app and what happens to it.
+private struct OraclePlay: Sendable {
+    let seed: UInt64
+    let app: OracleApp
+    private var random: SplitMix64
+
+    init(seed: UInt64) throws {
+        self.seed = seed
+        random = SplitMix64(seed: seed)
+        app = try OracleApp(&random)
+    }
+
+    mutating func run() async throws {
+        let (app, seed, random) = (app, seed, random)
+        try await GatewayDatabase.with { conninfo in
+            let connection = try await PostgresConnection.connect(conninfo)
+            _ = try await TableCatalog(schema: app.schema).create(connection)
+            await connection.close()
+            let configuration = GatewayConfiguration(
+                app: app.configuration, postgres: conninfo, kafka: nil, network: .init(port: 0, adminPort: 0))
+            try await RunningGateway.run(configuration) { gateway in
+                var stage = OracleStage(gateway, app, random, "seed \(seed)")
+                try await stage.play()
+            }
+        }
+    }
+}
+
+/// The play while its gateway runs.
+private struct OracleStage {
+    let gateway: RunningGateway
+    let app: OracleApp
+    let comment: String
+    private var random: SplitMix64
+
+    init(_ gateway: RunningGateway, _ app: OracleApp, _ random: SplitMix64, _ comment: String) {
+        self.gateway = gateway
+        self.app = app
+        self.random = random
+        self.comment = comment
+    }
+
+    mutating func play() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("sluice-oracle-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let connection = try await PostgresConnection.connect(gateway.conninfo)
+        for _ in 0..<4 { await writeSQL(connection) }
+        var devices: [OracleDevice] = []
+        for role in OracleApp.Role.allCases {
+            let device = try await OracleDevice(gateway, app, role, folder: folder.path, &random)
+            try device.subscribe(&random)
+            devices.append(device)
+        }
+        for round in 0..<2 {
+            for _ in 0..<30 {
+                if random.chance(35) { await writeSQL(connection) } else { try await act(random.pick(devices)) }
+                if random.chance(10) { for device in devices { try device.expectNoLeak("\(comment), round \(round)") } }
+            }
+            try await barrier(devices, connection, "\(comment), round \(round)")
+        }
+        for device in devices { await device.stop() }
+        await connection.close()
+    }
+
+    private mutating func act(_ device: OracleDevice) async throws {
+        switch random.below(20) {
+        case 0, 1: try device.subscribe(&random)
+        case 2: device.goOffline()
+        case 3, 4: device.goOnline()
+        case 5: try await device.restart()
+        case 6: await device.waitForUpload(milliseconds: random.below(60))
+        default: try device.write(&random)
+        }
+    }
+
+    // MARK: SQL
+
+    /// A transaction of another program. One that PostgreSQL refuses wrote nothing: that is part of the play.
+    private mutating func writeSQL(_ connection: PostgresConnection) async {
+        let statements = (0...random.below(4)).map { _ in statement() }
+        let end = random.chance(10) ? "ROLLBACK" : "COMMIT"
+        OracleTests.trace("SQL: \(statements.joined(separator: "; ")); \(end)")
+        if (try? await connection.script("BEGIN;\(statements.joined(separator: ";"));\(end)")) == nil {
+            _ = try? await connection.script("ROLLBACK")
+        }
+    }
+
+    private mutating func statement() -> String {
+        let type = random.pick(app.schema.types)
+        let forms = type.properties.map { ColumnForm($0, in: app.schema) }
+        let table = TableMapping(type).sqlName
+        let columns = type.properties.map { "\"\($0.name)\"" }
+        let key = literal(forms[0], OracleApp.key(random.below(12), type))
+        switch random.below(12) {
+        case 0: return "DELETE FROM \(table) WHERE \"_id\" = \(key)"
+        case 1: return "UPDATE \(table) SET zone = '\(random.pick(OracleApp.zones))' WHERE zone = '\(random.pick(OracleApp.zones))'"
+        case 2: return random.chance(20) ? "TRUNCATE \(table)" : "DELETE FROM \(table) WHERE zone = '\(random.pick(OracleApp.zones))'"
+        case 3...6:
+            let index = 1 + random.below(forms.count - 1)
+            let value = literal(forms[index], app.value(type.properties[index], &random))
+            return "UPDATE \(table) SET \(columns[index]) = \(value) WHERE \"_id\" = \(key)"
+        default:
+            let values = type.properties.indices.dropFirst().map { literal(forms[$0], app.value(type.properties[$0], &random)) }
+            let updates = columns.dropFirst().map { "\($0) = EXCLUDED.\($0)" }
+            return """
+                INSERT INTO \(table) (\(columns.joined(separator: ", "))) VALUES (\(([key] + values).joined(separator: ", ")))
+                ON CONFLICT ("_id") DO UPDATE SET \(updates.joined(separator: ", "))
+                """
+        }
+    }
+
+    private func literal(_ form: ColumnForm, _ value: Value) -> String {
+        if case .binary(let bytes) = value, form.property.collection == .none, form.property.type == .binary {
+            return "'\\x\(bytes.map { byte in String(byte >> 4, radix: 16) + String(byte & 15, radix: 16) }.joined())'"
+        }
+        return form.text(value).map { "'\($0.replacing("'", with: "''"))'" } ?? "NULL"
+    }
+
+    // MARK: Barrier
+
+    private func barrier(_ devices: [OracleDevice], _ connection: PostgresConnection, _ comment: String) async throws {
+        for device in devices { device.goOnline() }
+        for device in devices { try await device.waitForUpload() }
+        for device in devices { try await device.waitForDownload() }
+        OracleTests.trace("barrier")
+        let rows = try await table(connection)
+        let graph = MemoryGraph(schema: app.schema, rows: rows.map { ($0.type.name, $0.row) })
+        for device in devices {
+            let expected = try expected(of: device, rows, graph)
+            let shown = try device.rows()
+            for type in device.schema.types {
+                let (want, have) = (expected[type.name] ?? [:], shown[type.name] ?? [:])
+                let asked = device.queries.filter { $0.type == type.name }.map(\.text)
+                #expect(
+                    Set(want.keys) == Set(have.keys), "\(comment): \(device.name) of \(type.name), which asked for \(asked)")
+                for (key, values) in want {
+                    for (name, value) in values where have[key] != nil && !isSame(have[key]?[name], value) {
+                        Issue.record(
+                            "\(comment): \(device.name) shows \(name) of \(type.name) \(key) as \(have[key]?[name] ?? .null), not \(value)")
+                    }
+                }
+            }
+            #expect(device.failures.isEmpty, "\(comment): \(device.name)")
+        }
+    }
+
+    /// NaN is NaN here.
+    private func isSame(_ left: Value?, _ right: Value) -> Bool { left == right || left.map { "\($0)" } == "\(right)" }
+
+    /// All rows that PostgreSQL has.
+    private func table(_ connection: PostgresConnection) async throws -> [(type: ObjectType, row: Row)] {
+        var rows: [(type: ObjectType, row: Row)] = []
+        for type in app.schema.types {
+            let forms = type.properties.map { ColumnForm($0, in: app.schema) }
+            let columns = type.properties.map { "\"\($0.name)\"" }.joined(separator: ", ")
+            let result = try await connection.query("SELECT \(columns) FROM \(TableMapping(type).sqlName)")
+            for number in 0..<result.count {
+                rows.append((type, try OracleStage.row(forms, forms.indices.map { result[number, $0] })))
+            }
+        }
+        return rows
+    }
+
+    private static func row(_ forms: [ColumnForm], _ texts: [String?]) throws -> Row {
+        var buffer = RowBuffer()
+        buffer.beginRow()
+        for (form, text) in zip(forms, texts) {
+            var bytes = text.map { Array($0.utf8) }
+            let cell = try bytes?.withUnsafeMutableBufferPointer { bytes in try form.decode(UnsafeBufferPointer(bytes), into: &buffer) }
+            buffer.append(try cell ?? form.decode(nil, into: &buffer))
+        }
+        let place = buffer.endRow()
+        return buffer.withView(place) { Row($0) }
+    }
+
+    /// What a device should show: the rows that one of its queries and its user's role let through, with the fields that they may
+    /// see, of those that the app knows.
+    private func expected(
+        of device: OracleDevice, _ rows: [(type: ObjectType, row: Row)], _ graph: MemoryGraph
+    ) throws -> [String: [Value: [String: Value]]] {
+        let queries = try device.queries.map { query in
+            (type: query.type, bound: try Query.parse(query.text).bind(to: try #require(app.schema[query.type]), in: app.schema))
+        }
+        var expected: [String: [Value: [String: Value]]] = [:]
+        for (type, row) in rows {
+            let key = row[0] ?? .null
+            if device.role == .keeper, row[1] != .string(device.zone) { continue }
+            guard queries.contains(where: { $0.type == type.name && $0.bound.matches(row, key: key, in: graph) }) else { continue }
+            var values: [String: Value] = [:]
+            for property in device.schema[type.name]?.properties ?? [] {
+                guard let index = type.index(of: property.name) else { continue }
+                let isHidden = device.role == .guest && app.hidden[type.name] == property.name
+                values[property.name] = isHidden ? property.emptyValue : row[index] ?? .null
+            }
+            expected[type.name, default: [:]][key] = values
+        }
+        return expected
+    }
+}
