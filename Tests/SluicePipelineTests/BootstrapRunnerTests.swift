@@ -1,6 +1,7 @@
 import Logging
 import SluiceCore
 import SluiceQuery
+import SluiceWire
 import Synchronization
 import Testing
 
@@ -61,10 +62,13 @@ import Testing
         func source(of type: ObjectType) throws -> String { "" }
     }
 
-    private func run(blind: Int) async throws -> (id: UInt32, taken: Int, milliseconds: Int64) {
+    private static func fanout(_ time: Time) -> Fanout {
+        Fanout(authority: Authority(), frames: Frames(), environment: time, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    }
+
+    private func run(blind: Int) async throws -> (id: Fanout.Handle, taken: Int, milliseconds: Int64) {
         let (time, frames, channel) = (Time(), Frames(), Channel())
-        let fanout = Fanout(
-            authority: Authority(), frames: frames, environment: time, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let fanout = Self.fanout(time)
         let record = PendingRecord(position: .zero, xid: 110, bytes: [])
         await fanout.deliver(ReleasedBatch(records: [record], watermark: .zero, resync: []))
         let snapshots = Snapshots(blind: blind)
@@ -91,5 +95,23 @@ import Testing
     @Test func `gives up by name after thirty seconds of snapshots that miss a transaction`() async throws {
         let error = await #expect(throws: SluiceError.self) { try await run(blind: .max) }
         #expect(error?.code == .resync && error?.message.contains("30000 ms") == true, "\(String(describing: error))")
+    }
+
+    @Test func `a subscriber that has gone takes nobody with it who has its number now`() async throws {
+        let fanout = Self.fanout(Time())
+        let view = View(version: 1, types: [], partitions: [])
+        let snapshot = TransactionSnapshot(xmin: 100, xmax: 100, running: [])
+        func activate(_ handle: Fanout.Handle, replacing old: Fanout.Handle?) async -> Bool {
+            await fanout.activate(handle, replacing: old, snapshot: snapshot, rows: 0, held: PBHeld())
+        }
+        let gone = await fanout.add(Channel(), view: view, staged: false)
+        await fanout.remove(gone)
+        // The one number that is free.
+        let later = await fanout.add(Channel(), view: view, staged: true)
+        await fanout.remove(gone)
+        let other = await fanout.add(Channel(), view: view, staged: true)
+        #expect(await activate(other, replacing: gone))
+        #expect(await activate(later, replacing: nil))
+        #expect(await !activate(gone, replacing: nil))
     }
 }

@@ -45,14 +45,16 @@ import Testing
         try state.request(3)
     }
 
-    @Test func `completes only the newest version`() throws {
+    @Test func `an older version is live until the newest one is`() throws {
         var state = try open()
         try state.request(1)
         try state.request(2)
-        let older = state.complete(1)
-        let newest = state.complete(2)
-        #expect(!older)
-        #expect(newest)
+        state.complete(1)
+        #expect(state.active == 1)
+        state.complete(2)
+        #expect(state.active == 2)
+        state.close()
+        state.complete(3)
         #expect(state.active == 2)
     }
 

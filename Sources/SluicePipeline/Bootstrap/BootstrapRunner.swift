@@ -25,7 +25,11 @@ struct BootstrapRunner {
 
     /// - Parameter held: what the client has of an earlier view.
     /// - Returns: the new live subscriber, in the place of `old`, and what the client has then.
-    func run(_ view: View, replacing old: UInt32?, held: HeldView?) async throws -> (subscriber: UInt32, held: HeldView) {
+    func run(
+        _ view: View, replacing old: Fanout.Handle?, held: HeldView?
+    ) async throws -> (
+        subscriber: Fanout.Handle, held: HeldView
+    ) {
         for _ in 0..<Self.attempts {
             let id = await fanout.add(channel, view: view, staged: true)
             do {

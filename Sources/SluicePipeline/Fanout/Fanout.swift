@@ -12,6 +12,12 @@ package import SluiceWire
 package actor Fanout {
     typealias SubscriberID = UInt32
 
+    /// A subscriber for those outside, who may hold it longer than it is there: its number may belong to another by then.
+    package struct Handle: Hashable, Sendable {
+        fileprivate let id: SubscriberID
+        fileprivate let turn: UInt32
+    }
+
     private let authority: any SchemaAuthority
     private let frames: any FrameMaker
     private let environment: any Environment
@@ -20,6 +26,8 @@ package actor Fanout {
     private var index: PredicateIndex
     private var subscribers: [Subscriber?] = []
     private var free: [SubscriberID] = []
+    /// How often each number has been given back.
+    private var turns: [UInt32] = []
     private var delivered = DeliveredTransactions()
     private var result = MatchResult()
     private var decoder: ChangeDecoder
@@ -68,24 +76,34 @@ package actor Fanout {
     // MARK: Sessions
 
     /// Adds a subscriber. A staged one collects what passes it until `activate`; a live one is sent everything at once.
-    package func add(_ channel: any SessionChannel, view: View, staged: Bool) -> UInt32 {
+    package func add(_ channel: any SessionChannel, view: View, staged: Bool) -> Handle {
         refreshSchema()
         let id = free.popLast() ?? SubscriberID(subscribers.count)
         let subscriber = Subscriber(channel: channel, view: view, staged: staged ? StagedChanges() : nil)
-        if Int(id) == subscribers.count { subscribers.append(subscriber) } else { subscribers[Int(id)] = subscriber }
+        if Int(id) == subscribers.count {
+            subscribers.append(subscriber)
+            turns.append(0)
+        } else {
+            subscribers[Int(id)] = subscriber
+        }
         for type in view.types {
             let entries = type.predicate.indexForm(indexedProperty: schema.fields.indexedProperty(of: schema.schema.types[type.type]))
             index.add(subscriber: id, type: type.type, entries: entries)
         }
-        return id
+        return Handle(id: id, turn: turns[Int(id)])
     }
 
-    package func remove(_ id: UInt32) {
-        guard Int(id) < subscribers.count, subscribers[Int(id)] != nil else { return }
+    /// Harmless when it is gone.
+    package func remove(_ handle: Handle) { if let id = number(of: handle) { remove(id) } }
+
+    private func remove(_ id: SubscriberID) {
         index.remove(subscriber: id)
         subscribers[Int(id)] = nil
+        turns[Int(id)] &+= 1
         free.append(id)
     }
+
+    private func number(of handle: Handle) -> SubscriberID? { turns[Int(handle.id)] == handle.turn ? handle.id : nil }
 
     /// Whether a snapshot was taken in the instant between a commit and its visibility, and must be taken again.
     package func contradicts(_ snapshot: TransactionSnapshot) -> Bool { delivered.contradict(snapshot) }
@@ -93,8 +111,8 @@ package actor Fanout {
     /// Ends a bootstrap: sends what the snapshot does not contain, then the end, and makes the subscriber live in the
     /// place of `old`. Nothing can pass in between.
     /// - Returns: false when too much was staged or a table was emptied; the bootstrap must start again.
-    package func activate(_ id: UInt32, replacing old: UInt32?, snapshot: TransactionSnapshot, rows: UInt64, held: PBHeld) -> Bool {
-        guard Int(id) < subscribers.count, var subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
+    package func activate(_ handle: Handle, replacing old: Handle?, snapshot: TransactionSnapshot, rows: UInt64, held: PBHeld) -> Bool {
+        guard let id = number(of: handle), var subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
         guard !staged.requiresAnother(than: snapshot) else { return false }
         var messages: [Frame] = []
         var total = rows
@@ -106,16 +124,17 @@ package actor Fanout {
         messages.append(
             frames.frame(BootstrapMessages.end(version: subscriber.view.version, lsn: watermark, rows: total, types: types, held: held)))
         subscriber.staged = nil
-        if let old, Int(old) < subscribers.count { subscriber.wanted = subscribers[Int(old)]?.wanted }
+        let replaced = old.flatMap(number)
+        if let replaced { subscriber.wanted = subscribers[Int(replaced)]?.wanted }
         subscribers[Int(id)] = subscriber
-        if let old { remove(old) }
+        if let replaced { remove(replaced) }
         subscriber.channel.send(messages)
         return true
     }
 
     /// Has the session told once everything up to `lsn` has been said, even if none of it concerned it.
-    package func announce(_ lsn: LSN, to id: UInt32) {
-        guard Int(id) < subscribers.count, let subscriber = subscribers[Int(id)] else { return }
+    package func announce(_ lsn: LSN, to handle: Handle) {
+        guard let id = number(of: handle), let subscriber = subscribers[Int(id)] else { return }
         if watermark >= lsn {
             sendPosition(id)
         } else {

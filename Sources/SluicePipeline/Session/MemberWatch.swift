@@ -7,12 +7,16 @@ final class MemberWatch: SessionChannel {
     static let pause: UInt64 = 20
 
     private let stale = Atomic(false)
+    private let closed = Atomic(false)
     private let onChange: @Sendable () -> Void
 
     /// - Parameter onChange: called once until `take`.
     init(onChange: @escaping @Sendable () -> Void) { self.onChange = onChange }
 
     var isStale: Bool { stale.load(ordering: .acquiring) }
+
+    /// The fan-out has let it go, and it hears of nothing any more.
+    var isClosed: Bool { closed.load(ordering: .acquiring) }
 
     /// Forgets the change. - Returns: whether there was one.
     func take() -> Bool { stale.exchange(false, ordering: .acquiringAndReleasing) }
@@ -23,5 +27,8 @@ final class MemberWatch: SessionChannel {
 
     var bufferedBytes: Int { 0 }
     func drained(below bytes: Int) async {}
-    func close(_ error: SluiceError?) {}
+    func close(_ error: SluiceError?) {
+        closed.store(true, ordering: .releasing)
+        send([])
+    }
 }

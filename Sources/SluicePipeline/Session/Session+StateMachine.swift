@@ -47,12 +47,8 @@ package struct SessionState: Sendable {
         requested = version
     }
 
-    /// A bootstrap ended. False when a newer version has been asked for meanwhile.
-    package mutating func complete(_ version: UInt64) -> Bool {
-        guard version == requested, phase == .open else { return false }
-        active = version
-        return true
-    }
+    /// A bootstrap ended, of the newest version or of one before it.
+    package mutating func complete(_ version: UInt64) { if phase == .open { active = version } }
 
     /// Whether a changeset is new (UP-3: a resend is recognised by its number).
     package mutating func take(changeset number: UInt64) throws(SluiceError) -> Bool {

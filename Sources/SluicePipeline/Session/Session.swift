@@ -18,13 +18,13 @@ package actor Session {
     /// What the client's file has.
     private var held: HeldView?
     /// The live subscriber in the fan-out, from Hello on.
-    private var subscriber: UInt32?
+    private var subscriber: Fanout.Handle?
     private var bootstrap: Task<Void, Never>?
     /// The set whose view is live or under way.
     private var set = PBSubscribe()
     /// Whether `bootstrap` is under way.
     private var isBuilding = false
-    private var watch: (id: UInt32, channel: MemberWatch)?
+    private var watch: (id: Fanout.Handle, channel: MemberWatch)?
     private var expiry: Task<Void, Never>?
 
     package init(services: SessionServices, channel: any SessionChannel) {
@@ -219,7 +219,7 @@ package actor Session {
                 try await services.environment.sleep(nanoseconds: MemberWatch.pause * 1_000_000)
                 guard watch.channel.take() else { continue }
                 let next = try await build(set)
-                if next.selectsSame(as: view) { continue }
+                if next.selectsSame(as: view), !watch.channel.isClosed { continue }
                 await self.watch(next)
                 await run(next)
             } catch is CancellationError {
@@ -242,12 +242,10 @@ package actor Session {
                 authority: services.authority, snapshots: services.snapshots, fanout: services.fanout, frames: services.frames,
                 environment: services.environment, channel: channel)
             let (id, held) = try await runner.run(view, replacing: subscriber, held: held)
+            // Also when a newer version has been asked for meanwhile: this one is what is live until then.
             self.held = held
-            guard state.complete(view.version) else {
-                await services.feed.release(view.partitions)
-                return
-            }
             subscriber = id
+            state.complete(view.version)
             await services.feed.release(self.view.partitions)
             self.view = view
         } catch {
