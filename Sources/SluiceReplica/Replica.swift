@@ -46,6 +46,7 @@ package final class Replica: Sendable {
         var changes: [UInt64: @Sendable (ReplicaChange) -> Void] = [:]
         var local: [UInt64: @Sendable () -> Void] = [:]
         var subscriptions: [UInt64: @Sendable () -> Void] = [:]
+        var left: [UInt64: @Sendable ([LeftObject]) -> Void] = [:]
     }
 
     /// The version of the newest state that observers have been told of. It grows with each commit, of any process, that changes what
@@ -216,6 +217,7 @@ package final class Replica: Sendable {
         if let change { for listener in listeners.changes.values { listener(change) } }
         if news.local { for listener in listeners.local.values { listener() } }
         if news.subscriptions { for listener in listeners.subscriptions.values { listener() } }
+        if !news.left.isEmpty { for listener in listeners.left.values { listener(news.left) } }
     }
 
     /// Calls the handler after each commit that changed what apps see, on the thread that committed: it must only pass
@@ -247,11 +249,22 @@ package final class Replica: Sendable {
         }
     }
 
+    /// Calls the handler after each commit in which the server took objects off the device, with `LeftObject.most` of them at most. The same
+    /// conditions hold.
+    package func observeLeaving(_ handler: @escaping @Sendable ([LeftObject]) -> Void) -> UInt64 {
+        observers.withLock { observers in
+            defer { observers.next += 1 }
+            observers.left[observers.next] = handler
+            return observers.next
+        }
+    }
+
     package func removeObserver(_ number: UInt64) {
         observers.withLock { observers in
             observers.changes[number] = nil
             observers.local[number] = nil
             observers.subscriptions[number] = nil
+            observers.left[number] = nil
         }
     }
 }

@@ -111,6 +111,26 @@ package struct IngestBatch: Hashable, Sendable {
     }
 }
 
+/// An object that the server took off the device.
+package struct LeftObject: Hashable, Sendable {
+    package enum Reason: Hashable, Sendable {
+        case deleted, leftQuery, lostPermission
+        /// It is not in the view that a bootstrap brought: any of the others, or the subscriptions have changed.
+        case leftView
+    }
+
+    /// The most of one commit that are told.
+    package static let most = 20_000
+
+    package var object: ObjectKey
+    package var reason: Reason
+
+    package init(object: ObjectKey, reason: Reason) {
+        self.object = object
+        self.reason = reason
+    }
+}
+
 /// What a client reset does with the writes that the gateway does not have.
 package enum ReplicaReset: UInt64, Hashable, Sendable {
     case recover = 1

@@ -36,7 +36,7 @@ extension Writer {
                 throw SluiceError(.badSyntax, "A change of \(layout.type.name) that leaves the view has no key.")
             }
             if hasPending, try takeServerRow(layout, key: key, nil) { return }
-            if try store.delete(type: layout.index, key: key) { note(layout.index, key) }
+            try remove(layout, key, change.event.leaving)
         }
     }
 
@@ -146,8 +146,14 @@ extension Writer {
         named.reset()
         for key in keys {
             if try takeServerRow(layout, key: key, nil) { continue }
-            if try store.delete(type: layout.index, key: key) { note(layout.index, key) }
+            try remove(layout, key, .leftView)
         }
+    }
+
+    private func remove(_ layout: TableLayout, _ key: Value, _ reason: LeftObject.Reason) throws(SluiceError) {
+        guard try store.delete(type: layout.index, key: key) else { return }
+        note(layout.index, key)
+        noteLeft(layout, key, reason)
     }
 
     func endBootstrap(version: UInt64, lsn: LSN, types: [Int], held: [UInt8], completes: Bool) throws(SluiceError) {
@@ -211,7 +217,7 @@ extension Writer {
             DELETE FROM \(layout.table) WHERE \(layout.keyColumn) NOT IN (SELECT \(layout.keyColumn) FROM \(layout.staging))
             AND \(layout.keyColumn) NOT IN (SELECT key FROM _sluice_staged_kept WHERE type = ?1)
             AND \(layout.keyColumn) NOT IN \(Writer.pendingKeys) RETURNING \(layout.keyColumn)
-            """, layout)
+            """, layout, leaving: true)
     }
 
     private func showStaged(_ layout: TableLayout) throws(SluiceError) {
@@ -221,10 +227,25 @@ extension Writer {
         try noteKeys("\(layout.upsert(values: rows, table: layout.table)) RETURNING \(layout.keyColumn)", layout)
     }
 
-    private func noteKeys(_ sql: String, _ layout: TableLayout) throws(SluiceError) {
+    private func noteKeys(_ sql: String, _ layout: TableLayout, leaving: Bool = false) throws(SluiceError) {
         let statement = try connection.statement(sql)
         statement.bind(0, layout.type.name)
-        while try statement.step() { note(layout.index, layout.readKey(statement)) }
+        while try statement.step() {
+            let key = layout.readKey(statement)
+            note(layout.index, key)
+            if leaving { noteLeft(layout, key, .leftView) }
+        }
         statement.reset()
+    }
+}
+
+extension ReplicaRowChange.Event {
+    /// Why the object left; those that enter or stay never do.
+    fileprivate var leaving: LeftObject.Reason {
+        switch self {
+        case .deleted: .deleted
+        case .lostPermission: .lostPermission
+        case .leftQuery, .entered, .updated: .leftQuery
+        }
     }
 }

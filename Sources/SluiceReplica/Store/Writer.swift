@@ -11,6 +11,8 @@ struct WriterNews {
     var version: UInt64 = 0
     /// Whether a commit of this process is among it, which others want to know of.
     var isOwn = false
+    /// Objects that the server took off the device.
+    var left: [LeftObject] = []
 
     var isEmpty: Bool { types.isEmpty && !local && !subscriptions && !isOwn }
 
@@ -20,6 +22,7 @@ struct WriterNews {
         subscriptions = subscriptions || later.subscriptions
         version = max(version, later.version)
         isOwn = isOwn || later.isOwn
+        left += later.left.prefix(LeftObject.most - left.count)
     }
 }
 
@@ -120,6 +123,11 @@ final class Writer: @unchecked Sendable {
     func takeNews() -> WriterNews {
         defer { committed = WriterNews() }
         return committed
+    }
+
+    func noteLeft(_ layout: TableLayout, _ key: Value, _ reason: LeftObject.Reason) {
+        guard news.left.count < LeftObject.most else { return }
+        news.left.append(LeftObject(object: ObjectKey(type: layout.type.name, key: key), reason: reason))
     }
 
     func note(_ type: Int, _ key: Value) { news.types[type, default: TypeChange()].insert(key) }

@@ -5,7 +5,7 @@ import SluicePostgres
 import Testing
 
 @Suite struct `A gateway that is shown bad credentials` {
-    @Test func `refuses an expired token and says so`() async throws {
+    @Test func `Scenario 58: refuses an expired token and says so`() async throws {
         try await RunningGateway.with { gateway in
             let user = try await gateway.createUser("late@example.com")
             try await gateway.besideHealthySession {
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func `ends the session of a user who is disabled, and lets no new one in`() async throws {
+    @Test func `Scenario 29: ends the session of a user who is disabled, and lets no new one in`() async throws {
         try await RunningGateway.with { gateway in
             let user = try await gateway.createUser("gone@example.com")
             try await gateway.besideHealthySession {

@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `answers a message over the limit with an error and close 1009`() async throws {
+    @Test func `Scenario 59: answers a message over the limit with an error and close 1009`() async throws {
         try await RunningGateway.with { gateway in
             try await gateway.besideHealthySession {
                 let socket = try await RawSocket.webSocket(gateway.url)

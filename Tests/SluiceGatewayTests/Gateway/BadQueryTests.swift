@@ -11,6 +11,9 @@ import Testing
         ("Order", "store == 'north' AND secret == 'x'", .queryNotQueryable),
         ("Order", "size > 3", .queryIndexedFieldMissing),
         ("Order", "store == 'north' SORT(size ASC)", .querySort),
+        ("Order", "store == 'north' LIMIT(3)", .queryLimit),
+        ("Order", "store == 'north' DISTINCT(title)", .queryDistinct),
+        ("Order", "store == 'north' AND title == store", .queryTwoFields),
         ("Nonsense", "TRUEPREDICATE", .querySubscribedTypeUnknown),
         ("Reading", "TRUEPREDICATE", .queryAsymmetric),
         ("Order", "store == 'north' AND title == '" + String(repeating: "x", count: Limits.queryBytes) + "'", .queryTooLarge),
@@ -20,7 +23,7 @@ import Testing
         ),
     ]
 
-    @Test func `tells which version failed and why, keeps the view, and takes a later set`() async throws {
+    @Test func `Scenarios 1, 6, 7: tells which version failed and why, keeps the view, and takes a later set`() async throws {
         try await RunningGateway.with { gateway in
             try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n1', 'north', 1), ('s1', 'south', 1)")
             try await gateway.besideHealthySession {

@@ -17,7 +17,7 @@ import Testing
     ]
     private static let stores = ["north", "south", "west", "east"]
 
-    @Test func `show what PostgreSQL selects, whatever was written and subscribed meanwhile`() async throws {
+    @Test func `Scenario 13: show what PostgreSQL selects, whatever was written and subscribed meanwhile`() async throws {
         let seed = ProcessInfo.processInfo.environment["SLUICE_TEST_SEED"].flatMap { UInt64($0) } ?? .random(in: .min ... .max)
         try await RunningGateway.with { gateway in
             let rest = Rest(of: 8)

@@ -1,0 +1,65 @@
+import SluiceCore
+import SluiceWire
+import Testing
+
+/// Scenarios that an app cannot bring about: what is said on the wire.
+@Suite(.timeLimit(.minutes(5))) struct `Sessions of clients` {
+    @Test func `Scenario 8: every set names its keys of the indexed field`() async throws {
+        let good = [
+            "store == 'north'", "store IN {'north', 'south'}", "'north' == store", "store == 'north' AND size > 3",
+            "store == 'north' AND (size > 3 OR title == 'a')", "(store == 'north') AND NOT size == 3",
+            "store == 'north' AND store == 'south'",
+        ]
+        let bad = [
+            "size > 3", "TRUEPREDICATE", "store > 'a'", "store == 'north' OR size > 3", "NOT store == 'north'", "store != 'north'",
+            "store == 'north' AND size > 3 OR title == 'a'", "store BEGINSWITH 'n'",
+        ]
+        try await RunningGateway.with { gateway in
+            let session = try await gateway.openSession()
+            var version: UInt64 = 0
+            for text in good {
+                version += 1
+                try await session.subscribe(version, [("Order", text)])
+                #expect(session.completed == version, "\(text)")
+            }
+            for text in bad {
+                version += 1
+                try await session.sendSubscribe(version, [("Order", text)])
+                try await session.receive { $0.queryErrors.last?.version == version }
+                #expect(session.queryErrors.last?.error.code == .queryIndexedFieldMissing, "\(text)")
+            }
+        }
+    }
+
+    @Test func `Scenario 57: a changeset that is sent again takes effect once and is acknowledged again`() async throws {
+        try await RunningGateway.with { gateway in
+            let session = try await gateway.openSession()
+            try await session.subscribe(1, [("Order", "store == 'north'")])
+            let create = TestSession.order("o1", ["store": .string("north"), "size": .int(1)])
+            try await session.upload(1, [create])
+            try await session.receive { $0.acknowledged == 1 }
+            try await gateway.sql("UPDATE orders SET size = 2 WHERE _id = 'o1'")
+            try await session.upload(1, [create])
+            try await session.upload(2, [TestSession.order("o2", ["store": .string("north"), "size": .int(1)])])
+            try await session.receive { $0.acknowledged == 2 }
+            #expect(try await gateway.count("SELECT size FROM orders WHERE _id = 'o1'") == 2)
+            #expect(session.compensations.isEmpty)
+        }
+    }
+
+    @Test func `Scenario 62: a file of another user is not taken, and neither is a wrong secret`() async throws {
+        try await RunningGateway.with { gateway in
+            let owner = try await gateway.openSession()
+            let file = try #require(owner.welcome)
+            for (client, secret, code) in [
+                (file.client, Array(file.secret), ErrorCode.userMismatch), (file.client, [1, 2, 3], .badClientFile),
+                (file.client + 1_000, Array(file.secret), .badClientFile),
+            ] {
+                let other = try await gateway.session(token: try await gateway.anonymousToken())
+                try await other.sendHello(client: client, secret: secret)
+                #expect(try await other.failure().code == code)
+                #expect(other.error?.sessionAction == .clientReset)
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import Foundation
+import SluiceSDK
+import Testing
+
+/// What becomes of writes that are not allowed, as the app and others see it.
+@Suite(.timeLimit(.minutes(5))) struct `Writes that are not allowed` {
+    private static let rows = "INSERT INTO orders (_id, store, title, size) VALUES ('n1', 'north', 'a', 1), ('s1', 'south', 'b', 1)"
+
+    @MainActor
+    @Test func `Scenarios 9, 30, 32, 34: are undone, told once with reason and key, and seen by nobody else`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            try await gateway.sql(Self.rows)
+            let phone = try await Phone.open(gateway, orders: ["store == 'north'"])
+            let other = try await Phone.open(gateway, orders: ["store IN {'north', 'south', 'east'}"])
+            var seen: Set<String> = []
+            let token = other.orders.observe { _ in seen.formUnion(other.orders.map { "\($0._id) \($0.store)" }) }
+            // A new object that lies outside, and an old one that would move.
+            try phone.add("bad", store: "east")
+            try phone.add("n1", store: "south", title: "moved")
+            await phone.said.wait { $0.sync.flatMap { $0.compensatingWriteInfo ?? [] }.count == 2 }
+            let errors = phone.said.sync
+            #expect(errors.allSatisfy { $0.code == .writeRejected && ($0 as NSError).userInfo["Compensating Write Info"] != nil })
+            let writes = errors.flatMap { $0.compensatingWriteInfo ?? [] }
+            #expect(
+                writes.map(\.primaryKey) == [.string("bad"), .string("n1")]
+                    && writes.allSatisfy { $0.objectType == "Order" && $0.code == 231 })
+            #expect(writes[0].reason.contains("\"bad\" is outside of the current query view"), "\(writes[0].reason)")
+            #expect(writes[1].reason.contains("change the indexed queryable field store of Order \"n1\""), "\(writes[1].reason)")
+            // The error comes when the state is repaired.
+            phone.realm.refresh()
+            #expect(phone.keys == ["n1"] && phone.orders.first?.store == "north" && phone.orders.first?.title == "a")
+            // Not again after a reconnection; what is legal goes through.
+            phone.session.suspend()
+            phone.session.resume()
+            try phone.add("n1", title: "legal")
+            try await phone.session.wait(for: .upload)
+            try await other.wait { $0.contains { $0.title == "legal" } }
+            #expect(phone.said.sync.count == errors.count)
+            #expect(seen.isSubset(of: ["n1 north", "s1 south"]), "\(seen)")
+            #expect(try await gateway.count("SELECT count(*) FROM orders") == 2)
+            #expect(try await gateway.count("SELECT count(*) FROM sluice.rejected_write") == 2)
+            token.invalidate()
+        }
+    }
+
+    @MainActor
+    @Test func `Scenario 31: of a transaction with one such write the others stand`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            try await gateway.sql(Self.rows)
+            let phone = try await Phone.open(gateway, orders: ["store == 'north'"])
+            phone.session.suspend()
+            try phone.realm.write {
+                phone.realm.create(Order.self, value: ["_id": "bad", "store": "east", "size": 1])
+                phone.realm.create(Order.self, value: ["_id": "good", "store": "north", "size": 1])
+            }
+            try phone.add("bad", store: "east", title: "later")
+            phone.session.resume()
+            try await phone.session.wait(for: .upload)
+            try await phone.wait { Set($0.map(\._id)) == ["n1", "good"] }
+            #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id IN ('good', 'bad')") == 1)
+        }
+    }
+
+    @MainActor
+    @Test func `Scenario 30: a role that may not write is named`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            try await gateway.sql(Self.rows)
+            try await gateway.createUser("keeper@example.com", customData: #"{"store":"north"}"#)
+            let phone = try await Phone.open(gateway, orders: ["store IN {'north', 'south'}"], name: "keeper@example.com")
+            #expect(phone.keys == ["n1"], "a keeper reads one store")
+            try phone.add("s2", store: "south")
+            await phone.said.wait { !$0.sync.isEmpty }
+            let reason = try #require(phone.said.sync.first?.compensatingWriteInfo?.first?.reason)
+            #expect(reason.contains("Role keeper may not write"), "\(reason)")
+            #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id = 's2'") == 0)
+        }
+    }
+
+    @MainActor
+    @Test func `what leaves the device says why`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            try await gateway.sql("INSERT INTO orders (_id, store, size) SELECT 'n' || i, 'north', i FROM generate_series(1, 4) AS i")
+            let phone = try await Phone.open(gateway, orders: ["store == 'north' AND size < 10"])
+            let (leaving, news) = AsyncStream<String>.makeStream()
+            let token = phone.realm.observeLeaving { objects in
+                for object in objects { news.yield("\(object.className) \(object.primaryKey.stringValue ?? "") \(object.reason)") }
+            }
+            var left = leaving.makeAsyncIterator()
+            try await gateway.sql("DELETE FROM orders WHERE _id = 'n1'")
+            #expect(await left.next() == "Order n1 deleted")
+            try await gateway.sql("UPDATE orders SET size = 10 WHERE _id = 'n2'")
+            #expect(await left.next() == "Order n2 leftQuery")
+            let subscriptions = phone.realm.subscriptions
+            try await subscriptions.update { subscriptions.removeAll() }
+            #expect(Set([await left.next(), await left.next()]) == ["Order n3 leftView", "Order n4 leftView"])
+            token.invalidate()
+        }
+    }
+}
