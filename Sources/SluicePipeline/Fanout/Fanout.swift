@@ -238,6 +238,8 @@ package actor Fanout {
     private func drop(_ id: SubscriberID, _ error: SluiceError) {
         let channel = subscribers[Int(id)]?.channel
         remove(id)
+        // A client that does not read does not read this either.
+        if error.code != .slowClient { channel?.send([frames.frame(SessionMessages.error(error))]) }
         channel?.close(error)
     }
 
