@@ -63,6 +63,35 @@ import Testing
         }
     }
 
+    @Test func `a session of a file refuses the writes of the session before, once it has begun`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = ClientStore(pool: fixture.pool)
+            let file = try await store.allot(user: "ann", secret: [1])
+            let origin = Origin(client: file.id, changeset: 1)
+            // A write that is under way is waited for, and what the new session is told holds it.
+            let (begun, begin) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+            async let opening: ClientRecord = {
+                for await _ in begun { break }
+                return try await store.open(id: file.id, secret: [1], user: "ann")
+            }()
+            _ = try await fixture.rows.transaction { transaction in
+                _ = try await transaction.begin(origin, session: file.session)
+                begin.yield()
+                try await fixture.waitForBlocked("UPDATE sluice.client%")
+                try await transaction.finish(origin, base: .zero)
+            }
+            let opened = try await opening
+            #expect(opened.lastChangeset == 1 && opened.session == file.session + 1)
+            let next = Origin(client: file.id, changeset: 2)
+            let error = await #expect(throws: SluiceError.self) {
+                try await fixture.rows.transaction { try await $0.begin(next, session: file.session) }
+            }
+            #expect(error?.code == .resync)
+            let (accepted, _) = try await fixture.rows.transaction { try await $0.begin(next, session: opened.session) }
+            #expect(accepted.changeset == 1)
+        }
+    }
+
     @Test func `do not open for others`() async throws {
         try await StoreFixture.with { fixture in
             let store = ClientStore(pool: fixture.pool)

@@ -65,6 +65,18 @@ struct StoreFixture: Sendable {
 
     func sql(_ text: String) async throws -> PostgresResult { try await pool.withConnection { try await $0.script(text) } }
 
+    /// Returns when a statement like this waits for a lock: the server's work has no event to wait for.
+    func waitForBlocked(_ statement: String) async throws {
+        let deadline = ContinuousClock.now + .seconds(30)
+        while ContinuousClock.now < deadline {
+            let found = try await sql(
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND ltrim(query) LIKE '\(statement)'")
+            if found[0, 0] != "0" { return }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        throw SluiceError(.timeout, "No statement like \(statement) waits for a lock.")
+    }
+
     /// A changeset's transaction that does only this.
     @discardableResult
     func write(

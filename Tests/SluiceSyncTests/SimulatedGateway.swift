@@ -34,6 +34,8 @@ struct SimulatedGateway {
         var lastCompensation: UInt64 = 0
         /// No changeset of it that is yet to come has an older base.
         var position: UInt64 = 0
+        /// The one that may write: the last to say Hello.
+        var session: UInt64 = 0
     }
 
     var random: SplitMix64
@@ -102,6 +104,7 @@ struct SimulatedGateway {
         }
         sessions[id]?.client = client
         sessions[id]?.isOpen = true
+        clients[client]?.session = id
         note(hello.oldestBase, of: client)
         if hello.hasHeld { sessions[id]?.held = (Set(hello.held.types.map(\.name)), hello.held.transaction) }
         var welcome = PBWelcome()
@@ -260,6 +263,7 @@ struct SimulatedGateway {
     private mutating func upload(_ upload: PBUpload, _ id: UInt64) {
         guard let session = sessions[id] else { return }
         let client = session.client
+        guard clients[client]?.session == id else { return fail(id, .resync, .transient) }
         clients[client]?.compensations.removeAll { $0.id <= upload.compensation }
         for changeset in upload.changesets {
             guard changeset.number > clients[client]?.changeset ?? 0 else { continue }

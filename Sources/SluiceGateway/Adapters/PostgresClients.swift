@@ -35,7 +35,9 @@ struct PostgresClients: ClientRegistry {
 
 extension ClientFile {
     init(_ record: ClientRecord) {
-        self.init(id: record.id, secret: record.secret, changeset: record.lastChangeset, ingest: record.lastIngest)
+        self.init(
+            id: record.id, secret: record.secret, changeset: record.lastChangeset, ingest: record.lastIngest,
+            session: record.session)
     }
 }
 

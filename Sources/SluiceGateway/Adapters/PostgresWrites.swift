@@ -18,7 +18,9 @@ struct PostgresWrites: WriteStore {
     private struct Transaction: WriteTransaction {
         let rows: PostgresRowTransaction
 
-        func begin(_ origin: Origin) async throws -> (changeset: UInt64, now: LSN, horizon: LSN) { try await rows.begin(origin) }
+        func begin(_ origin: Origin, session: UInt64) async throws -> (changeset: UInt64, now: LSN, horizon: LSN) {
+            try await rows.begin(origin, session: session)
+        }
 
         func rejectedObjects(client: ClientID, after acknowledged: UInt64) async throws -> Set<ObjectKey> {
             try await rows.rejectedObjects(client: client, after: acknowledged)

@@ -19,6 +19,8 @@ package struct Committer: Sendable {
     /// On whose behalf.
     package struct Writer: Sendable {
         package var client: ClientID
+        /// Of the client's file; see `ClientFile`.
+        package var session: UInt64
         package var user: UserContext
         package var plan: SessionPlan
         package var view: View
@@ -63,7 +65,7 @@ package struct Committer: Sendable {
         refusing refusal: SluiceError?
     ) async throws -> Applied {
         let origin = Origin(client: writer.client, changeset: changeset.number)
-        let (last, now, horizon) = try await transaction.begin(origin)
+        let (last, now, horizon) = try await transaction.begin(origin, session: writer.session)
         guard changeset.number > last else { return Applied() }
         guard changeset.number == last + 1 else {
             throw SluiceError(.badChangeset, "Changeset \(changeset.number) of client \(writer.client) came after \(last).")

@@ -52,17 +52,21 @@ package struct ClientFile: Sendable {
     /// The highest changeset and ingest numbers that took effect.
     package var changeset: UInt64
     package var ingest: UInt64
+    /// How often the file has been opened: writes of a session with an older number are refused.
+    package var session: UInt64
 
-    package init(id: ClientID, secret: [UInt8], changeset: UInt64, ingest: UInt64) {
+    package init(id: ClientID, secret: [UInt8], changeset: UInt64, ingest: UInt64, session: UInt64) {
         self.id = id
         self.secret = secret
         self.changeset = changeset
         self.ingest = ingest
+        self.session = session
     }
 }
 
 package protocol ClientRegistry: Sendable {
     func allot(user: String) async throws -> ClientFile
+    /// Begins a session of the file: writes of those before are over or refused from now on.
     /// Throws `badClientFile` for an unknown pair, `userMismatch` for another user's.
     /// - Parameter oldestBase: no changeset that the file has yet to send has an older base; zero when it does not say.
     func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN) async throws -> ClientFile

@@ -57,7 +57,8 @@ package protocol WriteTransaction: Sendable {
     /// Locks the client's line and marks the transaction with its origin, so that capture knows whose it is.
     /// - Returns: the number of the last changeset of this client that took effect, the write-ahead log's end now, and the oldest
     ///   position that a client can still write from.
-    func begin(_ origin: Origin) async throws -> (changeset: UInt64, now: LSN, horizon: LSN)
+    /// - Throws: `resync` when the client's file has begun a session after this one.
+    func begin(_ origin: Origin, session: UInt64) async throws -> (changeset: UInt64, now: LSN, horizon: LSN)
     /// Objects that a compensation newer than `acknowledged` concerns: their writes are to be discarded (CW-10).
     func rejectedObjects(client: ClientID, after acknowledged: UInt64) async throws -> Set<ObjectKey>
     /// Locks and loads objects of one type; a key without row or clocks is missing in the answer.

@@ -262,7 +262,8 @@ package actor Session {
         let schema = services.authority.current()
         if upload.compensation > 0 { try await services.clients.acknowledgeCompensations(id: file.id, upTo: upload.compensation) }
         let writer = Committer.Writer(
-            client: file.id, user: user.user, plan: plan, view: view, schema: schema, compensation: upload.compensation)
+            client: file.id, session: file.session, user: user.user, plan: plan, view: view, schema: schema,
+            compensation: upload.compensation)
         var last: (number: UInt64, lsn: LSN)?
         for message in upload.changesets {
             let changeset = try SessionMessages.changeset(message, schema: schema.schema)

@@ -8,6 +8,8 @@ package struct ClientRecord: Hashable, Sendable {
     /// The highest changeset and ingest numbers that took effect.
     package var lastChangeset: UInt64
     package var lastIngest: UInt64
+    /// How often the file has been opened: writes of a session with an older number are refused.
+    package var session: UInt64
 }
 
 /// Client files (`sluice.client`).
@@ -23,29 +25,32 @@ package struct ClientStore: Sendable {
                 "INSERT INTO sluice.client (user_id, secret, position) VALUES ($1, $2, pg_current_wal_insert_lsn()) RETURNING id",
                 [.text(user), .bytes(secret)], cached: true)
             let id = ClientID(rawValue: UInt64(result.int(0, 0) ?? 0))
-            return ClientRecord(id: id, user: user, secret: secret, lastChangeset: 0, lastIngest: 0)
+            return ClientRecord(id: id, user: user, secret: secret, lastChangeset: 0, lastIngest: 0, session: 0)
         }
     }
 
-    /// Finds a client file and notes that it was seen.
+    /// Finds a client file, notes that it was seen, and begins a session of it. It waits for a write of the session before that is
+    /// under way, so that what it answers, and what is read after it, holds that write; later ones are refused.
     /// - Parameter oldestBase: No changeset that the file has yet to send has an older base; zero when it does not say.
     /// - Throws: `badClientFile` for an unknown number or a wrong secret, `userMismatch` for another user's file.
     package func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN = .zero) async throws -> ClientRecord {
         try await pool.perform { session in
             let number = Int64(clamping: id.rawValue)
             let result = try session.query(
-                "SELECT user_id, secret, last_changeset, last_ingest FROM sluice.client WHERE id = $1", [.int(number)], cached: true)
+                "SELECT user_id, secret FROM sluice.client WHERE id = $1", [.int(number)], cached: true)
             guard let owner = result[0, 0], let known = result.bytes(0, 1), Self.equal(known, secret) else {
                 throw SluiceError(.badClientFile, "There is no client file \(id) with this secret.")
             }
             guard owner == user else { throw SluiceError(.userMismatch, "Client file \(id) belongs to another user than \(user).") }
-            try session.execute(
-                "UPDATE sluice.client SET seen_at = now(), position = greatest(position, $2::pg_lsn) WHERE id = $1",
-                [.int(number), .text(oldestBase.description)], cached: true)
+            let opened = try session.query(
+                """
+                UPDATE sluice.client SET seen_at = now(), position = greatest(position, $2::pg_lsn), session = session + 1 WHERE id = $1
+                RETURNING last_changeset, last_ingest, session
+                """, [.int(number), .text(oldestBase.description)], cached: true)
             try ClientHorizon.advance(session)
             return ClientRecord(
-                id: id, user: owner, secret: known, lastChangeset: UInt64(result.int(0, 2) ?? 0),
-                lastIngest: UInt64(result.int(0, 3) ?? 0))
+                id: id, user: owner, secret: known, lastChangeset: UInt64(opened.int(0, 0) ?? 0),
+                lastIngest: UInt64(opened.int(0, 1) ?? 0), session: UInt64(opened.int(0, 2) ?? 0))
         }
     }
 

@@ -108,7 +108,7 @@ package enum CompanionSchema {
 
     /// Below the horizon nothing has to be remembered: no client that counts can write any more without knowing of it.
     private static let horizon = """
-        ALTER TABLE sluice.client ADD COLUMN position pg_lsn NOT NULL DEFAULT '0/0';
+        ALTER TABLE sluice.client ADD COLUMN position pg_lsn NOT NULL DEFAULT '0/0', ADD COLUMN session bigint NOT NULL DEFAULT 0;
         CREATE TABLE sluice.horizon (lsn pg_lsn NOT NULL, at timestamptz NOT NULL);
         INSERT INTO sluice.horizon VALUES ('0/0', now());
         CREATE INDEX row_clock_deleted ON sluice.row_clock (deleted_lsn) WHERE deleted_lsn IS NOT NULL;

@@ -12,22 +12,27 @@ package struct PostgresRowTransaction: Sendable {
     /// its changes in the log.
     /// - Returns: the number of the last changeset of this client that took effect, the end of the write-ahead log now, which is
     ///   before everything that this transaction writes, and the horizon (`ClientHorizon`).
-    /// - Throws: `badClientFile` when there is no such client.
-    package func begin(_ origin: Origin) async throws -> (changeset: UInt64, now: LSN, horizon: LSN) {
+    /// - Parameter session: of the client file, as `ClientStore` gave it.
+    /// - Throws: `badClientFile` when there is no such client, `resync` when it has begun another session.
+    package func begin(_ origin: Origin, session: UInt64 = 0) async throws -> (changeset: UInt64, now: LSN, horizon: LSN) {
         let result = try await connection.query(
             """
-            WITH c AS (SELECT last_changeset FROM sluice.client WHERE id = $1 FOR UPDATE)
+            WITH c AS (SELECT last_changeset, session FROM sluice.client WHERE id = $1 FOR UPDATE)
             SELECT last_changeset, pg_current_wal_insert_lsn(),
-                CASE WHEN last_changeset < $2 THEN pg_logical_emit_message(true, '\(Self.messagePrefix)', $3) END,
-                (SELECT lsn FROM sluice.horizon)
+                CASE WHEN last_changeset < $2 AND session = $4 THEN pg_logical_emit_message(true, '\(Self.messagePrefix)', $3) END,
+                (SELECT lsn FROM sluice.horizon), session
             FROM c
             """,
             [
                 .int(Int64(clamping: origin.client.rawValue)), .int(Int64(clamping: origin.changeset)),
-                .text("\(origin.client.rawValue):\(origin.changeset)"),
+                .text("\(origin.client.rawValue):\(origin.changeset)"), .int(Int64(clamping: session)),
             ], cached: true)
         guard let last = result.int(0, 0), let now = result[0, 1].flatMap({ LSN($0) }) else {
             throw SluiceError(.badClientFile, "There is no client file \(origin.client).")
+        }
+        // What this one was still sending is sent again by the newer one, which also tells what became of it.
+        guard result.int(0, 4) == Int64(clamping: session) else {
+            throw SluiceError(.resync, "Client file \(origin.client) has begun another session.")
         }
         return (UInt64(last), now, result[0, 3].flatMap { LSN($0) } ?? .zero)
     }
