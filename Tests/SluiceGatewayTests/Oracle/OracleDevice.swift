@@ -183,6 +183,8 @@ final class OracleDevice {
 private final class Tokens: Sendable {
     private let gateway: RunningGateway
     private let user: String
+    /// Kept over restarts, as apps keep them: checking a password takes longer than the rest of the play.
+    private let token = Mutex<String?>(nil)
 
     init(_ gateway: RunningGateway, _ user: String) {
         self.gateway = gateway
@@ -190,9 +192,11 @@ private final class Tokens: Sendable {
     }
 
     func fresh() async throws(SluiceError) -> String {
+        if let token = token.withLock({ $0 }) { return token }
         guard let answer = try? await gateway.login(user), let token = answer.json["access_token"]?.string else {
             throw SluiceError(.timeout, "The login of \(user) was not answered.")
         }
+        self.token.withLock { $0 = token }
         return token
     }
 }

@@ -14,7 +14,7 @@ import Testing
     private static let seeds: [UInt64] = {
         let environment = ProcessInfo.processInfo.environment
         if let seed = environment["SLUICE_ORACLE_SEED"].flatMap({ UInt64($0) }) { return [seed] }
-        return TestSupport.seeds(environment["SLUICE_ORACLE_RUNS"].flatMap { Int($0) } ?? 17)
+        return TestSupport.seeds(environment["SLUICE_ORACLE_RUNS"].flatMap { Int($0) } ?? 7)
     }()
 
     /// Prints a step when one seed is run again.
