@@ -17,11 +17,8 @@ struct BootstrapRunner {
 
     /// How often a bootstrap is started again because more than `Limits.stagedBytes` passed it.
     static let attempts = 5
-    /// Milliseconds to wait for the watermark to pass the snapshot, and for a snapshot that sees all that was delivered.
+    /// Milliseconds to wait for the watermark to pass the snapshot.
     static let patience = 30_000
-    /// Milliseconds between two snapshots: they double from the first to the second. A commit becomes visible when its
-    /// backend gets to run again, or when a synchronous standby has answered.
-    static let pauses = 1...100
 
     /// - Parameter held: what the client has of an earlier view.
     /// - Returns: the new live subscriber, in the place of `old`, and what the client has then.
@@ -53,18 +50,9 @@ struct BootstrapRunner {
 
     /// Sends the rows of the first snapshot that sees everything delivered so far.
     private func read(_ view: View, _ held: HeldView?) async throws -> (start: SnapshotStart, rows: UInt64) {
-        let deadline = environment.monotonicNanoseconds() + UInt64(Self.patience) * 1_000_000
         let schema = authority.current().schema
         let queries = view.types.map { SnapshotQuery(type: schema.types[$0.type], predicate: $0.predicate, known: held?.known(of: $0)) }
-        var pause = Self.pauses.lowerBound
-        while environment.monotonicNanoseconds() < deadline {
-            if let read = try await attempt(view, queries) { return read }
-            try await environment.sleep(nanoseconds: UInt64(pause) * 1_000_000)
-            pause = min(pause * 2, Self.pauses.upperBound)
-        }
-        throw SluiceError(
-            .resync, "For \(Self.patience) ms no snapshot for version \(view.version) saw all transactions that the log had brought.",
-            fix: "Check that synchronous standbys answer: a commit that waits for one is in the log and not yet visible.")
+        return try await SnapshotPatience.retry(environment) { try await attempt(view, queries) }
     }
 
     /// - Returns: nil when the snapshot misses a transaction already delivered.

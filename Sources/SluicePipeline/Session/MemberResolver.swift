@@ -109,16 +109,7 @@ struct MemberResolver {
     private func read(_ type: Int, _ predicate: Predicate, _ first: SnapshotQuery.First?, _ needs: Needs) async throws -> Found {
         guard needs.keys || !needs.links.isEmpty else { return Found() }
         let query = SnapshotQuery(type: schema.types[type], predicate: predicate, first: first)
-        let deadline = environment.monotonicNanoseconds() + UInt64(BootstrapRunner.patience) * 1_000_000
-        var pause = BootstrapRunner.pauses.lowerBound
-        while environment.monotonicNanoseconds() < deadline {
-            if let found = try await attempt(query, needs) { return found }
-            try await environment.sleep(nanoseconds: UInt64(pause) * 1_000_000)
-            pause = min(pause * 2, BootstrapRunner.pauses.upperBound)
-        }
-        throw SluiceError(
-            .resync, "For \(BootstrapRunner.patience) ms no snapshot saw all transactions that the log had brought.",
-            fix: "Check that synchronous standbys answer: a commit that waits for one is in the log and not yet visible.")
+        return try await SnapshotPatience.retry(environment) { try await attempt(query, needs) }
     }
 
     /// - Returns: nil when the snapshot misses a transaction already delivered: whoever watches would wait for its end in vain.
