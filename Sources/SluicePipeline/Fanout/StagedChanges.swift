@@ -17,7 +17,19 @@ struct StagedChanges {
     /// The transactions that emptied a class of the view.
     private var truncations: [UInt32] = []
 
-    mutating func truncated(by xid: UInt32) { truncations.append(xid) }
+    mutating func truncated(by xid: UInt32) {
+        if hold(bytes: 0) { truncations.append(xid) }
+    }
+
+    /// Whether there is room for one thing more, within `Limits.stagedBytes`; what is beyond it starts the bootstrap again.
+    private mutating func hold(bytes more: Int) -> Bool {
+        guard !hasOverflowed else { return false }
+        bytes += more + 64
+        guard bytes > Limits.stagedBytes else { return true }
+        hasOverflowed = true
+        (changes, truncations) = ([], [])
+        return false
+    }
 
     /// Whether the bootstrap has to start again: too much came, or a table was emptied by a transaction that the snapshot does not
     /// see. What it read of that table may be nothing, since TRUNCATE does not spare older snapshots.
@@ -26,14 +38,7 @@ struct StagedChanges {
     }
 
     mutating func append(_ change: Change) {
-        guard !hasOverflowed else { return }
-        bytes += (change.row?.count ?? 0) + 64
-        guard bytes <= Limits.stagedBytes else {
-            hasOverflowed = true
-            changes = []
-            return
-        }
-        changes.append(change)
+        if hold(bytes: change.row?.count ?? 0) { changes.append(change) }
     }
 
     /// The last word on each object that the snapshot does not contain, in order of first mention.
