@@ -2,18 +2,25 @@ package import SluiceCore
 
 /// A row that a statement stands on, with the columns that were asked for. Valid during the visit.
 package struct ColumnsView {
-    let statement: Statement
-    let layout: TableLayout
-    let properties: [Int]
+    private let statement: Statement
+    private let layout: TableLayout
+    /// How the properties asked for are stored, and where the first of them is.
+    private let kinds: [ColumnKind]
+    private let first: Int
+
+    init(_ statement: Statement, _ layout: TableLayout, _ properties: [Int]) {
+        self.statement = statement
+        self.layout = layout
+        kinds = properties.map { layout.kinds[$0] }
+        first = layout.keyIsRowid ? 1 : 2
+    }
 
     /// The row's number in its table: the order of insertion.
     package var number: Int64 { statement.int(0) }
-    package var key: Value { layout.keyIsRowid ? .int(statement.int(0)) : layout.readKey(statement, 1) }
+    package var key: Value { first == 1 ? .int(statement.int(0)) : layout.readKey(statement, 1) }
 
     /// - Parameter index: into the properties asked for.
-    package func value(_ index: Int) -> Value {
-        layout.value(statement, index + (layout.keyIsRowid ? 1 : 2), layout.kinds[properties[index]])
-    }
+    package func value(_ index: Int) -> Value { layout.value(statement, first + index, kinds[index]) }
 }
 
 /// Reading many rows, and of them only what is used.
@@ -30,7 +37,7 @@ extension RowStore {
         statement.bind(0, number)
         statement.bind(1, Int64(limit))
         defer { statement.reset() }
-        let view = ColumnsView(statement: statement, layout: layout, properties: properties)
+        let view = ColumnsView(statement, layout, properties)
         while try statement.step() { body(view) }
     }
 
@@ -42,7 +49,7 @@ extension RowStore {
         guard layout.hasTable else { return }
         let statement = try connection.statement("\(selection(properties, layout)) WHERE \(layout.keyColumn) = ?")
         defer { statement.reset() }
-        let view = ColumnsView(statement: statement, layout: layout, properties: properties)
+        let view = ColumnsView(statement, layout, properties)
         for key in keys {
             layout.bindKey(key, at: 0, to: statement)
             if try statement.step() { body(view) }

@@ -25,25 +25,15 @@ public final class _ObjectLoop {
 
     private static var largest: Int { 512 }
 
-    /// A loop over all objects of a class in the table's order.
-    init<Element: RealmCollectionValue>(core: RealmCore, type: Int, of _: Element.Type) {
+    /// A loop over objects of a class.
+    init<Element: RealmCollectionValue>(core: RealmCore, type: Int, over objects: LoopRest.State, of _: Element.Type) {
         self.core = core
         self.type = type
         schema = core.schema(type)
-        rest = LoopRest(core, type, .table(after: .min))
+        rest = LoopRest(core, type, objects)
         recycles = schema.isPlain && Element.self == schema.objectClass && !core.isFrozen
         element = { Element._object(of: $0) as AnyObject? }
-        if !core.isFrozen { core.loops.insert(rest) }
-    }
-
-    /// A loop over the objects with the keys.
-    init<Element: RealmCollectionValue>(core: RealmCore, type: Int, keys: [Value], of _: Element.Type) {
-        self.core = core
-        self.type = type
-        schema = core.schema(type)
-        rest = LoopRest(core, type, .keys(keys[...]))
-        recycles = schema.isPlain && Element.self == schema.objectClass && !core.isFrozen
-        element = { Element._object(of: $0) as AnyObject? }
+        if case .table = objects, !core.isFrozen { core.loops.insert(rest) }
     }
 
     /// The next object; those that have been deleted are passed over.

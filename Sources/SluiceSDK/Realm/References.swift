@@ -21,23 +21,24 @@ enum References {
     }
 
     @_optimize(none) private static func firstWord(_ probes: [Probe]) -> UInt {
-        pointer(probes.withUnsafeBytes { $0.load(as: UInt.self) }).map(word) ?? 0
+        probes.withUnsafeBytes { holders($0, 0) } ?? 0
     }
 
     /// Whether the reference that the array has at the index is the only one to the object there; false for nil.
     static func isOnly<Element: AnyObject>(_ array: borrowing [Element?], at index: Int) -> Bool {
-        guard let words, let object = pointer(array.withUnsafeBytes { $0.load(fromByteOffset: index * 8, as: UInt.self) }) else {
-            return false
-        }
-        return word(object) == words.one
+        guard let words else { return false }
+        return array.withUnsafeBytes { holders($0, index) } == words.one
     }
 
     /// Whether there are exactly two references to the object that the array has at the index.
     static func isOneOfTwo<Element: AnyObject>(_ array: borrowing [Element], at index: Int) -> Bool {
-        guard let words, let object = pointer(array.withUnsafeBytes { $0.load(fromByteOffset: index * 8, as: UInt.self) }) else {
-            return false
-        }
-        return word(object) == words.two
+        guard let words else { return false }
+        return array.withUnsafeBytes { holders($0, index) } == words.two
+    }
+
+    /// The word of the object that the reference at an index leads to; nil for none.
+    private static func holders(_ references: UnsafeRawBufferPointer, _ index: Int) -> UInt? {
+        pointer(references.load(fromByteOffset: index * MemoryLayout<UInt>.size, as: UInt.self)).map(word)
     }
 
     private static func pointer(_ bits: UInt) -> UnsafeRawPointer? { UnsafeRawPointer(bitPattern: bits) }

@@ -64,11 +64,8 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
     /// deleted during the loop are passed over. An object that the body does not keep may come again as a later element.
     public func makeIterator() -> RLMIterator<Element> {
         if case .objects(let type) = storage.kind, Element.self is AnyObject.Type {
-            let core = storage.core
-            return RLMIterator(
-                storage.isWholeTable
-                    ? _ObjectLoop(core: core, type: type, of: Element.self)
-                    : _ObjectLoop(core: core, type: type, keys: keys, of: Element.self))
+            let objects: LoopRest.State = storage.isWholeTable ? .table(after: .min) : .keys(keys[...])
+            return RLMIterator(_ObjectLoop(core: storage.core, type: type, over: objects, of: Element.self))
         }
         let elements = storage.current()
         var rest = elements.keys[...]
