@@ -30,15 +30,6 @@ import Testing
         }
     }
 
-    private func randomOrder(_ histories: [[Step]], _ generator: inout SplitMix64) -> [Step] {
-        var rest = histories
-        var order: [Step] = []
-        while let index = rest.indices.filter({ !rest[$0].isEmpty }).randomElement(using: &generator) {
-            order.append(rest[index].removeFirst())
-        }
-        return order
-    }
-
     @Test(arguments: seeds(6)) func `any order of arrival gives one state`(seed: UInt64) throws {
         var generator = SplitMix64(seed: seed)
         for round in 0..<40 {

@@ -78,7 +78,6 @@ extension ObjectChange {
 @Suite struct InsideConvergenceTests {
     private func histories(_ generator: inout SplitMix64, wholes: Bool) throws -> (writers: [Writer], steps: [[Step]]) {
         var writers: [Writer] = []
-        var steps: [[Step]] = []
         for number in 1...3 {
             var writer = try Writer(UInt64(number))
             var time: Int64 = 0
@@ -103,12 +102,10 @@ extension ObjectChange {
                     }
                     writer.changes.append(.edit(edits))
                 }
-                steps.append([])
-                steps[steps.count - 1] = []
             }
             writers.append(writer)
         }
-        steps = writers.map { writer in
+        let steps = writers.map { writer -> [Step] in
             var time: Int64 = 0
             return writer.changes.map { change in
                 time += Int64.random(in: 1...10, using: &generator)
@@ -116,15 +113,6 @@ extension ObjectChange {
             }
         }
         return (writers, steps)
-    }
-
-    private func randomOrder(_ histories: [[Step]], _ generator: inout SplitMix64) -> [Step] {
-        var rest = histories
-        var order: [Step] = []
-        while let index = rest.indices.filter({ !rest[$0].isEmpty }).randomElement(using: &generator) {
-            order.append(rest[index].removeFirst())
-        }
-        return order
     }
 
     @Test(arguments: seeds(4)) func `CR-11 to CR-23 any order of arrival of edits gives one state`(seed: UInt64) throws {

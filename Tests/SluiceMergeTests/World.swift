@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceMerge
+import TestSupport
 
 /// A class with one property of each kind that merges differently.
 let thing = ObjectType(
@@ -110,4 +111,14 @@ struct World {
 
     /// The values that are not null or empty.
     var shown: [String: Value]? { row?.filter { !$0.value.isNull && $0.value != .list([]) && $0.value != .dictionary([:]) } }
+}
+
+/// The steps of all in a random order that keeps each one's own.
+func randomOrder(_ histories: [[Step]], _ generator: inout SplitMix64) -> [Step] {
+    var rest = histories
+    var order: [Step] = []
+    while let index = rest.indices.filter({ !rest[$0].isEmpty }).randomElement(using: &generator) {
+        order.append(rest[index].removeFirst())
+    }
+    return order
 }
