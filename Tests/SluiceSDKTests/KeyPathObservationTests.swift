@@ -59,7 +59,8 @@ import Testing
         }
     }
 
-    @Test(arguments: seeds(1)) func `exactly the elements are told whose key paths lead to something else`(_ seed: UInt64) async throws {
+    @Test(arguments: seeds(1) + [14_437_247_813_002_853_241])
+    func `exactly the elements are told whose key paths lead to something else`(_ seed: UInt64) async throws {
         for path in KeyPathObservationTests.paths.keys.sorted() {
             try await replay(seed, path, live: true)
             try await replay(seed, path, live: false)

@@ -1,3 +1,5 @@
+import Foundation
+
 /// A small generator whose whole run follows from its seed (Steele, Lea and Flood, OOPSLA 2014), so that a failing property
 /// test can be run again from the number it printed.
 package struct SplitMix64: RandomNumberGenerator, Sendable {
@@ -22,5 +24,8 @@ package struct SplitMix64: RandomNumberGenerator, Sendable {
     package mutating func pick<T>(_ values: [T]) -> T { values[below(values.count)] }
 }
 
-/// The seeds of a property test: three that every run has, and new ones.
-package func seeds(_ count: Int) -> [UInt64] { [1, 2, 3] + (0..<count).map { _ in UInt64.random(in: .min ... .max) } }
+/// The seeds of a property test: three that every run has, and new ones; with `SLUICE_SEED` in the environment that one alone.
+package func seeds(_ count: Int) -> [UInt64] {
+    if let seed = ProcessInfo.processInfo.environment["SLUICE_SEED"].flatMap({ UInt64($0) }) { return [seed] }
+    return [1, 2, 3] + (0..<count).map { _ in UInt64.random(in: .min ... .max) }
+}

@@ -19,7 +19,10 @@ struct Reach {
         let rest = path.dropFirst()
         switch value {
         case .null: return .null
-        case .list(let elements): return .list(elements.map { one($0, target, rest) })
+        case .list(let elements):
+            let seen = elements.map { one($0, target, rest) }
+            // Lists do not show links to what is not on the device.
+            return .list(target is Object.Type ? seen.filter { $0 != .null } : seen)
         case .dictionary(let entries) where step.property.kind.collection == .dictionary:
             return .dictionary(entries.mapValues { one($0, target, rest) })
         default: return one(value, target, rest)
