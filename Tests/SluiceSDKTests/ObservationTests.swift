@@ -78,6 +78,31 @@ import Testing
         token.invalidate()
     }
 
+    /// News of a commit come a moment after it can be seen: an observer that looks in between must not hear of it twice.
+    @Test func `what came is never told as modified too, however fast commits follow each other`() async throws {
+        let realm = try await Realm(configuration: folder.local)
+        let commits = 2_000
+        let told = Mutex((inserted: 0, others: [String]()))
+        let (done, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let token = realm.objects(Task.self).observe(on: DispatchQueue(label: "observer")) { change in
+            let count = told.withLock { told in
+                guard case .update(_, let deletions, let insertions, let modifications) = change else {
+                    if case .initial(let tasks) = change { told.inserted = tasks.count }
+                    return told.inserted
+                }
+                told.inserted += insertions.count
+                if !deletions.isEmpty || !modifications.isEmpty { told.others.append("-\(deletions) ~\(modifications)") }
+                return told.inserted
+            }
+            if count >= commits { continuation.yield() }
+        }
+        for number in 0..<commits { try realm.write { _ = realm.create(Task.self, value: ["taskName": "\(number)"]) } }
+        for await _ in done { break }
+        #expect(told.withLock { $0.others } == [])
+        #expect(told.withLock { $0.inserted } == commits)
+        token.invalidate()
+    }
+
     @Test func `an observation that has ended lets its Realm go`() async throws {
         let queue = DispatchQueue(label: "observer")
         weak var replica: Replica?

@@ -94,7 +94,6 @@ private struct CollectionObservingStart<Collection: ThreadConfined, Change>: @un
         core.refresh()
         let watch = core.attempt(nil) { store throws(SluiceError) in try begin(collection, core, store) }
         guard let watch else { return }
-        block(initial(collection))
         // The observation keeps its Realm alive; both go when the token ends.
         let (scheduler, weakCore) = (core.scheduler, WeakConfined(core))
         strong.whenEnded { scheduler.enqueue { weakCore.content?.forgetEnded() } }
@@ -103,5 +102,6 @@ private struct CollectionObservingStart<Collection: ThreadConfined, Change>: @un
                 guard let change = try watch(delivery), delivery.tells else { return }
                 block(change)
             })
+        block(initial(collection))
     }
 }

@@ -13,17 +13,39 @@ final class ChangeInbox: Sendable {
         var entries: [Entry] = []
         var isScheduled = false
         var silenced: Set<ObjectIdentifier> = []
+        /// An observer has begun here: what led to this version is none of its changes.
+        var boundary: UInt64 = 0
+        /// How often in a row `take` found that news were on their way.
+        var waits = 0
+
+        /// Whether all who hear of an entry hear of a change too.
+        func continues(_ entry: Entry, with change: ReplicaChange) -> Bool {
+            entry.silenced == silenced && (entry.change.version > boundary || change.version <= boundary)
+        }
     }
 
     private let state = Mutex(State())
     /// Beyond this many all are told everything.
     private static let entryLimit = 64
+    /// After this many waits for news in a row what there is has to do: another process's news may stay away, and a writer that
+    /// commits without a pause must not keep observers from hearing.
+    private static let waitLimit = 16
+
+    /// What can be told at a state.
+    enum Taking {
+        /// All that changed up to it, or nothing.
+        case entries([Entry])
+        /// The state contains a commit whose news come in a moment, and schedule a delivery.
+        case later
+        /// There are news of a newer state.
+        case behind
+    }
 
     /// - Returns: whether a delivery has to be scheduled.
     func put(_ change: ReplicaChange) -> Bool {
         state.withLock { state in
             let isFull = state.entries.count >= ChangeInbox.entryLimit
-            if let last = state.entries.indices.last, isFull || state.entries[last].silenced == state.silenced {
+            if let last = state.entries.indices.last, isFull || state.continues(state.entries[last], with: change) {
                 state.entries[last].change.merge(change)
                 if isFull { state.entries[last].silenced = [] }
             } else {
@@ -37,10 +59,25 @@ final class ChangeInbox: Sendable {
     /// Observers that are not to hear of the changes that come until the next call.
     func silence(_ observers: Set<ObjectIdentifier>) { state.withLock { $0.silenced = observers } }
 
-    func take() -> [Entry] {
+    /// Keeps apart what led to a version and what comes after it.
+    func separate(at version: UInt64) { state.withLock { $0.boundary = version } }
+
+    /// News of a commit come a moment after it can be seen. Who was told of a state then would be told of its last commit twice.
+    /// - Parameters:
+    ///   - version: of the state that the Realm shows.
+    ///   - isLast: whether news of a newer state are to be told too.
+    func take(at version: UInt64, isLast: Bool) -> Taking {
         state.withLock { state in
-            defer { (state.entries, state.isScheduled) = ([], false) }
-            return state.entries
+            let newest = state.entries.lazy.map(\.change.version).max() ?? version
+            if newest > version, !isLast { return .behind }
+            state.isScheduled = false
+            if newest < version, state.waits < ChangeInbox.waitLimit {
+                state.waits += 1
+                return .later
+            }
+            state.waits = 0
+            defer { state.entries = [] }
+            return .entries(state.entries)
         }
     }
 

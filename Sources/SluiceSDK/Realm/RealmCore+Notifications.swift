@@ -19,6 +19,8 @@ extension RealmCore {
         /// The classes whose changes concern it.
         let types: Set<Int>
         let deliver: (Delivery) throws(SluiceError) -> Void
+        /// The version of the state that it began with.
+        fileprivate(set) var start: UInt64 = 0
 
         init(token: WeakConfined<NotificationToken>, types: Set<Int>, deliver: @escaping (Delivery) throws(SluiceError) -> Void) {
             self.token = token
@@ -30,7 +32,12 @@ extension RealmCore {
         var isValid: Bool { token.content?.isValid ?? false }
     }
 
-    func observe(_ observation: Observation) { observations.append(observation) }
+    /// Begins an observation at the state that the Realm shows.
+    func observe(_ observation: Observation) {
+        observation.start = state.version
+        inbox.separate(at: state.version)
+        observations.append(observation)
+    }
 
     func forgetEnded() {
         observations.removeAll { !$0.isValid }
@@ -54,13 +61,20 @@ extension RealmCore {
     /// Moves on and tells the observers what has changed since they were told last.
     @discardableResult
     func deliverNow() -> Bool {
-        let entries = inbox.take()
-        let hasMoved = refresh()
+        var (hasMoved, turns) = (refresh(), 4)
+        var taking = inbox.take(at: state.version, isLast: false)
+        while case .behind = taking {
+            hasMoved = refresh() || hasMoved
+            turns -= 1
+            taking = inbox.take(at: state.version, isLast: turns == 0)
+        }
         if hasMoved { tellRealmObservers(.didChange) }
-        guard !entries.isEmpty else { return hasMoved }
+        guard case .entries(let entries) = taking, !entries.isEmpty else { return hasMoved }
         forgetEnded()
         for observation in observations where observation.isValid {
-            let change = observation.id.flatMap { id in entries.filter { !$0.silenced.contains(id) }.merged }
+            let change = observation.id.flatMap { id in
+                entries.filter { !$0.silenced.contains(id) && $0.change.version > observation.start }.merged
+            }
             guard let change, observation.types.contains(where: { change.types[$0] != nil }) else { continue }
             attempt(()) { store throws(SluiceError) in try observation.deliver(.init(change: change, store: store, tells: true)) }
         }
