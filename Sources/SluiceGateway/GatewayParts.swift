@@ -9,6 +9,7 @@ import SluicePostgres
 /// What a gateway consists of, opened in order and closed in the opposite one.
 struct GatewayParts: Sendable {
     let pool: PostgresPool
+    let marker: PostgresMarker
     let kafka: KafkaLog?
     let chain: PluginChain
     let schema: GatewaySchema
@@ -68,7 +69,10 @@ struct GatewayParts: Sendable {
         let metrics = Metrics()
         let readiness = Readiness()
         let frames = SocketFrames()
-        let fanout = Fanout(authority: schema, frames: frames, environment: environment, logger: logger)
+        let marker = PostgresMarker(configuration.postgres)
+        let fanout = Fanout(
+            authority: schema, frames: frames, environment: environment, logger: logger,
+            marks: MarkWriter(marker, environment: environment, logger: logger))
         let feed = Feed(log: log, topics: topics, fanout: fanout, logger: logger)
         let store = PostgresWrites(pool: pool, tables: tables)
         let ingestStore = PostgresIngest(pool: pool, tables: tables, conninfo: configuration.postgres)
@@ -100,7 +104,8 @@ struct GatewayParts: Sendable {
                     logger: logger))
         }
         return GatewayParts(
-            pool: pool, kafka: kafka, chain: chain, schema: schema, sessionServices: services, access: access, readiness: readiness,
+            pool: pool, marker: marker, kafka: kafka, chain: chain, schema: schema, sessionServices: services, access: access,
+            readiness: readiness,
             metrics: metrics, services: background)
     }
 
@@ -108,6 +113,7 @@ struct GatewayParts: Sendable {
     func close() async {
         await chain.stop()
         await kafka?.close()
+        await marker.close()
         await pool.close()
     }
 

@@ -83,6 +83,13 @@ private let schema = Schema([ObjectType(name: "Other", properties: [Property(id:
         #expect(batch.transactions.first?.origin?.changeset == 2)
     }
 
+    @Test mutating func `keeps a transaction with nothing but a mark, whose end somebody waits for`() throws {
+        try feed(M.begin(1), M.message("sluice-mark", ""), M.commit(1, end: 2))
+        try feed(M.begin(3), M.message("sluice-marks", ""), M.commit(3, end: 4), M.message("sluice-mark", "", isTransactional: false))
+        #expect(batch.transactions.map(\.changes) == [0..<0])
+        #expect(batch.transactions.map(\.end) == [LSN(rawValue: 2)] && batch.reached == LSN(rawValue: 4))
+    }
+
     @Test mutating func `reports rows that do not fit, and shows others only what fits`() throws {
         try feed(
             M.begin(1), relation,

@@ -55,6 +55,25 @@ import Testing
         }
     }
 
+    @Test func `brings a mark at once when nothing else is written`() async throws {
+        try await ReplicationFixture.run { fixture in
+            try await fixture.withStream { stream in
+                let pool = PostgresPool(fixture.conninfo, size: 1)
+                let start = ContinuousClock.now
+                for _ in 0..<3 {
+                    let before = try #require(LSN(try await fixture.connection.query("SELECT pg_current_wal_insert_lsn()")[0, 0] ?? ""))
+                    try await LogMark.write(pool)
+                    var batch = CaptureBatch()
+                    while batch.reached < before { try await stream.next(into: &batch, waitingAtMost: .seconds(60)) }
+                    #expect(batch.transactions.count == 1 && batch.changes.isEmpty)
+                }
+                // Each wait would last its minute without it.
+                #expect(ContinuousClock.now - start < .seconds(30))
+                await pool.close()
+            }
+        }
+    }
+
     @Test func `cuts a transaction larger than a batch into pieces, in bounded memory`() async throws {
         try await ReplicationFixture.run { fixture in
             var configuration = fixture.configuration

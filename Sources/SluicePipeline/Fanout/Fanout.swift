@@ -33,6 +33,7 @@ package actor Fanout {
     private var decoder: ChangeDecoder
     private var touched: [SubscriberID] = []
     private let advanced: Signal
+    private let marks: MarkWriter?
     package private(set) var watermark: LSN = .zero
     /// Microseconds since 1970 of the newest commit delivered; for the lag metric.
     package private(set) var lastCommitTime: Int64 = 0
@@ -48,7 +49,11 @@ package actor Fanout {
         var wanted: LSN?
     }
 
-    package init(authority: any SchemaAuthority, frames: any FrameMaker, environment: any Environment, logger: Logger) {
+    /// - Parameter marks: hastens positions that somebody waits for; without it they come with the next commit.
+    package init(
+        authority: any SchemaAuthority, frames: any FrameMaker, environment: any Environment, logger: Logger, marks: MarkWriter? = nil
+    ) {
+        self.marks = marks
         self.authority = authority
         self.frames = frames
         self.environment = environment
@@ -133,18 +138,21 @@ package actor Fanout {
     }
 
     /// Has the session told once everything up to `lsn` has been said, even if none of it concerned it.
-    package func announce(_ lsn: LSN, to handle: Handle) {
+    /// - Parameter isCommit: whether something was committed there, which moves the position by itself.
+    package func announce(_ lsn: LSN, isCommit: Bool, to handle: Handle) {
         guard let id = number(of: handle), let subscriber = subscribers[Int(id)] else { return }
         if watermark >= lsn {
             sendPosition(id)
         } else {
             subscribers[Int(id)]?.wanted = max(subscriber.wanted ?? .zero, lsn)
+            if !isCommit { marks?.want(lsn) }
         }
     }
 
     /// Returns once everything up to `lsn` has been delivered; throws `timeout` after the deadline.
     package func passed(_ lsn: LSN, milliseconds: Int) async throws {
         let deadline = environment.monotonicNanoseconds() + UInt64(milliseconds) * 1_000_000
+        if watermark < lsn { marks?.want(lsn) }
         while watermark < lsn {
             let seen = advanced.count
             let now = environment.monotonicNanoseconds()
@@ -175,6 +183,7 @@ package actor Fanout {
         resynchronise(batch.resync)
         send(batch)
         tellPositions()
+        marks?.passed(watermark)
         advanced.fire()
     }
 

@@ -264,22 +264,22 @@ package actor Session {
         let writer = Committer.Writer(
             client: file.id, session: file.session, user: user.user, plan: plan, view: view, schema: schema,
             compensation: upload.compensation)
-        var last: (number: UInt64, lsn: LSN)?
+        var last: (number: UInt64, lsn: LSN, isCommit: Bool)?
         for message in upload.changesets {
             let changeset = try SessionMessages.changeset(message, schema: schema.schema)
             guard try state.take(changeset: changeset.number) else {
-                last = (changeset.number, try await services.snapshots.currentLSN())
+                last = (changeset.number, try await services.snapshots.currentLSN(), false)
                 continue
             }
             let outcome = try await services.committer.commit(changeset, by: writer)
-            last = (changeset.number, outcome.lsn)
+            last = (changeset.number, outcome.lsn, true)
             if let compensation = outcome.compensation {
                 send(SessionMessages.compensation(id: compensation, writes: outcome.rejected, schema: schema.schema))
             }
         }
         guard let last, let subscriber else { return }
         send(SessionMessages.uploadAck(number: last.number, lsn: last.lsn))
-        await services.fanout.announce(last.lsn, to: subscriber)
+        await services.fanout.announce(last.lsn, isCommit: last.isCommit, to: subscriber)
     }
 
     private func ingest(_ batch: PBIngest) async throws {

@@ -7,7 +7,8 @@ package import SluiceCore
 /// the primary key is a delete and an insert, with an ordinal each. Row changes of tables that no type has only count.
 ///
 /// The origin of a transaction is the logical message with prefix `sluice` and content `client:changeset`; it holds for
-/// the whole transaction, or from the piece in which it comes for one that was cut.
+/// the whole transaction, or from the piece in which it comes for one that was cut. A transaction with nothing but a mark
+/// (prefix `sluice-mark`) is reported as one without changes: its end is the news.
 package struct PgOutputDecoder: Sendable {
     private let schema: Schema
     /// Index into `Schema.types`, mapping and forms by `schema` and `table`.
@@ -28,6 +29,8 @@ package struct PgOutputDecoder: Sendable {
         var lsn: LSN
         var commitTime: Int64
         var origin: Origin?
+        /// Whether its end is waited for.
+        var isMark = false
         var ordinal: UInt32 = 0
         /// Where its changes begin in the batch being filled.
         var start: Int
@@ -105,7 +108,7 @@ package struct PgOutputDecoder: Sendable {
         let end = try reader.lsn()
         _ = try reader.uint64()
         guard let transaction = open else { throw MalformedMessage(reason: "a commit without a beginning") }
-        if batch.changes.count > transaction.start || transaction.isContinued || transaction.origin != nil {
+        if batch.changes.count > transaction.start || transaction.isContinued || transaction.origin != nil || transaction.isMark {
             batch.transactions.append(piece(transaction, batch, end: end))
         }
         batch.reached = max(batch.reached, end)
@@ -117,7 +120,9 @@ package struct PgOutputDecoder: Sendable {
         _ = try reader.lsn()
         let prefix = try reader.string()
         let content = unsafe try reader.bytes(Int(try reader.uint32()))
-        guard isTransactional, prefix == "sluice", open != nil else { return }
+        guard isTransactional, open != nil else { return }
+        if prefix == LogMark.prefix { open?.isMark = true }
+        guard prefix == "sluice" else { return }
         let parts = unsafe String(decoding: content, as: UTF8.self).split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 2, let client = UInt64(parts[0]), let changeset = UInt64(parts[1]) else { return }
         open?.origin = Origin(client: ClientID(rawValue: client), changeset: changeset)
