@@ -11,6 +11,9 @@ package final class Connection {
     /// Beyond `keptStatements` all are let go; queries with literal lists would fill it otherwise.
     private var statements: [String: Statement] = [:]
     private static let keptStatements = 256
+    /// KiB of pages that a writer may hold. What a transaction changes beyond it goes to the log before the commit, and is read from there
+    /// and checked when it is changed again; SQLite's own 2 MiB are too few for the indexes of a large one.
+    private static let writerCache = 16_384
 
     private init(handle: OpaquePointer) { self.handle = handle }
 
@@ -30,6 +33,7 @@ package final class Connection {
             sluice_vfs_prepare(connection.handle)
             try connection.execute("PRAGMA journal_mode = WAL")
             try connection.execute("PRAGMA synchronous = \(isTemporary ? "OFF" : "NORMAL"); PRAGMA secure_delete = OFF")
+            try connection.execute("PRAGMA cache_size = -\(writerCache)")
             return connection
         case .reader:
             let connection = try open(path, SQLITE_OPEN_READWRITE)
