@@ -48,14 +48,15 @@ package struct CapturedTransaction: Sendable {
     }
 }
 
-/// A row of a synced table that does not fit its type; it is reported and never sent (EXT-3).
+/// News of a row of a synced table that does not fit its type: such a row is reported and never sent (EXT-3).
 package struct UnfitRow: Sendable {
     package var position: Position
     package var type: Int32
     package var key: String
-    package var reason: String
+    /// Nil when the row did not fit before and does now, or is gone.
+    package var reason: String?
 
-    package init(position: Position, type: Int32, key: String, reason: String) {
+    package init(position: Position, type: Int32, key: String, reason: String?) {
         self.position = position
         self.type = type
         self.key = key

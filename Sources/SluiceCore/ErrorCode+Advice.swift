@@ -131,6 +131,11 @@ extension ErrorCode {
         case .configInvalid: ("A configuration value cannot be used.", "Correct it as named.")
         case .configMissing: ("A required setting is missing.", "Add it as named.")
         case .portInUse: ("The port is taken.", "Choose another with --port, or 0 for any.")
+        case .breakingSchemaChange:
+            (
+                "The app directory's schema takes away what apps in use rely on.",
+                "Keep what is named; or, once no app needs it, accept the change with `sluice schema apply --accept-breaking`."
+            )
         case .replicaCorrupt:
             (
                 "The local file is damaged.",

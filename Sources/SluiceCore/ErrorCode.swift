@@ -108,6 +108,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case configInvalid = 901
     case configMissing = 902
     case portInUse = 903
+    case breakingSchemaChange = 904
 
     // The client
     case replicaCorrupt = 950

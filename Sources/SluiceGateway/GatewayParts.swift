@@ -17,6 +17,7 @@ struct GatewayParts: Sendable {
     let access: GatewayAccess
     let readiness: Readiness
     let metrics: Metrics
+    let quarantine: QuarantineKeeper
     let services: [any Service]
 
     /// - Throws: what is missing or unfit; nothing is left open then.
@@ -58,8 +59,11 @@ struct GatewayParts: Sendable {
         let (pool, names, kafka, chain) = (outside.pool, outside.names, outside.kafka, outside.chain)
         let log: any MessageLog = kafka ?? EmbeddedLog(environment: environment)
         let tables = GatewayTables(app: app, pool: pool, names: names)
+        let applied = AppliedSchema(store: AppSchemaStore(pool: pool))
+        if !configuration.isDevelopment { try await applied.requireNoBreak(app) }
         let schema = try await GatewaySchema.open(
             app.schema, fields: app.queryableFields, isDevelopment: configuration.isDevelopment, tables: tables, log: log, topics: topics)
+        if !configuration.isDevelopment { try await applied.record(app) }
         try await chain.start()
         try await chain.configure(
             app: AppDescription.json(
@@ -68,6 +72,7 @@ struct GatewayParts: Sendable {
         let access = try await GatewayAccess.open(pool: pool, app: app, environment: environment)
         let metrics = Metrics()
         let readiness = Readiness()
+        let quarantine = QuarantineKeeper(store: QuarantineStore(pool: pool), tables: tables, metrics: metrics, logger: logger)
         let frames = SocketFrames()
         let marker = PostgresMarker(configuration.postgres)
         let fanout = Fanout(
@@ -83,7 +88,7 @@ struct GatewayParts: Sendable {
             : LogIntake(log: log, topics: topics, partitions: { try await schema.ingestPartitions(of: $0) })
         let services = SessionServices(
             app: app.appID, authenticator: access.authenticator, clients: PostgresClients(pool: pool), authority: schema, rules: rules,
-            snapshots: PostgresSnapshots(pool: pool, tables: tables),
+            snapshots: PostgresSnapshots(pool: pool, tables: tables, unfit: quarantine.met),
             committer: Committer(store: store, rules: rules, environment: environment),
             ingest: intake, feed: feed,
             fanout: fanout, layout: schema, frames: frames, environment: environment, logger: logger,
@@ -92,11 +97,16 @@ struct GatewayParts: Sendable {
             source: PostgresCapture(
                 conninfo: configuration.postgres, names: names, schema: schema, tables: tables, pool: pool, logger: logger),
             log: log, authority: schema, layouts: schema, topics: topics, environment: environment, logger: logger,
-            report: PublisherWatch(pool: pool, schema: schema, readiness: readiness, metrics: metrics, logger: logger).report)
+            report: PublisherWatch(schema: schema, quarantine: quarantine, readiness: readiness, metrics: metrics, logger: logger).report)
         var background: [any Service] = [
             BackgroundService("feed") { try await feed.run() },
             BackgroundService("publisher") { try await publisher.run() },
+            BackgroundService("quarantine") { try await quarantine.run() },
         ]
+        if !configuration.isDevelopment {
+            let watch = SchemaWatch(applied: applied, schema: schema, chain: chain, app: app, environment: environment, logger: logger)
+            background.append(BackgroundService("schema") { try await watch.run() })
+        }
         if kafka != nil {
             background.append(
                 IngestService(
@@ -105,8 +115,7 @@ struct GatewayParts: Sendable {
         }
         return GatewayParts(
             pool: pool, marker: marker, kafka: kafka, chain: chain, schema: schema, sessionServices: services, access: access,
-            readiness: readiness,
-            metrics: metrics, services: background)
+            readiness: readiness, metrics: metrics, quarantine: quarantine, services: background)
     }
 
     /// Ends what is left when the services have ended.

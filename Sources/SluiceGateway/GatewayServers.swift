@@ -39,6 +39,7 @@ struct GatewayServers: Sendable {
         adminRouter.add(middleware: ErrorMiddleware())
         HealthRoutes(readiness: parts.readiness).add(to: adminRouter)
         AdminUserRoutes(users: parts.access.users).add(to: adminRouter.group("/admin/v1"))
+        AdminQuarantineRoutes(quarantine: parts.quarantine).add(to: adminRouter.group("/admin/v1"))
         let (metrics, fanout, environment) = (parts.metrics, parts.sessionServices.fanout, parts.sessionServices.environment)
         MetricsRoute(metrics: metrics) {
             metrics.number(.sessions).set(Double(sessions.count))

@@ -2,6 +2,25 @@ import ArgumentParser
 import SluiceCore
 import SluiceGateway
 
+/// An app and where its data are.
+struct AppOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The app directory: schemas, rules, sync configuration.", valueName: "directory"))
+    var app: String
+
+    @Option(
+        help: ArgumentHelp("PostgreSQL, as a libpq connection string. Default: the environment's SLUICE_POSTGRES.", valueName: "conninfo"))
+    var postgres: String?
+
+    func configuration() throws -> AppConfiguration { try AppConfiguration.load(app) }
+
+    func conninfo() throws(SluiceError) -> String {
+        guard let conninfo = postgres ?? ProcessEnvironment()["SLUICE_POSTGRES"] else {
+            throw SluiceError(.configMissing, "No PostgreSQL is named.", fix: "Pass --postgres or set SLUICE_POSTGRES.")
+        }
+        return conninfo
+    }
+}
+
 struct NetworkOptions: ParsableArguments {
     @Option(help: "The address that clients connect to.")
     var host = "127.0.0.1"

@@ -11,12 +11,7 @@ struct Serve: AsyncParsableCommand {
             SIGINT and SIGTERM end it within five seconds.
             """)
 
-    @Option(help: ArgumentHelp("The app directory: schemas, rules, sync configuration.", valueName: "directory"))
-    var app: String
-
-    @Option(
-        help: ArgumentHelp("PostgreSQL, as a libpq connection string. Default: the environment's SLUICE_POSTGRES.", valueName: "conninfo"))
-    var postgres: String?
+    @OptionGroup var app: AppOptions
 
     @Option(
         help: ArgumentHelp("Kafka's bootstrap servers. Default: SLUICE_KAFKA. Without either, the embedded log.", valueName: "host:port"))
@@ -27,12 +22,9 @@ struct Serve: AsyncParsableCommand {
 
     func run() async throws {
         let environment = ProcessEnvironment()
-        guard let postgres = postgres ?? environment["SLUICE_POSTGRES"] else {
-            throw failure(SluiceError(.configMissing, "No PostgreSQL is named.", fix: "Pass --postgres or set SLUICE_POSTGRES."))
-        }
         try await reporting {
             let configuration = GatewayConfiguration(
-                app: try AppConfiguration.load(app), postgres: postgres, kafka: kafka ?? environment["SLUICE_KAFKA"],
+                app: try app.configuration(), postgres: try app.conninfo(), kafka: kafka ?? environment["SLUICE_KAFKA"],
                 network: network.configuration, plugins: try plugins.specs(), isDevelopment: false)
             try await GatewayProcess.run(configuration, json: network.json)
         }

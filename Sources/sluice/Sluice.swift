@@ -6,5 +6,5 @@ struct Sluice: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sluice",
         abstract: "A self-hosted sync gateway for offline-first apps, on your own PostgreSQL and Kafka.",
-        subcommands: [Serve.self, Dev.self, Ingest.self, Watch.self, QueryCommand.self, Errors.self])
+        subcommands: [Serve.self, Dev.self, SchemaCommand.self, Ingest.self, Watch.self, QueryCommand.self, Errors.self])
 }

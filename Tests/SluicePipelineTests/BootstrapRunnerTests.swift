@@ -49,13 +49,16 @@ import Testing
 
         func read(
             _ queries: [SnapshotQuery], begin: @Sendable (SnapshotStart) async throws -> Bool,
+            expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
             rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void,
             kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
         ) async throws -> SnapshotStart? {
             let number = taken.add(1, ordering: .relaxed).newValue
             let start = SnapshotStart(
                 snapshot: TransactionSnapshot(xmin: 100, xmax: 111, running: number <= blind ? [110] : []), lsn: .zero, cluster: "c")
-            return try await begin(start) ? start : nil
+            guard try await begin(start) else { return nil }
+            try await expected?(0)
+            return start
         }
 
         func currentLSN() async throws -> LSN { .zero }

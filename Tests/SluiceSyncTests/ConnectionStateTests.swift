@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func `the gateway's own back-off counts when it is longer`() {
+    @Test func `Scenario 60: the gateway's own back-off counts when it is longer`() {
         var harness = MachineHarness.settled()
         harness.receive(.error(SluiceError(.shuttingDown, "deploy"), .transient, fatal: true, backoffMilliseconds: 9_000))
         #expect(harness.waiting == 9_000 && harness.hasClosed)

@@ -9,25 +9,29 @@ struct PostgresSnapshots: SnapshotStore {
     private let store: PostgresSnapshotStore
     private let tables: GatewayTables
 
-    init(pool: PostgresPool, tables: GatewayTables) {
-        store = PostgresSnapshotStore(pool: pool)
+    /// - Parameter unfit: is told of rows that do not fit their type; they are left out.
+    init(pool: PostgresPool, tables: GatewayTables, unfit: @escaping PostgresSnapshotStore.ReportUnfit) {
+        store = PostgresSnapshotStore(pool: pool, unfit: unfit)
         self.tables = tables
     }
 
     func read(
         _ queries: [SnapshotQuery],
         begin: @Sendable (SnapshotStart) async throws -> Bool,
+        expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
         rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void,
         kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
     ) async throws -> SnapshotStart? {
         let parts = Mutex<[SnapshotPart]>([])
-        let result = try await store.read { identity in
-            let start = SnapshotStart(identity)
-            guard try await begin(start) else { return nil }
-            let chosen = try queries.indices.flatMap { try SnapshotPart.parts(of: queries[$0], $0, tables, at: start) }
-            parts.withLock { $0 = chosen }
-            return chosen.map(\.selection)
-        } rows: { number, buffer, refs in
+        let result = try await store.read(
+            choose: { identity in
+                let start = SnapshotStart(identity)
+                guard try await begin(start) else { return nil }
+                let chosen = try queries.indices.flatMap { try SnapshotPart.parts(of: queries[$0], $0, tables, at: start) }
+                parts.withLock { $0 = chosen }
+                return chosen.map(\.selection)
+            }, expected: expected
+        ) { number, buffer, refs in
             let part = parts.withLock { $0[number] }
             if part.selection.keysOnly {
                 try await kept(part.query, refs.map { buffer.withView($0) { $0.value(0) ?? .null } })
@@ -83,7 +87,11 @@ private struct SnapshotPart: Sendable {
         let kept = SnapshotPart(index, shape, both, age: .before(known.point.transaction), keysOnly: true)
         guard kept.residual == nil else { return nil }
         let written = SnapshotPart(index, shape, both, age: .since(known.point.transaction))
-        return [kept, written] + (isSame ? [] : [SnapshotPart(index, shape, .and(predicate, !known.predicate))])
+        var parts = [kept, written] + (isSame ? [] : [SnapshotPart(index, shape, .and(predicate, !known.predicate))])
+        // Together they are the view.
+        let whole = isSame ? kept : SnapshotPart(index, shape, predicate)
+        for part in parts.indices { parts[part].selection.planned = part == 0 ? whole.selection.planned : nil }
+        return parts
     }
 
     private init(_ index: Int, _ shape: TableShape, _ predicate: Predicate, age: RowAge = .any, keysOnly: Bool = false) {

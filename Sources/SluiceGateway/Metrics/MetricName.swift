@@ -30,6 +30,7 @@ package enum MetricName: String, CaseIterable, Sendable {
     case watermarkLag = "sluice_watermark_lag_seconds"
     case feedBytes = "sluice_feed_bytes"
     case isPublisher = "sluice_publisher"
+    case quarantined = "sluice_quarantined_rows"
 
     // Ingest
     case ingested = "sluice_ingested_objects_total"
@@ -95,6 +96,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .watermarkLag: "Age of the newest commit that has been delivered."
         case .feedBytes: "Bytes read from the log and not yet below the watermark."
         case .isPublisher: "1 on the gateway that holds the replication slot."
+        case .quarantined: "Rows that do not fit their classes and are not sent, as far as they have been met."
         case .ingested: "Asymmetric objects accepted, by type."
         case .ingestRefused: "Asymmetric objects refused, by type."
         case .ingestSeconds: "From receiving an asymmetric object to its acknowledgement."

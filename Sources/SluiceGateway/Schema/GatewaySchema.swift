@@ -60,6 +60,27 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
         }
     }
 
+    /// Takes up what a schema that was applied meanwhile adds; sessions that are open go on with what they have.
+    ///
+    /// - Parameter prepare: called with what is about to be in force.
+    /// - Throws: `breakingSchemaChange` when it takes something away; nothing is taken up then.
+    func adopt(_ record: AppSchemaRecord, version: UInt64, prepare: @escaping @Sendable (AppSchema) async throws -> Void) async throws {
+        try await growth.run {
+            let before = self.current()
+            let present = AppSchemaRecord(schema: before.schema, tables: self.tables.places, fields: before.fields)
+            if let refusal = SchemaComparison(from: present, to: record).refusal(version: version - 1) { throw refusal }
+            self.tables.add(record.tables)
+            let types = try await self.tables.prepare(self.merge(record.schema.types, into: before.schema), create: false)
+            var after = before
+            after.schema = Schema(types)
+            after.fields = record.fields
+            after.version += 1
+            try await prepare(after)
+            _ = try await self.layout(of: after)
+            self.state.withLock { $0.app = after }
+        }
+    }
+
     func makeQueryable(_ fields: [String: Set<String>]) async throws -> AppSchema {
         state.withLock { state in
             for (type, names) in fields { state.app.fields.byType[type, default: []].formUnion(names) }

@@ -7,15 +7,16 @@ final class GatewayTables: Sendable {
     private struct State {
         var shapes: [String: TableShape] = [:]
         var mappings: [TableMapping] = []
+        /// Where the tables of classes are that are not in `public` under their own names.
+        var places: [String: AppConfiguration.Table]
     }
 
-    private let app: AppConfiguration
     private let pool: PostgresPool
     private let names: ReplicationNames
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     init(app: AppConfiguration, pool: PostgresPool, names: ReplicationNames) {
-        self.app = app
+        state = Mutex(State(places: app.tables))
         self.pool = pool
         self.names = names
     }
@@ -26,11 +27,8 @@ final class GatewayTables: Sendable {
     func prepare(_ types: [ObjectType], create: Bool) async throws -> [ObjectType] {
         let numbered = try await PropertyNumbers(pool: pool).number(types)
         let schema = Schema(numbered)
-        let mappings = numbered.filter { $0.kind != .embedded }.map { type in
-            let table = app.tables[type.name]
-            return TableMapping(type, schema: table?.schema ?? "public", table: table?.name)
-        }
-        let catalog = TableCatalog(schema: schema, tables: mappings)
+        let catalog = TableCatalog(schema: schema, places: places)
+        let mappings = catalog.tables
         let publication = names.publication
         let readable = mappings.filter { schema[$0.type]?.kind == .topLevel }
         try await PostgresFailure.translating {
@@ -61,6 +59,21 @@ final class GatewayTables: Sendable {
     }
 
     var mappings: [TableMapping] { state.withLock(\.mappings) }
+
+    var places: [String: AppConfiguration.Table] { state.withLock(\.places) }
+
+    /// Learns where the tables of new classes are.
+    func add(_ places: [String: AppConfiguration.Table]) { state.withLock { $0.places.merge(places) { known, _ in known } } }
+}
+
+extension TableCatalog {
+    /// - Parameter places: where tables are; one of the class's name in `public` for classes that are not in it.
+    init(schema: Schema, places: [String: AppConfiguration.Table]) {
+        let tables = schema.types.filter { $0.kind != .embedded }.map { type in
+            TableMapping(type, schema: places[type.name]?.schema ?? "public", table: places[type.name]?.name)
+        }
+        self.init(schema: schema, tables: tables)
+    }
 }
 
 extension PostgresFailure {

@@ -61,9 +61,9 @@ struct BootstrapRunner {
         let masks = view.types.map(\.mask)
         let sent = Counter()
         let start = try await snapshots.read(queries) { start in
-            guard await !fanout.contradicts(start.snapshot) else { return false }
-            send(BootstrapMessages.begin(version: view.version, rows: 0))
-            return true
+            await !fanout.contradicts(start.snapshot)
+        } expected: { rows in
+            send(BootstrapMessages.begin(version: view.version, rows: rows))
         } rows: { query, buffer, rows in
             try await send(rows.count, codecs[query]) { number, writer in
                 buffer.withView(rows[number]) { writer.add($0, mask: masks[query]) }

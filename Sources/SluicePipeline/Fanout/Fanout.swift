@@ -207,13 +207,20 @@ package actor Fanout {
 
     private func note(_ match: MatchResult.Element, _ recordIndex: Int, _ change: DecodedChange, _ record: PendingRecord) {
         let id = match.subscriber
-        let event = ViewEvent(transition: match.transition, operation: change.operation)
+        var event = ViewEvent(transition: match.transition, operation: change.operation)
+        if event == .leftQuery, isStillAsked(id, change) { event = .lostPermission }
         guard subscribers[Int(id)]?.staged == nil else {
             stage(id, event, change, record)
             return
         }
         if subscribers[Int(id)]?.tokens.isEmpty == true { touched.append(id) }
         subscribers[Int(id)]?.tokens.append(Token(record: recordIndex, event: event, change: change.index))
+    }
+
+    /// Whether an object that left the view is one that the session asks for, and may not see any more.
+    private func isStillAsked(_ id: SubscriberID, _ change: DecodedChange) -> Bool {
+        guard let asked = subscribers[Int(id)]?.view.type(change.type)?.asked else { return false }
+        return decoder.withRows(change) { _, after in after.map { asked.matches($0) } ?? false }
     }
 
     private func stage(_ id: SubscriberID, _ event: ViewEvent, _ change: DecodedChange, _ record: PendingRecord) {

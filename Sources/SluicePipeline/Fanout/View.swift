@@ -10,12 +10,15 @@ package struct TypeView: Sendable {
     package var mask: [Bool]?
     /// Stands for what the client is sent of a row: where it is read from, the properties that the client has, the mask.
     package var form: Fingerprint
+    /// What was asked for, where the rules show less of it: an object that leaves and is still asked for was taken by the rules.
+    package var asked: Program?
 
-    package init(type: Int, predicate: Predicate, mask: [Bool]?, form: Fingerprint = Fingerprint()) {
+    package init(type: Int, predicate: Predicate, mask: [Bool]?, form: Fingerprint = Fingerprint(), asked: Program? = nil) {
         self.type = type
         self.predicate = predicate
         self.mask = mask
         self.form = form
+        self.asked = asked
     }
 }
 

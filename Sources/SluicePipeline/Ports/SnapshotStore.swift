@@ -72,12 +72,14 @@ package struct SnapshotStart: Sendable {
 package protocol SnapshotStore: Sendable {
     /// Opens one read-only snapshot, hands `begin` its identity (false: the snapshot is given up and nil is returned), then
     /// every query's rows in chunks of at most `Limits.bootstrapRows`. The next chunk is read when the hand-over returns.
+    /// `expected` is told before the first how many there may be in all, an estimate that costs no reading; nil asks for none.
     ///
     /// Of what a query's reader knows and nobody has written since, only the keys may come, by `kept`. Each row of a query comes
     /// one way or the other, once.
     func read(
         _ queries: [SnapshotQuery],
         begin: @Sendable (SnapshotStart) async throws -> Bool,
+        expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
         rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void,
         kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
     ) async throws -> SnapshotStart?
@@ -85,4 +87,16 @@ package protocol SnapshotStore: Sendable {
     func source(of type: ObjectType) throws -> String
     /// The end of the write-ahead log now.
     func currentLSN() async throws -> LSN
+}
+
+extension SnapshotStore {
+    /// As above, without an estimate.
+    func read(
+        _ queries: [SnapshotQuery],
+        begin: @Sendable (SnapshotStart) async throws -> Bool,
+        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void,
+        kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
+    ) async throws -> SnapshotStart? {
+        try await read(queries, begin: begin, expected: nil, rows: rows, kept: kept)
+    }
 }

@@ -17,6 +17,7 @@ struct ViewBuilder {
         var schema = services.authority.current()
         if schema.isDevelopment { schema = try await makeQueryable(set, schema) }
         var predicates: [Int: Predicate] = [:]
+        var wanted: [Int: Predicate] = [:]
         var parts = MemberParts()
         for (query, narrowed) in zip(set.queries, try await narrow(set)) {
             guard let index = schema.schema.index(of: query.type) else {
@@ -29,6 +30,7 @@ struct ViewBuilder {
             let whole = Predicate.and(asked, cut)
             guard MemberQuery.isNeeded(query) else {
                 predicates.join(whole, index)
+                wanted.join(asked, index)
                 continue
             }
             let allowed = try Query.parse(plan[type.name].read).bind(to: type)
@@ -38,12 +40,15 @@ struct ViewBuilder {
         for (index, predicate) in predicates where parts.writable[index] != nil {
             parts.writable[index]?.join(.and(predicate, try resolver(schema.schema).readable(index)))
         }
-        for part in parts.readable { predicates.join(part.predicate, part.type) }
+        for part in parts.readable {
+            predicates.join(part.predicate, part.type)
+            wanted.join(part.predicate, part.type)
+        }
         let layout = try await services.layout.layout(of: schema)
         var partitions: Set<LogPartition> = []
         let types = try predicates.sorted { $0.key < $1.key }.map { index, predicate in
             let type = schema.schema.types[index]
-            let view = try typeView(index, type, predicate)
+            let view = try typeView(index, type, predicate, wanted: wanted[index] ?? predicate)
             let entries = view.predicate.indexForm(indexedProperty: schema.fields.indexedProperty(of: type))
             partitions.formUnion(layout.partitions(of: index, keys: keys(of: entries)))
             return view
@@ -67,13 +72,14 @@ struct ViewBuilder {
         }
     }
 
-    private func typeView(_ index: Int, _ type: ObjectType, _ predicate: Predicate) throws -> TypeView {
+    private func typeView(_ index: Int, _ type: ObjectType, _ predicate: Predicate, wanted: Predicate) throws -> TypeView {
         let allowed = plan[type.name]
         let readable = Predicate.and(predicate, try Query.parse(allowed.read).bind(to: type))
         let mask = allowed.readableFields.map { fields in
             type.properties.enumerated().map { $0.offset == type.primaryKey || fields.contains($0.element.name) }
         }
-        return TypeView(type: index, predicate: readable, mask: mask, form: try form(of: type, mask))
+        let asked = readable == wanted ? nil : wanted.compile()
+        return TypeView(type: index, predicate: readable, mask: mask, form: try form(of: type, mask), asked: asked)
     }
 
     private func form(of type: ObjectType, _ mask: [Bool]?) throws -> Fingerprint {

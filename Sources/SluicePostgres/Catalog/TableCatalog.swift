@@ -41,7 +41,32 @@ package struct TableCatalog: Sendable {
         throw PostgresFailure(.tableUnfit, failures.map(\.message).joined(separator: " "), fix: first.asSluiceError.fix)
     }
 
-    /// Makes missing tables and adds missing columns (development mode). Existing columns are never changed.
+    private static let objectIdDomain = #"sluice.objectid AS text COLLATE "C" CHECK (VALUE ~ '^[0-9a-f]{24}$')"#
+
+    /// What `create` and `setReplicaIdentity` would run now, and what of the tables that are there would still not fit. Changes nothing.
+    package func plan(_ connection: PostgresConnection) async throws -> (statements: [String], misfits: [PostgresFailure]) {
+        try await connection.withSession { session in
+            var (statements, misfits): ([String], [PostgresFailure]) = ([], [])
+            for mapping in tables {
+                guard let type = schema[mapping.type] else { continue }
+                let check = TableCheck(session: session, schema: schema, type: type, mapping: mapping)
+                statements += try check.missing()
+                misfits += try check.misfits()
+                guard type.kind == .topLevel else { continue }
+                let isThere = try session.query("SELECT to_regclass($1) IS NOT NULL", [.text(mapping.sqlName)]).bool(0, 0) == true
+                let tables = isThere ? try Self.withoutFullIdentity(mapping, session) : [mapping.sqlName]
+                statements += tables.map { "ALTER TABLE \($0) REPLICA IDENTITY FULL" }
+            }
+            if statements.contains(where: { $0.contains("sluice.objectid") }),
+                try session.query("SELECT to_regtype('sluice.objectid') IS NULL").bool(0, 0) == true
+            {
+                statements.insert(contentsOf: ["CREATE SCHEMA IF NOT EXISTS sluice", "CREATE DOMAIN \(Self.objectIdDomain)"], at: 0)
+            }
+            return (statements, misfits)
+        }
+    }
+
+    /// Makes missing tables and adds missing columns. Existing columns are never changed.
     ///
     /// A required property that comes later gets its type's zero in the rows that are there.
     /// - Returns: the statements that were run, for the log.
@@ -55,7 +80,7 @@ package struct TableCatalog: Sendable {
                     CREATE SCHEMA IF NOT EXISTS sluice;
                     DO $$ BEGIN
                         IF to_regtype('sluice.objectid') IS NULL THEN
-                            CREATE DOMAIN sluice.objectid AS text COLLATE "C" CHECK (VALUE ~ '^[0-9a-f]{24}$');
+                            CREATE DOMAIN \(Self.objectIdDomain);
                         END IF;
                     END $$
                     """)
@@ -78,13 +103,7 @@ package struct TableCatalog: Sendable {
         try await connection.withSession { session in
             var changed: [String] = []
             for mapping in tables where schema[mapping.type]?.kind == .topLevel {
-                let found = try session.query(
-                    """
-                    SELECT c.oid::regclass FROM pg_class c
-                    WHERE relreplident <> 'f' AND relkind IN ('r', 'p')
-                        AND (c.oid = to_regclass($1) OR c.oid IN (SELECT relid FROM pg_partition_tree(to_regclass($1))))
-                    """, [.text(mapping.sqlName)])
-                for name in found.column(0) {
+                for name in try Self.withoutFullIdentity(mapping, session) {
                     try session.inTransaction {
                         try session.script("SET LOCAL lock_timeout = '5s'")
                         try session.script("ALTER TABLE \(name) REPLICA IDENTITY FULL")
@@ -94,5 +113,16 @@ package struct TableCatalog: Sendable {
             }
             return changed
         }
+    }
+
+    /// The table, or those of its partitions, whose changes come without their old rows.
+    private static func withoutFullIdentity(_ mapping: TableMapping, _ session: PostgresSession) throws -> [String] {
+        try session.query(
+            """
+            SELECT c.oid::regclass FROM pg_class c
+            WHERE relreplident <> 'f' AND relkind IN ('r', 'p')
+                AND (c.oid = to_regclass($1) OR c.oid IN (SELECT relid FROM pg_partition_tree(to_regclass($1))))
+            """, [.text(mapping.sqlName)]
+        ).column(0)
     }
 }

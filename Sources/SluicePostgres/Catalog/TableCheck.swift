@@ -18,19 +18,29 @@ struct TableCheck {
 
     // MARK: What does not fit
 
-    func failures() throws -> [PostgresFailure] {
+    /// What does not fit of what is there: no statement of `missing` mends it.
+    func misfits() throws -> [PostgresFailure] { try failures(isWhole: false) }
+
+    /// All that does not fit; what is missing too.
+    func failures() throws -> [PostgresFailure] { try failures(isWhole: true) }
+
+    private func failures(isWhole: Bool) throws -> [PostgresFailure] {
         guard let kind = try relationKind() else {
+            if !isWhole { return [] }
             return [
                 failure(
                     "The table \(mapping.displayName) of type \(type.name) does not exist.",
-                    fix: "Create it, or run the gateway in development mode.")
+                    fix: "Run `sluice schema apply`, which makes it, or make it yourself: `sluice schema diff` prints the statements.")
             ]
         }
         guard kind == "r" || kind == "p" else {
             return [failure("\(mapping.displayName) of type \(type.name) is not a table; views and foreign tables do not sync.")]
         }
         let columns = try columns()
-        var failures = type.properties.indices.compactMap { misfit($0, columns[mapping.columns[$0]]) }
+        var failures = type.properties.indices.compactMap { index -> PostgresFailure? in
+            let column = columns[mapping.columns[index]]
+            return isWhole || column != nil ? misfit(index, column) : nil
+        }
         if let key = type.primaryKey, columns[mapping.columns[key]] != nil, try !hasKey(mapping.columns[key]) {
             failures.append(
                 failure(
@@ -48,7 +58,7 @@ struct TableCheck {
             return failure(
                 "\(place) lacks the column “\(name)”: expected \(form.columnType).",
                 fix:
-                    "Run ALTER TABLE \(mapping.sqlName) ADD COLUMN \(mapping.sqlColumn(property)) \(form.columnType), or remove the property."
+                    "Run `sluice schema apply`, which adds it, or add it yourself: `sluice schema diff` prints the statements."
             )
         }
         let isArray = form.code == .array || form.code == .set

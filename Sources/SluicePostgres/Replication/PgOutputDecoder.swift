@@ -228,6 +228,9 @@ package struct PgOutputDecoder: Sendable {
         _ slot: Int, _ position: Position, old: TupleDecoder.Outcome?, new: TupleDecoder.Outcome?, _ batch: inout CaptureBatch
     ) {
         let type = relations[slot].type
+        if let before = old?.misfit, before.key != new?.misfit?.key {
+            batch.unfit.append(UnfitRow(position: position, type: type, key: before.key, reason: nil))
+        }
         if let misfit = new?.misfit {
             batch.unfit.append(UnfitRow(position: position, type: type, key: misfit.key, reason: misfit.reason))
         }

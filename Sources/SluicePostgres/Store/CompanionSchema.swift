@@ -35,7 +35,7 @@ package enum CompanionSchema {
     static let lock: Int64 = 0x736C_7569_6365
 
     /// Step n leads from version n to n + 1. Never change one that was released.
-    private static let steps = [core + users + ingest, horizon]
+    private static let steps = [core + users + ingest, horizon, appSchema]
 
     /// Clients, clocks, property numbers, refusals.
     ///
@@ -112,6 +112,14 @@ package enum CompanionSchema {
         CREATE TABLE sluice.horizon (lsn pg_lsn NOT NULL, at timestamptz NOT NULL);
         INSERT INTO sluice.horizon VALUES ('0/0', now());
         CREATE INDEX row_clock_deleted ON sluice.row_clock (deleted_lsn) WHERE deleted_lsn IS NOT NULL;
+
+        """
+
+    /// Every schema that the app has had: what the next one is compared with, and where running gateways learn of it.
+    private static let appSchema = """
+        CREATE TABLE sluice.app_schema (
+            version bigint PRIMARY KEY, definition jsonb NOT NULL, at timestamptz NOT NULL DEFAULT now()
+        );
 
         """
 }

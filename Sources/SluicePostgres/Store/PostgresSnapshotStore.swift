@@ -29,6 +29,14 @@ package struct SnapshotSelection: Sendable {
     package var keysOnly: Bool
     /// The first so many in an order of columns and then of the key; nil: all.
     package var first: First?
+    /// What the planner is asked about when somebody wants to know how many rows there are; nil: they count in another selection.
+    /// Its own condition at first, without the age, of which nobody has statistics.
+    package var planned: Planned?
+
+    package struct Planned: Hashable, Sendable {
+        package var condition: String
+        package var parameters: [PostgresParameter]
+    }
 
     package struct First: Hashable, Sendable {
         package var limit: Int
@@ -60,11 +68,16 @@ package struct SnapshotSelection: Sendable {
         self.age = age
         self.keysOnly = keysOnly
         self.first = first
+        planned = Planned(condition: condition, parameters: parameters)
     }
 
     fileprivate var sql: String {
         let columns = keysOnly ? shape.keyColumn : shape.columnList
         return "SELECT \(columns) FROM \(shape.table) WHERE (\(condition))\(ageCondition)\(ending)"
+    }
+
+    fileprivate func explanation(_ planned: Planned) -> String {
+        "EXPLAIN (FORMAT JSON) SELECT 1 FROM \(shape.table) WHERE (\(planned.condition))\(ending)"
     }
 
     private var ending: String {
@@ -124,8 +137,12 @@ package struct PostgresSnapshotStore: Sendable {
     }
 
     /// As above, with selections that depend on which snapshot it is; nil gives it up.
+    ///
+    /// - Parameter expected: is told how many rows the planner takes there to be, before the first comes: an estimate from its
+    ///   statistics, which costs no reading of rows (`SnapshotSelection.planned`).
     package func read(
         choose: @Sendable (SnapshotIdentity) async throws -> [SnapshotSelection]?,
+        expected: (@Sendable (_ rows: UInt64) async throws -> Void)? = nil,
         rows: @Sendable (_ selection: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
     ) async throws -> SnapshotIdentity? {
         do {
@@ -133,6 +150,7 @@ package struct PostgresSnapshotStore: Sendable {
                 try await connection.inTransaction(.readOnly) {
                     let identity = try await Self.identity(connection)
                     guard let selections = try await choose(identity) else { return nil }
+                    if let expected { try await expected(try await Self.estimate(selections, connection)) }
                     for (index, selection) in selections.enumerated() {
                         try await stream(selection, connection) { try await rows(index, $0.buffer, $0.rows) }
                     }
@@ -189,6 +207,18 @@ package struct PostgresSnapshotStore: Sendable {
             chunk.buffer.abandonRow()
             unfit(shape.type.name, lent.string(keysOnly ? 0 : shape.key) ?? "", error.reason)
         }
+    }
+
+    private static func estimate(_ selections: [SnapshotSelection], _ connection: PostgresConnection) async throws -> UInt64 {
+        var total = 0.0
+        for selection in selections {
+            guard let planned = selection.planned,
+                let text = try await connection.query(selection.explanation(planned), planned.parameters)[0, 0]
+            else { continue }
+            let rows = try JSON.parse(text).array?.first?["Plan"]?["Plan Rows"]
+            if case .double(let number)? = rows { total += number } else { total += Double(rows?.int ?? 0) }
+        }
+        return UInt64(min(max(total, 0), 1e15))
     }
 
     private static func identity(_ connection: PostgresConnection) async throws -> SnapshotIdentity {

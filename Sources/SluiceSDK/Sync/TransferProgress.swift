@@ -84,10 +84,17 @@ final class DownloadProgress: Sendable {
         state.withLock { $0.listeners.append(listener) }
     }
 
-    /// - Parameter expected: 0: not known. The share that is shown then grows with the rows and never says that it is all.
+    /// - Parameter expected: what the server takes the number of rows to be; 0: nothing is known, or none.
     func reached(rows: UInt64, of expected: UInt64) {
-        let share = expected > 0 ? Double(rows) / Double(expected) : Double(rows) / Double(rows + 10_000)
-        tell { estimate in max(estimate.map { $0 < 1 ? $0 : 0 } ?? 0, min(share, 0.99)) }
+        let share = Self.share(rows, of: expected)
+        tell { estimate in max(estimate.map { $0 < 1 ? $0 : 0 } ?? 0, share) }
+    }
+
+    /// As many rows as expected are nine tenths; what comes beyond them takes an ever smaller part of what is left, since nobody
+    /// knows how much more it is.
+    static func share(_ rows: UInt64, of expected: UInt64) -> Double {
+        let part = Double(rows) / Double(max(expected, 1))
+        return part <= 1 ? 0.9 * part : min(1 - 0.1 / part, 0.99)
     }
 
     func ended() { tell { _ in 1 } }

@@ -85,7 +85,7 @@ extension SyncStateMachine {
         session?.bootstrap = bootstrap
         actions.append(.stage(rows))
         actions.append(
-            .report(.downloading(version: bootstrap.version, rows: bootstrap.rows, expected: max(bootstrap.expected, bootstrap.rows))))
+            .report(.downloading(version: bootstrap.version, rows: bootstrap.rows, expected: bootstrap.expected)))
     }
 
     private mutating func endBootstrap(_ version: UInt64, _ lsn: LSN, _ types: [Int], _ held: [UInt8]) {

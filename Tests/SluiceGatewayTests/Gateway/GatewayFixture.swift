@@ -95,6 +95,12 @@ struct RunningGateway: Sendable {
         return Answer(status: (response as? HTTPURLResponse)?.statusCode ?? 0, json: (try? JSON.parse(Array(data))) ?? .null)
     }
 
+    /// What the admin port answers to a GET that is not JSON.
+    func text(_ path: String) async throws -> String {
+        let (data, _) = try await URLSession.shared.data(from: try #require(URL(string: adminURL + path)))
+        return String(decoding: data, as: UTF8.self)
+    }
+
     /// A new user. - Returns: the id.
     @discardableResult
     func createUser(_ name: String, customData: String = "{}") async throws -> String {
@@ -116,6 +122,20 @@ struct RunningGateway: Sendable {
     // MARK: Sessions and data
 
     func session(token: String) async throws -> TestSession { try await TestSession.connect(url, token: token) }
+
+    /// Waits until the gateway has taken up an applied schema with a property.
+    func untilKnown(_ property: String, of type: String) async throws {
+        let token = try await anonymousToken()
+        let deadline = ContinuousClock.now + .seconds(20)
+        while ContinuousClock.now < deadline {
+            let session = try await session(token: token)
+            try await session.hello([type])
+            session.close()
+            if session.schema[type]?[property] != nil { return }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        Issue.record("\(type).\(property) has not become known")
+    }
 
     /// A session of an anonymous user that has said hello.
     func openSession(_ types: [String] = ["Order", "Tag"]) async throws -> TestSession {

@@ -29,6 +29,8 @@ final class TestSession {
     private var kept: [String: Set<Value>] = [:]
     /// Rows and keys that the last bootstrap brought.
     private(set) var brought = (rows: 0, kept: 0)
+    /// How many rows the last bootstrap said that it may bring.
+    private(set) var expected: UInt64 = 0
     var held: PBHeld?
 
     private init(_ connection: any SyncConnection, token: String) {
@@ -80,6 +82,18 @@ final class TestSession {
                 }))
     }
 
+    /// Says hello with classes of its own and waits for the welcome.
+    func hello(_ schema: Schema) async throws {
+        try await send(
+            .hello(
+                .with {
+                    $0.protocol = WireProtocol.version
+                    $0.accessToken = token
+                    $0.schema = schema.messages
+                }))
+        try await receive { $0.welcome != nil }
+    }
+
     /// Says hello and waits for the welcome.
     func hello(_ types: [String] = ["Order", "Tag"]) async throws {
         try await sendHello(types)
@@ -107,9 +121,10 @@ final class TestSession {
         if let failed = queryErrors.first(where: { $0.version == version }) { throw failed.error }
     }
 
-    func upload(_ number: UInt64, _ changes: [ObjectChange], time: HybridTime? = nil) async throws {
+    /// - Parameter base: what the device has seen when it writes; what it was sent, when nil.
+    func upload(_ number: UInt64, _ changes: [ObjectChange], time: HybridTime? = nil, base: LSN? = nil) async throws {
         let time = time ?? HybridTime(milliseconds: SystemEnvironment().wallMilliseconds())
-        let changeset = Changeset(number: number, time: time, base: applied, changes: changes)
+        let changeset = Changeset(number: number, time: time, base: base ?? applied, changes: changes)
         try await upload(try PBChangeset(changeset, schema: schema))
     }
 
@@ -179,7 +194,9 @@ final class TestSession {
         case .welcome(let welcome):
             self.welcome = welcome
             schema = try Schema(messages: welcome.schema)
-        case .bootstrapBegin: (staged, kept, brought) = ([:], [:], (0, 0))
+        case .bootstrapBegin(let begin):
+            (staged, kept, brought) = ([:], [:], (0, 0))
+            expected = begin.rows
         case .bootstrapRows(let piece): try stage(piece)
         case .bootstrapEnd(let end): finish(end)
         case .commits(let commits): try apply(commits)

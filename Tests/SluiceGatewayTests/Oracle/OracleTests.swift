@@ -21,7 +21,8 @@ import Testing
     static func trace(_ text: @autoclosure () -> String) { if isTraced { print(text().replacing("\0", with: "\\0")) } }
     private static let isTraced = ProcessInfo.processInfo.environment["SLUICE_ORACLE_SEED"] != nil
 
-    @Test func `whatever is written, subscribed, cut off and restarted, replicas are their view of the database`() async throws {
+    @Test func `Scenario 42: whatever is written, subscribed, cut off and restarted, replicas are their view of the database`() async throws
+    {
         for seed in Self.seeds {
 
             var play = try OraclePlay(seed: seed)

@@ -62,4 +62,46 @@ import Testing
             }
         }
     }
+
+    @Test func `Scenario 20: a bootstrap says beforehand about how many rows it brings`() async throws {
+        try await RunningGateway.with { gateway in
+            try await gateway.sql(
+                """
+                INSERT INTO orders (_id, store, size) SELECT 'n' || i, 'north', i FROM generate_series(1, 5000) AS i;
+                INSERT INTO orders (_id, store, size) SELECT 's' || i, 'south', i FROM generate_series(1, 1000) AS i;
+                ANALYZE orders
+                """)
+            let session = try await gateway.openSession()
+            for (version, store, rows) in [(UInt64(1), "north", UInt64(5_000)), (2, "south", 1_000)] {
+                try await session.subscribe(version, [("Order", "store == '\(store)'")])
+                #expect((rows * 9 / 10...rows * 11 / 10).contains(session.expected), "\(session.expected)")
+                #expect(session.brought == (Int(rows), 0))
+            }
+            // What the device has counts as well: its keys are sent.
+            try await session.subscribe(3, [("Order", "store IN {'north', 'south'}")])
+            #expect((5_400...6_600).contains(session.expected), "\(session.expected)")
+            #expect(session.brought.rows + session.brought.kept == 6_000)
+        }
+    }
+
+    @Test func `Scenario 33: a change inside of an object is rejected with the object that it is in`() async throws {
+        try await RunningGateway.with { gateway in
+            try await gateway.sql(#"INSERT INTO tags (_id, title, place) VALUES ('t', 'theirs', '{"x": 1, "y": 2}')"#)
+            let session = try await gateway.openSession()
+            try await session.subscribe(1, [("Tag", "title == 'mine'")])
+            let key = ObjectKey(type: "Tag", key: .string("t"))
+            let edit = Edit("place", [.key("x")], .set(.int(7)))
+            try await session.upload(
+                1,
+                [
+                    ObjectChange(object: key, kind: .set, edits: [edit]),
+                    ObjectChange(object: ObjectKey(type: "Tag", key: .string("m")), kind: .create, values: ["title": .string("mine")]),
+                ])
+            try await session.receive { !$0.compensations.isEmpty && $0.acknowledged == 1 }
+            #expect(session.compensations.map(\.object) == [key])
+            #expect(session.compensations[0].error.code == .compensatingWrite)
+            #expect(try await gateway.count("SELECT (place->>'x')::int FROM tags WHERE _id = 't'") == 1)
+            #expect(try await gateway.count("SELECT count(*) FROM tags WHERE title = 'mine'") == 1)
+        }
+    }
 }

@@ -96,4 +96,30 @@ import Testing
             token.invalidate()
         }
     }
+
+    @MainActor
+    @Test func `what the rules take away says so, and what the query does not ask for any more says that`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            try await gateway.sql("INSERT INTO orders (_id, store, size) SELECT 'n' || i, 'north', i FROM generate_series(1, 4) AS i")
+            try await gateway.createUser("keeper@example.com", customData: #"{"store":"north"}"#)
+            let queries = ["store IN {'north', 'south'} AND size < 10"]
+            let phone = try await Phone.open(gateway, orders: queries, name: "keeper@example.com")
+            #expect(phone.keys == ["n1", "n2", "n3", "n4"])
+            let (leaving, news) = AsyncStream<String>.makeStream()
+            let token = phone.realm.observeLeaving { objects in
+                for object in objects { news.yield("\(object.primaryKey.stringValue ?? "") \(object.reason)") }
+            }
+            var left = leaving.makeAsyncIterator()
+            // A store that is asked for, and not the keeper's.
+            try await gateway.sql("UPDATE orders SET store = 'south' WHERE _id = 'n1'")
+            #expect(await left.next() == "n1 lostPermission")
+            try await gateway.sql("UPDATE orders SET store = 'east' WHERE _id = 'n2'")
+            #expect(await left.next() == "n2 leftQuery")
+            try await gateway.sql("UPDATE orders SET size = 10 WHERE _id = 'n3'")
+            #expect(await left.next() == "n3 leftQuery")
+            try await gateway.sql("DELETE FROM orders WHERE _id = 'n4'")
+            #expect(await left.next() == "n4 deleted")
+            token.invalidate()
+        }
+    }
 }

@@ -1,0 +1,35 @@
+import HTTPTypes
+import Hummingbird
+import SluiceCore
+import SluiceNet
+import SluicePostgres
+
+/// Operators' routes for rows that do not fit their classes and are not sent.
+///
+/// | route | does |
+/// | --- | --- |
+/// | `GET quarantine?type=&limit=` | lists the newest, at most `limit` (100; up to 1,000), `{"rows": […], "count": all}` |
+/// | `POST quarantine/release` | looks at up to 10,000 of them now and releases what fits, `{"released": n, "left": m}` |
+struct AdminQuarantineRoutes: Sendable {
+    let quarantine: QuarantineKeeper
+
+    func add<Context: RequestContext>(to routes: some RouterMethods<Context>) {
+        routes.get("quarantine") { request, _ in
+            let limit = min(max(request.uri.queryParameters["limit"].flatMap { Int($0) } ?? 100, 1), 1_000)
+            let type = request.uri.queryParameters["type"].map { String($0) }
+            let (rows, count) = try await quarantine.list(type: type, limit: limit)
+            return JSONResponse(["rows": .array(rows.map(Self.json)), "count": .int(Int64(count))]).response
+        }
+        routes.post("quarantine/release") { _, _ in
+            let (released, left) = try await quarantine.look()
+            return JSONResponse(["released": .int(Int64(released)), "left": .int(Int64(left))]).response
+        }
+    }
+
+    private static func json(_ row: QuarantinedRow) -> JSON {
+        [
+            "type": .string(row.type), "key": .string(row.key), "reason": .string(row.reason), "lsn": .string(row.lsn),
+            "at": .string(row.at),
+        ]
+    }
+}

@@ -1,0 +1,146 @@
+package import SluiceCore
+
+/// The app's schema as it was applied: classes, where their tables are, and which fields are queryable.
+package struct AppSchemaRecord: Hashable, Sendable {
+    package var schema: Schema
+    package var tables: [String: AppConfiguration.Table]
+    package var fields: QueryableFields
+
+    package init(schema: Schema, tables: [String: AppConfiguration.Table], fields: QueryableFields) {
+        self.schema = schema
+        self.tables = tables
+        self.fields = fields
+    }
+
+    package init(_ app: AppConfiguration) { self.init(schema: app.schema, tables: app.tables, fields: app.queryableFields) }
+
+    // MARK: JSON
+
+    /// Classes and properties in their order; numbers of properties are kept elsewhere.
+    package var json: JSON {
+        let types = schema.types.map { type in
+            var members: [JSON.Member] = [.init("name", .string(type.name)), .init("kind", .string(type.kind.recordName))]
+            if let key = type.primaryKey { members.append(.init("primary_key", .string(type.properties[key].name))) }
+            if let table = tables[type.name] {
+                members.append(.init("table", ["schema": .string(table.schema), "name": .string(table.name)]))
+            }
+            members.append(.init("properties", .array(type.properties.map(Self.json))))
+            return JSON.object(members)
+        }
+        return [
+            "types": .array(types),
+            "queryable": [
+                "global": Self.names(fields.global),
+                "types": .object(fields.byType.sorted { $0.key < $1.key }.map { .init($0.key, Self.names($0.value)) }),
+                "indexed": fields.indexed.map { .string($0) } ?? .null,
+            ],
+        ]
+    }
+
+    private static func names(_ names: Set<String>) -> JSON { .array(names.sorted().map { .string($0) }) }
+
+    private static func json(_ property: Property) -> JSON {
+        var members: [JSON.Member] = [.init("name", .string(property.name)), .init("type", .string(property.type.name))]
+        if let target = property.type.target { members.append(.init("target", .string(target))) }
+        if property.collection != .none { members.append(.init("collection", .string(property.collection.recordName))) }
+        if property.isOptional { members.append(.init("optional", true)) }
+        return .object(members)
+    }
+
+    /// - Throws: `configInvalid` for what this release did not write.
+    package init(_ json: JSON) throws(SluiceError) {
+        var types: [ObjectType] = []
+        tables = [:]
+        for type in json["types"]?.array ?? [] {
+            guard let name = type["name"]?.string, let kind = type["kind"]?.string.flatMap(ObjectKind.init(recordName:)) else {
+                throw Self.unreadable(type)
+            }
+            var properties: [Property] = []
+            for property in type["properties"]?.array ?? [] {
+                properties.append(try Self.property(property, id: UInt32(properties.count + 1)))
+            }
+            types.append(ObjectType(name: name, kind: kind, properties: properties, primaryKey: type["primary_key"]?.string))
+            if let schema = type["table"]?["schema"]?.string, let table = type["table"]?["name"]?.string {
+                tables[name] = .init(schema: schema, name: table)
+            }
+        }
+        schema = Schema(types)
+        func names(_ json: JSON?) -> Set<String> { Set(json?.array?.compactMap(\.string) ?? []) }
+        let queryable = json["queryable"]
+        fields = QueryableFields(
+            global: names(queryable?["global"]),
+            byType: Dictionary((queryable?["types"]?.members ?? []).map { ($0.key, names($0.value)) }, uniquingKeysWith: { $1 }),
+            indexed: queryable?["indexed"]?.string)
+    }
+
+    private static func property(_ json: JSON, id: UInt32) throws(SluiceError) -> Property {
+        guard let name = json["name"]?.string, let word = json["type"]?.string,
+            let type = PropertyType(recordName: word, target: json["target"]?.string),
+            let collection = CollectionKind(recordName: json["collection"]?.string)
+        else { throw unreadable(json) }
+        return Property(id: id, name: name, type: type, collection: collection, isOptional: json["optional"]?.bool ?? false)
+    }
+
+    private static func unreadable(_ json: JSON) -> SluiceError {
+        SluiceError(
+            .configInvalid, "The recorded schema (sluice.app_schema) has a part that cannot be read: \(json.text.prefix(200)).",
+            fix: "Run the release that wrote it.")
+    }
+}
+
+extension ObjectKind {
+    var recordName: String {
+        switch self {
+        case .topLevel: "top-level"
+        case .embedded: "embedded"
+        case .asymmetric: "asymmetric"
+        }
+    }
+
+    fileprivate init?(recordName name: String) {
+        guard let kind = [ObjectKind.topLevel, .embedded, .asymmetric].first(where: { $0.recordName == name }) else { return nil }
+        self = kind
+    }
+}
+
+extension CollectionKind {
+    fileprivate var recordName: String {
+        switch self {
+        case .none: "none"
+        case .list: "list"
+        case .set: "set"
+        case .dictionary: "dictionary"
+        }
+    }
+
+    /// - Parameter name: nil: none.
+    fileprivate init?(recordName name: String?) {
+        guard let name else {
+            self = .none
+            return
+        }
+        guard let kind = [CollectionKind.none, .list, .set, .dictionary].first(where: { $0.recordName == name }) else { return nil }
+        self = kind
+    }
+}
+
+extension PropertyType {
+    fileprivate var target: String? {
+        switch self {
+        case .link(let target), .embedded(let target): target
+        default: nil
+        }
+    }
+
+    fileprivate init?(recordName name: String, target: String?) {
+        let plain: [PropertyType] = [.bool, .int, .float, .double, .decimal, .string, .binary, .timestamp, .objectId, .uuid, .mixed]
+        if let target {
+            let all: [PropertyType] = [.link(to: target), .embedded(target)]
+            guard let type = all.first(where: { $0.name == name }) else { return nil }
+            self = type
+        } else {
+            guard let type = plain.first(where: { $0.name == name }) else { return nil }
+            self = type
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import ArgumentParser
+import SluiceCore
+import SluiceGateway
+
+struct SchemaCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "schema",
+        abstract: "See and apply what an app directory's schema changes: PostgreSQL's tables, and what apps in use would lose.",
+        discussion: """
+            Adding classes, properties and queryable fields breaks nothing; gateways that run take it up within seconds, without a restart. \
+            Taking away, renaming and retyping breaks: 'sluice serve' refuses it, and so does 'apply' unless it is told otherwise.
+
+            Exit codes: 0; 1 when PostgreSQL cannot be reached or a table does not fit; 78 when something breaks.
+            """,
+        subcommands: [SchemaDiff.self, SchemaApply.self])
+}
+
+struct SchemaDiff: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "diff", abstract: "Print the statements that the app directory needs, and what it breaks. Changes nothing.",
+        discussion:
+            "What is printed is SQL; what is no statement is a comment. Statements for the schema sluice, which is the gateway's own, are left out."
+    )
+
+    @OptionGroup var app: AppOptions
+
+    @Flag(help: "Print one line of JSON.")
+    var json = false
+
+    func run() async throws {
+        try await reporting {
+            let difference = try await SchemaTool(app: try app.configuration(), postgres: try app.conninfo()).diff()
+            print(json ? difference.json.text : difference.text)
+            if let refusal = difference.refusal(isBreakingAccepted: false) { throw refusal }
+        }
+    }
+}
+
+struct SchemaApply: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "apply", abstract: "Run those statements and make the app directory's schema the one in use.",
+        discussion: """
+            Existing columns are never changed or dropped: that is for you, before you apply. A table that is locked for longer than a few \
+            seconds ends the command; run it again, it goes on where it stopped.
+            """)
+
+    @OptionGroup var app: AppOptions
+
+    @Flag(help: "Go on although apps in use lose something. Restart every gateway with this app directory afterwards.")
+    var acceptBreaking = false
+
+    @Flag(help: "Print one line of JSON.")
+    var json = false
+
+    func run() async throws {
+        try await reporting {
+            let tool = SchemaTool(app: try app.configuration(), postgres: try app.conninfo())
+            let done = try await tool.apply(acceptsBreaking: acceptBreaking)
+            print(json ? done.json.text : done.text)
+            if !json, let version = done.applied { StandardError.write("sluice: the schema in use is version \(version) now\n") }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+import Foundation
+import SluiceCore
+import SluicePostgres
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(5))) struct `sluice schema` {
+    /// A database of its own, for as long as the body runs.
+    private static func withDatabase(_ body: (String) async throws -> Void) async throws {
+        let base = try #require(ProcessInfo.processInfo.environment["SLUICE_TEST_POSTGRES"])
+        let name = "sluice_schema_\(UInt64.random(in: .min ... .max))"
+        let admin = try await PostgresConnection.connect(base)
+        try await admin.execute("CREATE DATABASE \(name) TEMPLATE template0 ENCODING 'UTF8'", within: .seconds(60))
+        let outcome: Result<Void, any Error>
+        do { outcome = .success(try await body("\(base) dbname=\(name)")) } catch { outcome = .failure(error) }
+        try await admin.execute("DROP DATABASE \(name) WITH (FORCE)", within: .seconds(60))
+        await admin.close()
+        try outcome.get()
+    }
+
+    private static func run(
+        _ words: [String], _ app: String, _ conninfo: String
+    ) async throws -> (code: Program.Ending, out: String, err: String) {
+        let program = try Program("sluice", words + ["--app", app, "--postgres", conninfo])
+        let lines = await program.remainingLines() ?? []
+        return (await program.end(), lines.joined(separator: "\n"), program.said)
+    }
+
+    @Test func `prints statements, applies them, and refuses what breaks with the list that serve refuses it with`() async throws {
+        try await Self.withDatabase { conninfo in
+            let folder = try DataFolder()
+            defer { withExtendedLifetime(folder) {} }
+            let app = try folder.app().path
+            let first = try await Self.run(["schema", "diff"], app, conninfo)
+            #expect(first.code == .exit(0) && first.out.contains(#"CREATE TABLE "public"."planes""#), "\(first)")
+            let applied = try await Self.run(["schema", "apply"], app, conninfo)
+            #expect(applied.code == .exit(0) && applied.err.contains("version 1 now"), "\(applied)")
+            let none = try await Self.run(["schema", "diff"], app, conninfo)
+            #expect(none.code == .exit(0) && none.out.hasSuffix("-- Nothing changes."), "\(none)")
+            let path = app + "/data_sources/postgres/public/planes/schema.json"
+            let text = try String(contentsOfFile: path, encoding: .utf8)
+            let more = text.replacingOccurrences(
+                of: #""properties": {"#, with: #""properties": { "nickname": { "bsonType": "string" }, "#)
+            try more.write(toFile: path, atomically: true, encoding: .utf8)
+            let grown = try await Self.run(["schema", "diff", "--json"], app, conninfo)
+            let json = try JSON.parse(grown.out)
+            #expect(json["version"]?.int == 1 && json["statements"]?.array?.count == 1 && grown.code == .exit(0), "\(grown)")
+            let broken = more.replacingOccurrences(of: #""bsonType": "long""#, with: #""bsonType": "string""#)
+            #expect(broken != more)
+            try broken.write(toFile: path, atomically: true, encoding: .utf8)
+            var lists: [String] = []
+            for words in [["schema", "diff"], ["schema", "apply"], ["serve", "--port", "0", "--admin-port", "0"]] {
+                let refused = try await Self.run(words, app, conninfo)
+                #expect(refused.code == .exit(78), "\(refused)")
+                lists.append(refused.err)
+            }
+            #expect(Set(lists).count == 1 && lists[0].contains("breaking-schema-change (904)"), "\(lists)")
+            #expect(lists[0].contains("is string"), "\(lists[0])")
+        }
+    }
+}
