@@ -3,7 +3,7 @@ import ServiceLifecycle
 import SluiceCore
 import SluicePipeline
 
-/// A sink for each asymmetric type. Types that development mode learns get theirs when they come.
+/// A sink for each asymmetric type. Types that are learnt while it runs get theirs when they come.
 struct IngestService: Service {
     let schema: GatewaySchema
     let topics: Topics
@@ -32,7 +32,7 @@ struct IngestService: Service {
                     let sink = sink(for: type.name, partitions: partitions)
                     group.addTask { await sink.run() }
                 }
-                // New types come by development mode only; a second is soon enough for those.
+                // New types come by development mode and applied schemas; a second is soon enough for those.
                 try? await environment.sleep(nanoseconds: 1_000_000_000)
             }
             group.cancelAll()

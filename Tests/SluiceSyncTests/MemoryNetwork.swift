@@ -43,6 +43,13 @@ actor MemoryNetwork {
         connections.removeValue(forKey: id)?.finish()
     }
 
+    /// Ends every session with an error, as a gateway does.
+    func end(_ error: SluiceError, backoffMilliseconds: UInt32) {
+        var message = PBServerMessage()
+        message.error = PBSessionError(error, action: .transient, fatal: true, backoffMilliseconds: backoffMilliseconds)
+        for connection in connections.values { if let bytes = try? WireProtocol.encode(message) { connection.push(bytes) } }
+    }
+
     func hangUpAll() { for id in connections.keys { hangUp(id) } }
 
     func commit(_ key: Int64, _ item: Item?) {

@@ -172,6 +172,26 @@ private final class Device: Sendable {
         #expect(await network.effects.values.allSatisfy { $0 == 1 })
     }
 
+    @Test func `Scenario 60: a device stays away for as long as the gateway says, and then comes back`() async throws {
+        let network = MemoryNetwork()
+        let device = try Device(network)
+        _ = try device.subscribe(["north"])
+        try await device.running {
+            try await device.engine.wait(for: .download)
+            #expect(await network.tokens.count == 1)
+            let begin = ContinuousClock.now
+            // Longer than the device's own first pause, which is a second at most.
+            await network.end(SluiceError(.shuttingDown, "deploy"), backoffMilliseconds: 2_000)
+            await network.commit(1, Item(store: "north", value: "meanwhile"))
+            while await network.tokens.count < 2, ContinuousClock.now - begin < .seconds(30) {
+                try await Task.sleep(for: .milliseconds(10))
+            }
+            #expect(ContinuousClock.now - begin >= .seconds(2))
+            try await device.engine.wait(for: .download)
+        }
+        #expect(try device.shown() == [1: Item(store: "north", value: "meanwhile")])
+    }
+
     @Test func `an expired token is refreshed by the app's closure`() async throws {
         let network = MemoryNetwork()
         await network.accept(token: "second")
