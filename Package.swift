@@ -291,7 +291,12 @@ let package = Package(
                 .product(name: "JWTKit", package: "jwt-kit"), .product(name: "Logging", package: "swift-log"), nio("NIOCore"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"), "SluiceSDK",
             ]),
-        tests("EndToEnd", dependencies: ["AirportOpsScene", "RealmSwift", "SluiceCore", "SluicePostgres"]),
+        // A device of the causal test.
+        .executableTarget(
+            name: "register-client", dependencies: ["RealmSwift"], path: "Tests/Programs/RegisterClient",
+            swiftSettings: [.swiftLanguageMode(.v6)]),
+        tests(
+            "EndToEnd", dependencies: ["AirportOpsScene", "RealmSwift", "SluiceCore", "SluicePostgres", "register-client"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -22,7 +22,7 @@ package struct LSN: RawRepresentable, Hashable, Sendable, Comparable, CustomStri
 
 /// The place of a change in the only order there is: PostgreSQL's commit order.
 package struct Position: Hashable, Sendable, Comparable, CustomStringConvertible {
-    /// The LSN of the commit record.
+    /// The byte behind the start of the commit record: after the end of every earlier commit record, and not after its own.
     package var lsn: LSN
     /// The ordinal of the change in its transaction, from 0.
     package var ordinal: UInt32

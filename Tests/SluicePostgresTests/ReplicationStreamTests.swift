@@ -27,6 +27,27 @@ import Testing
         }
     }
 
+    /// Whoever has seen everything up to the end of the first must still take the second for news.
+    @Test func `gives transactions whose commits follow each other directly a position behind the end of the one before`() async throws {
+        try await ReplicationFixture.run { fixture in
+            try await fixture.withStream { stream in
+                let other = try await PostgresConnection.connect(fixture.conninfo)
+                for key in 0..<20 {
+                    try await fixture.connection.script("BEGIN; INSERT INTO \"Item\" VALUES (\(2 * key), 'a', 1)")
+                    try await other.script("BEGIN; INSERT INTO \"Item\" VALUES (\(2 * key + 1), 'b', 1)")
+                    try await fixture.connection.script("COMMIT")
+                    try await other.script("COMMIT")
+                }
+                await other.close()
+                let transactions = try await stream.transactions(40)
+                for (first, second) in zip(transactions, transactions.dropFirst()) {
+                    let end = try #require(first.end)
+                    #expect(first.lsn <= end && end < second.lsn)
+                }
+            }
+        }
+    }
+
     @Test func `says how far it has read when nothing comes, and repeats only what was not confirmed`() async throws {
         try await ReplicationFixture.run { fixture in
             try await fixture.connection.script("INSERT INTO \"Item\" VALUES (1, 'a', 1)")

@@ -94,12 +94,14 @@ package struct PgOutputDecoder: Sendable {
     static let epoch: Int64 = 946_684_800_000_000
 
     private mutating func begin(_ reader: inout MessageReader, _ batch: CaptureBatch) throws(MalformedMessage) {
-        let lsn = try reader.lsn()
+        let start = try reader.lsn().rawValue
         let time = Int64(bitPattern: try reader.uint64()).addingReportingOverflow(Self.epoch)
         let xid = try reader.uint32()
+        // A commit record begins where the one before it ends when two transactions commit one right after the other; a position inside of
+        // the record lies behind the one's end and before the other's.
         if open != nil { throw MalformedMessage(reason: "transaction \(xid) begins inside another") }
         open = OpenTransaction(
-            xid: xid, lsn: lsn, commitTime: time.overflow ? .max : time.partialValue, start: batch.changes.count)
+            xid: xid, lsn: LSN(rawValue: start &+ 1), commitTime: time.overflow ? .max : time.partialValue, start: batch.changes.count)
     }
 
     private mutating func commit(_ reader: inout MessageReader, _ batch: inout CaptureBatch) throws(MalformedMessage) {

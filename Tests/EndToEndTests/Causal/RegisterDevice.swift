@@ -1,0 +1,93 @@
+import Foundation
+import TestSupport
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// A device of the causal test: the program register-client behind a link that can be cut.
+final class RegisterDevice: Sendable {
+    enum Fault: String, CaseIterable, Sendable {
+        case disconnect, restart, kill, pause, cutBoth, cutToServer, cutToClient
+    }
+
+    private let folder: DataFolder
+    private let link: FaultyLink
+    private let arguments: [String]
+    let number: Int
+
+    init(_ number: Int, of server: DevelopmentServer, rate: Double) throws {
+        self.number = number
+        folder = try DataFolder()
+        let port = try #require(server.url.split(separator: ":").last.flatMap { Int($0) })
+        link = try FaultyLink(to: port)
+        arguments = [folder.path, "http://127.0.0.1:\(link.port)", server.appID, "\(number)", "\(rate)"]
+    }
+
+    deinit { link.end() }
+
+    private func say(_ control: String) throws {
+        try control.write(toFile: folder.path + "/control", atomically: true, encoding: .utf8)
+    }
+
+    private func start() throws -> Program { try Program("register-client", arguments) }
+
+    /// Runs until the deadline, with faults of up to ten seconds one after the other. - Returns: the program, healed and running.
+    func run(until deadline: ContinuousClock.Instant, _ faults: [Fault], _ random: inout SplitMix64) async throws -> Program {
+        var program = try start()
+        #expect(await program.line() == "ready", "device \(number): \(program.said)")
+        while ContinuousClock.now < deadline {
+            try await Task.sleep(for: .milliseconds(300 + random.below(2_500)))
+            let rest = ContinuousClock.now.duration(to: deadline)
+            let pause = min(Duration.milliseconds(100 + random.below(9_900)), max(rest, .milliseconds(100)))
+            switch random.pick(faults) {
+            case .disconnect:
+                try say("offline")
+                try await Task.sleep(for: pause)
+                try say("run")
+            case .restart: program = try await restart(program, SIGTERM)
+            case .kill: program = try await restart(program, SIGKILL)
+            case .pause:
+                program.signal(SIGSTOP)
+                try await Task.sleep(for: pause)
+                program.signal(SIGCONT)
+            case .cutBoth: try await cut(.both, pause)
+            case .cutToServer: try await cut(.toServer, pause)
+            case .cutToClient: try await cut(.toClient, pause)
+            }
+        }
+        return program
+    }
+
+    private func cut(_ directions: FaultyLink.Cut, _ pause: Duration) async throws {
+        link.set(directions)
+        try await Task.sleep(for: pause)
+        link.set([])
+    }
+
+    private func restart(_ program: Program, _ signal: Int32) async throws -> Program {
+        program.signal(signal)
+        #expect(await program.end(within: 10) == .signal(signal), "device \(number): \(program.said)")
+        let next = try start()
+        #expect(await next.line() == "ready", "device \(number): \(next.said)")
+        return next
+    }
+
+    /// Waits until everything that the device wrote has been taken.
+    func upload(_ program: Program) async throws {
+        try say("upload")
+        #expect(await program.line(within: 120) == "uploaded", "device \(number): \(program.said)")
+    }
+
+    /// Waits until the device has everything. - Returns: its registers.
+    func download(_ program: Program) async throws -> [Int] {
+        try say("download")
+        let line = try #require(await program.line(within: 120), "device \(number): \(program.said)")
+        return line.split(separator: " ").dropFirst().compactMap { Int($0) }
+    }
+
+    func history() throws -> [RegisterTransaction] {
+        RegisterTransaction.history(of: number, try String(contentsOfFile: folder.path + "/history", encoding: .utf8))
+    }
+}
