@@ -1,5 +1,6 @@
 # make demo    starts everything and plays New York's departures of 2013 through it; KEEP=1 leaves it running
 # make test    everything that a change must pass; FILTER=… runs the tests whose Target.Suite/name matches
+# make soak    random apps and simulated networks for an hour or more; what fails names its seed
 # make bench   the benchmarks, in release mode; ARGS=… goes to them
 # make fuzz    the query language under libFuzzer; SECONDS=60 unless given
 # make lint    format and layers; make format writes the format
@@ -7,7 +8,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench fuzz lint format
+.PHONY: help setup demo test soak bench fuzz lint format
 
 sources := $(wildcard Sources Plugins Tests Benchmarks/Sources Examples Fuzz) Package.swift
 swift_files = find $(sources) -name '*.swift' -not -name '*.pb.swift' -not -path '*/.build*/*' -print0
@@ -24,6 +25,10 @@ demo: setup
 test: setup lint
 	dev/check-compose
 	dev/with-servers --postgres --kafka --in-memory dev/run-tests $(if $(FILTER),--filter '$(FILTER)')
+
+soak: setup
+	SLUICE_ORACLE_RUNS=5000 SLUICE_SIMULATION_RUNS=100000 dev/with-servers --postgres --in-memory \
+		dev/run-tests --filter 'SluiceGatewayTests.OracleTests|SimulationTests'
 
 bench: setup
 	swift build -c release --package-path Benchmarks

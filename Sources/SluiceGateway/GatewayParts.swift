@@ -64,6 +64,7 @@ struct GatewayParts: Sendable {
         let schema = try await GatewaySchema.open(
             app.schema, fields: app.queryableFields, isDevelopment: configuration.isDevelopment, tables: tables, log: log, topics: topics)
         if !configuration.isDevelopment { try await applied.record(app) }
+        try await PostgresFailure.translating { try await PostgresCapture.ensureSlot(names.slot, pool, logger) }
         try await chain.start()
         try await chain.configure(
             app: AppDescription.json(

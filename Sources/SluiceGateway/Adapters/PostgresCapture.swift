@@ -29,14 +29,21 @@ final class PostgresCapture: ChangeSource {
         await close()
         try await PostgresFailure.translating {
             let slot = names.slot
-            let made = try await pool.withConnection { try await ReplicationSlot.ensure($0, name: slot) }
-            if made.isNew { logger.notice("A replication slot was made.", metadata: ["slot": "\(slot)"]) }
+            try await Self.ensureSlot(slot, pool, logger)
             let opened = try await ReplicationStream.open(
                 ReplicationConfiguration(
                     conninfo: conninfo, slot: slot, publications: [names.publication], schema: schema.current().schema,
                     tables: tables.mappings))
             stream.withLock { $0 = opened }
         }
+    }
+
+    /// Makes the slot where there is none. What is committed after that comes through it; so no session may begin before: a snapshot
+    /// that is older than the slot would miss what was committed between the two. It waits for all transactions of the server that
+    /// have written something.
+    static func ensureSlot(_ slot: String, _ pool: PostgresPool, _ logger: Logger) async throws {
+        let made = try await pool.withConnection { try await ReplicationSlot.ensure($0, name: slot) }
+        if made.isNew { logger.notice("A replication slot was made.", metadata: ["slot": "\(slot)"]) }
     }
 
     func next(_ batch: consuming CaptureBatch, milliseconds: Int) async throws -> CaptureBatch {

@@ -177,8 +177,10 @@ package struct UserService: Sendable {
     /// - Throws: `userNotFound`, `badRequest` when it is no object or too large.
     package func setCustomData(_ data: JSON, of id: String) async throws {
         try Self.check(data)
+        let before = try await directory.find(id: id)?.customData
         try await directory.setCustomData(id: id, data)
-        await changed(id, .customData)
+        // What is equal decides nothing anew: the user's sessions go on (PERM-3).
+        if before?.isSame(as: data) != true { await changed(id, .customData) }
     }
 
     package func setDisabled(_ isDisabled: Bool, of id: String) async throws {
@@ -226,5 +228,17 @@ package struct TooManyAttempts: Error, Hashable, Sendable {
 
     package var error: SluiceError {
         SluiceError(.tooManyRequests, "Too many logins for \(what).", fix: "Try again in \(seconds) seconds.")
+    }
+}
+
+extension JSON {
+    /// Equality that does not look at the order of keys, which the database does not keep.
+    fileprivate func isSame(as other: JSON) -> Bool {
+        switch (self, other) {
+        case (.object(let left), .object(let right)):
+            left.count == right.count && left.allSatisfy { member in other[member.key].map { member.value.isSame(as: $0) } == true }
+        case (.array(let left), .array(let right)): left.count == right.count && zip(left, right).allSatisfy { $0.isSame(as: $1) }
+        default: self == other
+        }
     }
 }

@@ -127,7 +127,8 @@ package struct PostgresSnapshotStore: Sendable {
     /// each selection in chunks of at most `Limits.bootstrapRows` rows and about `chunkBytes`. The next chunk is read when the
     /// hand-over returns: memory does not grow with the number of rows, and a slow reader holds one connection.
     ///
-    /// The LSN is the end of the write-ahead log when the snapshot was there: all that it sees lies before.
+    /// The LSN is the end of the write-ahead log when the snapshot was there: all that it sees lies before. It sees every transaction
+    /// whose commit was in the log when it was asked for; for those that are not visible yet it waits, `timeout` after 30 s.
     package func read(
         _ selections: [SnapshotSelection],
         begin: @Sendable (_ snapshot: TransactionSnapshot, _ lsn: LSN) async throws -> Bool,
@@ -146,19 +147,52 @@ package struct PostgresSnapshotStore: Sendable {
         rows: @Sendable (_ selection: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
     ) async throws -> SnapshotIdentity? {
         do {
-            return try await pool.withConnection { connection in
-                try await connection.inTransaction(.readOnly) {
-                    let identity = try await Self.identity(connection)
-                    guard let selections = try await choose(identity) else { return nil }
-                    if let expected { try await expected(try await Self.estimate(selections, connection)) }
-                    for (index, selection) in selections.enumerated() {
-                        try await stream(selection, connection) { try await rows(index, $0.buffer, $0.rows) }
-                    }
-                    return identity
+            var pause = 1
+            let deadline = ContinuousClock.now + Self.patience
+            while true {
+                switch try await attempt(choose: choose, expected: expected, rows: rows) {
+                case .read(let identity): return identity
+                case .givenUp: return nil
+                case .missesCommit: break
                 }
+                guard ContinuousClock.now < deadline else {
+                    throw PostgresFailure(
+                        .timeout, "For \(Self.patience) no snapshot saw everything that had been committed.",
+                        fix: "Check that synchronous standbys answer: a commit that waits for one is in the log and not yet visible.")
+                }
+                try await Task.sleep(for: .milliseconds(pause))
+                pause = min(pause * 2, 100)
             }
         } catch {
             throw PostgresFailure.forPort(error)
+        }
+    }
+
+    /// How long to wait for commits to become visible.
+    private static let patience: Duration = .seconds(30)
+
+    private enum Attempt {
+        case read(SnapshotIdentity)
+        case givenUp
+        /// The snapshot does not see a transaction that had been committed when it was asked for.
+        case missesCommit
+    }
+
+    private func attempt(
+        choose: @Sendable (SnapshotIdentity) async throws -> [SnapshotSelection]?,
+        expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
+        rows: @Sendable (_ selection: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
+    ) async throws -> Attempt {
+        try await pool.withConnection { connection in
+            try await connection.inTransaction(.readOnly) {
+                guard let identity = try await Self.identity(connection) else { return .missesCommit }
+                guard let selections = try await choose(identity) else { return .givenUp }
+                if let expected { try await expected(try await Self.estimate(selections, connection)) }
+                for (index, selection) in selections.enumerated() {
+                    try await stream(selection, connection) { try await rows(index, $0.buffer, $0.rows) }
+                }
+                return .read(identity)
+            }
         }
     }
 
@@ -221,19 +255,35 @@ package struct PostgresSnapshotStore: Sendable {
         return UInt64(min(max(total, 0), 1e15))
     }
 
-    private static func identity(_ connection: PostgresConnection) async throws -> SnapshotIdentity {
+    /// How many numbers above a snapshot's are looked at: transactions that ran and had not ended, with their subtransactions.
+    private static let numbersAbove = 1_024
+
+    /// - Returns: nil when the snapshot does not see a transaction that was committed before this one began. Its commit record is
+    ///   in the log, and its effects become visible an instant later, or when a synchronous standby has answered: but its time of
+    ///   commit is known before either.
+    private static func identity(_ connection: PostgresConnection) async throws -> SnapshotIdentity? {
         // The snapshot is taken when the statement begins, the LSN is read while it runs: after it.
         let result = try await connection.query(
             """
-            SELECT pg_current_snapshot(), pg_current_wal_insert_lsn(),
+            SELECT s, pg_current_wal_insert_lsn(),
                 (SELECT system_identifier FROM pg_control_system()) || '-' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)
-                || '-' || (SELECT oid FROM pg_database WHERE datname = current_database())
+                || '-' || (SELECT oid FROM pg_database WHERE datname = current_database()),
+                EXISTS (
+                    SELECT FROM (
+                        SELECT pg_snapshot_xip(s)::xid AS number
+                        UNION ALL
+                        SELECT above::text::xid
+                        FROM generate_series(0, \(numbersAbove - 1)) AS i, LATERAL (SELECT (pg_snapshot_xmax(s)::text::bigint + i) & 4294967295) AS n (above)
+                        WHERE above > 2
+                    ) AS unseen
+                    WHERE pg_xact_commit_timestamp(number) <= transaction_timestamp())
+            FROM pg_current_snapshot() AS s
             """, cached: true)
         guard let snapshot = result[0, 0].flatMap({ TransactionSnapshot($0) }), let lsn = result[0, 1].flatMap({ LSN($0) }),
             let cluster = result[0, 2]
         else {
             throw SluiceError(.postgresStatement, "PostgreSQL did not tell its snapshot.")
         }
-        return SnapshotIdentity(snapshot: snapshot, lsn: lsn, cluster: cluster)
+        return result[0, 3] == "t" ? nil : SnapshotIdentity(snapshot: snapshot, lsn: lsn, cluster: cluster)
     }
 }

@@ -32,6 +32,37 @@ struct RunningGateway: Sendable {
         }
     }
 
+    /// Gives a database in which one gateway runs after another, as when an app directory is deployed anew.
+    static func deploy<R: Sendable>(
+        _ tables: String = ShopApp.tables, _ body: @escaping @Sendable (Deployment) async throws -> R
+    ) async throws -> R {
+        try await Gate.few.pass {
+            try await GatewayDatabase.with { conninfo in
+                let connection = try await PostgresConnection.connect(conninfo)
+                _ = try await connection.script(tables)
+                await connection.close()
+                return try await body(Deployment(conninfo: conninfo))
+            }
+        }
+    }
+
+    struct Deployment: Sendable {
+        let conninfo: String
+
+        /// - Parameter port: that of the gateway before, so that clients find this one.
+        func run<R: Sendable>(
+            _ files: [String: String], port: Int = 0, isDevelopment: Bool = false,
+            _ body: @escaping @Sendable (RunningGateway) async throws -> R
+        ) async throws -> R {
+            let configuration = GatewayConfiguration(
+                app: try AppDirectory.read(files: files), postgres: conninfo, kafka: nil, network: .init(port: port, adminPort: 0),
+                isDevelopment: isDevelopment)
+            return try await RunningGateway.run(configuration, body)
+        }
+    }
+
+    var port: Int { URL(string: url)?.port ?? 0 }
+
     private static func start<R: Sendable>(
         files: [String: String], plugins: [String], inProcess: Bool, isDevelopment: Bool,
         _ body: @escaping @Sendable (RunningGateway) async throws -> R
@@ -112,6 +143,28 @@ struct RunningGateway: Sendable {
     func login(_ name: String, password: String = "password") async throws -> Answer {
         try await request(
             "POST", "/api/client/v2.0/app/shop/auth/providers/local-userpass/login", #"{"username":"\#(name)","password":"\#(password)"}"#)
+    }
+
+    struct Account: Sendable {
+        let id: String
+        let refreshToken: String
+        var token: String
+    }
+
+    /// A new user with these custom data, without a password, whose checking takes longer than most tests.
+    func account(customData: String = "{}") async throws -> Account {
+        let login = try await request("POST", "/api/client/v2.0/app/shop/auth/providers/anon-user/login", "{}").json
+        let id = try #require(login["user_id"]?.string, "logging in answered \(login)")
+        var account = Account(id: id, refreshToken: try #require(login["refresh_token"]?.string), token: "")
+        try await setCustomData(customData, of: id)
+        let answer = try await request("POST", "/api/client/v2.0/auth/session", token: account.refreshToken)
+        account.token = try #require(answer.json["access_token"]?.string, "a new token was asked for; the answer is \(answer)")
+        return account
+    }
+
+    func setCustomData(_ data: String, of user: String) async throws {
+        let answer = try await request("PUT", "/admin/v1/users/\(user)/custom_data", data, admin: true)
+        try #require(answer.status == 200, "setting custom data answered \(answer)")
     }
 
     func anonymousToken() async throws -> String {
@@ -226,6 +279,32 @@ enum Built {
 
 /// A database of its own for each test, on the server that the tests are given.
 enum GatewayDatabase {
+    /// Makes the database of a gateway that has ended as new, in less time than another takes.
+    static func clear(_ conninfo: String) async throws {
+        let connection = try await PostgresConnection.connect(conninfo)
+        try await dropSlots(connection, of: "current_database()")
+        _ = try await connection.script(
+            """
+            DO $$ DECLARE name text; BEGIN
+                FOR name IN SELECT pubname FROM pg_publication LOOP EXECUTE format('DROP PUBLICATION %I', name); END LOOP;
+                FOR name IN SELECT nspname FROM pg_namespace WHERE nspname IN ('public', 'sluice') LOOP
+                    EXECUTE format('DROP SCHEMA %I CASCADE', name);
+                END LOOP;
+            END $$;
+            CREATE SCHEMA public
+            """)
+        await connection.close()
+    }
+
+    private static func dropSlots(_ connection: PostgresConnection, of database: String) async throws {
+        try await connection.query(
+            """
+            SELECT pg_terminate_backend(active_pid, 5000) FROM pg_replication_slots
+            WHERE database = \(database) AND active_pid IS NOT NULL
+            """)
+        try await connection.query("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = \(database)")
+    }
+
     static func with<R: Sendable>(_ body: (String) async throws -> R) async throws -> R {
         guard let base = ProcessInfo.processInfo.environment["SLUICE_TEST_POSTGRES"] else {
             throw SluiceError(.configMissing, "SLUICE_TEST_POSTGRES is not set.", fix: "Run `make test`.")
@@ -239,9 +318,7 @@ enum GatewayDatabase {
         } catch {
             outcome = .failure(error)
         }
-        try await admin.query(
-            "SELECT pg_terminate_backend(active_pid, 5000) FROM pg_replication_slots WHERE database = '\(name)' AND active_pid IS NOT NULL")
-        try await admin.query("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = '\(name)'")
+        try await dropSlots(admin, of: "'\(name)'")
         try await admin.execute("DROP DATABASE \(name) WITH (FORCE)", within: .seconds(60))
         await admin.close()
         return try outcome.get()

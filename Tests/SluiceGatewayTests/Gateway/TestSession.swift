@@ -46,10 +46,9 @@ final class TestSession {
     func close() { connection.close() }
 
     /// Has what another session showed when it ended, and tells the gateway so.
-    func takeOver(_ earlier: TestSession) {
-        rows = earlier.rows
-        held = earlier.held
-    }
+    func takeOver(_ earlier: TestSession) { takeOver(rows: earlier.rows, held: earlier.held) }
+
+    func takeOver(rows: Rows, held: PBHeld?) { (self.rows, self.held) = (rows, held) }
 
     /// The keys of a class's objects in the view.
     func keys(_ type: String) -> Set<String> {

@@ -16,7 +16,8 @@ final class OracleDevice {
     let schema: Schema
     private let gateway: RunningGateway
     private let path: String
-    private let tokens: Tokens
+    /// Kept over restarts, as apps keep it.
+    private let token: String
     private(set) var replica: Replica
     private var engine: SyncEngine
     private var running: Task<Void, Never>
@@ -32,15 +33,13 @@ final class OracleDevice {
         self.app = app
         self.role = role
         zone = random.pick(OracleApp.zones)
-        let user = "user-\(UUID().uuidString)@example.com"
         let data =
             switch role {
             case .everybody: "{}"
             case .keeper: #"{ "zone": "\#(zone)" }"#
             case .guest: #"{ "isGuest": true }"#
             }
-        try await gateway.createUser(user, customData: data)
-        tokens = Tokens(gateway, user)
+        token = try await gateway.account(customData: data).token
         // An app may know less of a class than the server does.
         schema = Schema(
             app.schema.types.map { type in
@@ -50,15 +49,15 @@ final class OracleDevice {
         path = "\(folder)/\(UUID().uuidString).replica"
         reports = Reports()
         replica = try Replica(path: path, schema: schema)
-        (engine, running) = OracleDevice.begin(replica, gateway, tokens, reports)
+        (engine, running) = OracleDevice.begin(replica, gateway, token, reports)
     }
 
     private static func begin(
-        _ replica: Replica, _ gateway: RunningGateway, _ tokens: Tokens, _ reports: Reports
+        _ replica: Replica, _ gateway: RunningGateway, _ token: String, _ reports: Reports
     ) -> (SyncEngine, Task<Void, Never>) {
         let engine = SyncEngine(
             configuration: SyncConfiguration(url: gateway.url, app: "shop"), replica: replica,
-            refresh: { () throws(SluiceError) in try await tokens.fresh() }, onReport: { reports.note($0) })
+            refresh: { () throws(SluiceError) in token }, onReport: { reports.note($0) })
         engine.start()
         // Unstructured because: an app's engine lives as long as the app; `stop` ends it.
         return (engine, Task { await engine.run() })
@@ -74,7 +73,7 @@ final class OracleDevice {
         OracleTests.trace("\(name) begins again")
         await stop()
         replica = try Replica(path: path, schema: schema)
-        (engine, running) = OracleDevice.begin(replica, gateway, tokens, reports)
+        (engine, running) = OracleDevice.begin(replica, gateway, token, reports)
     }
 
     func goOffline() {
@@ -176,28 +175,6 @@ final class OracleDevice {
                 }
             }
         }
-    }
-}
-
-/// Access tokens of one user.
-private final class Tokens: Sendable {
-    private let gateway: RunningGateway
-    private let user: String
-    /// Kept over restarts, as apps keep them: checking a password takes longer than the rest of the play.
-    private let token = Mutex<String?>(nil)
-
-    init(_ gateway: RunningGateway, _ user: String) {
-        self.gateway = gateway
-        self.user = user
-    }
-
-    func fresh() async throws(SluiceError) -> String {
-        if let token = token.withLock({ $0 }) { return token }
-        guard let answer = try? await gateway.login(user), let token = answer.json["access_token"]?.string else {
-            throw SluiceError(.timeout, "The login of \(user) was not answered.")
-        }
-        self.token.withLock { $0 = token }
-        return token
     }
 }
 

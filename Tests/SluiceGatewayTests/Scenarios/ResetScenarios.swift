@@ -64,6 +64,8 @@ import Testing
             let mode = ClientResetMode.discardUnsyncedChanges(beforeReset: seen.before, afterReset: seen.after)
             let phone = try await Self.forgotten(gateway, mode)
             try await phone.wait { Set($0.map(\._id)) == ["n1", "n3"] }
+            // The app is told after the file shows it, and before anything else happens.
+            try await phone.session.wait(for: .download)
             #expect(phone.orders.first { $0._id == "n1" }?.title == nil)
             #expect(seen.all == ["before mine,n1,n2 true", "after mine,n1,n2 true > n1,n3 false"])
             #expect(phone.said.all.isEmpty, "\(phone.said.all)")

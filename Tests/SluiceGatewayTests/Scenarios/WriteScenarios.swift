@@ -77,6 +77,30 @@ import Testing
     }
 
     @MainActor
+    @Test func `Scenario 28: writes that were made offline and are not allowed any more are undone`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n1', 'north', 1), ('s1', 'south', 1)")
+            let id = try await gateway.createUser("keeper@example.com", customData: #"{"store":"north"}"#)
+            let phone = try await Phone.open(gateway, orders: ["store IN {'north', 'south'}"], name: "keeper@example.com")
+            #expect(phone.keys == ["n1"])
+            phone.session.suspend()
+            try phone.add("n1", title: "offline")
+            try phone.add("n2")
+            try phone.add("s2", store: "south")
+            try await gateway.setCustomData(#"{"store":"south"}"#, of: id)
+            phone.session.resume()
+            try await phone.session.wait(for: .upload)
+            await phone.said.wait { $0.sync.flatMap { $0.compensatingWriteInfo ?? [] }.count >= 2 }
+            try await phone.wait { Set($0.map(\._id)) == ["s1", "s2"] }
+            let refused = phone.said.sync.flatMap { $0.compensatingWriteInfo ?? [] }.map(\.primaryKey)
+            #expect(refused == [.string("n1"), .string("n2")])
+            #expect(phone.said.sync.allSatisfy { $0.code == .writeRejected }, "no reset: \(phone.said.all)")
+            #expect(try await gateway.count("SELECT count(*) FROM orders WHERE store = 'north' AND title IS NULL") == 1)
+            #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id = 's2'") == 1)
+        }
+    }
+
+    @MainActor
     @Test func `what leaves the device says why`() async throws {
         try await RunningGateway.with { @MainActor gateway in
             try await gateway.sql("INSERT INTO orders (_id, store, size) SELECT 'n' || i, 'north', i FROM generate_series(1, 4) AS i")

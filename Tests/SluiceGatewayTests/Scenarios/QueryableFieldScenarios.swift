@@ -1,0 +1,89 @@
+import SluiceCore
+import SluiceGateway
+import SluiceSDK
+import Testing
+
+/// Which fields subscriptions may name, and when that changes.
+@Suite(.timeLimit(.minutes(5))) struct `Queryable fields` {
+    private static let roles = ["Note": "[\(NoteApp.role("everybody"))]"]
+    private static let rows = """
+        INSERT INTO "Note" (_id, owner_id, team, text) VALUES ('1', 'x', 'red', 't'), ('2', 'x', 'red', 'u'), ('3', 'x', 'blue', 't')
+        """
+
+    @Test func `Scenario 2: in development a field becomes queryable when a subscription names it, and else it does not`() async throws {
+        try await RunningGateway.deploy(NoteApp.tables(["Note"])) { deployment in
+            for isDevelopment in [true, false] {
+                try await deployment.run(NoteApp.files(Self.roles), isDevelopment: isDevelopment) { gateway in
+                    if isDevelopment { try await gateway.sql(Self.rows) }
+                    let session = try await gateway.openSession(["Note"])
+                    try await session.sendSubscribe(1, [("Note", "text == 't'")])
+                    try await session.receive { $0.completed == 1 || !$0.queryErrors.isEmpty }
+                    #expect(session.queryErrors.map(\.error.code) == (isDevelopment ? [] : [.queryNotQueryable]))
+                    #expect(session.keys("Note") == (isDevelopment ? ["1", "3"] : []))
+                    session.close()
+                }
+            }
+        }
+    }
+
+    @MainActor
+    @Test func `Scenario 3: a class that is new to the server is there before the query on it`() async throws {
+        try await RunningGateway.deploy { deployment in
+            let files = ShopApp.files.filter { !$0.key.hasSuffix("rules.json") }
+            try await deployment.run(files, isDevelopment: true) { @MainActor gateway in
+                let (said, folder) = (Phone.Said(), try Phone.Folder())
+                var configuration = try await Phone.user(gateway, said, folder).flexibleSyncConfiguration(
+                    initialSubscriptions: { $0.append(QuerySubscription<Port>(name: "ports") { $0.name == "A" }) })
+                configuration.objectTypes = [Port.self]
+                let realm = try await Realm(configuration: configuration, downloadBeforeOpen: .always)
+                #expect(realm.subscriptions.state == .complete && said.all.isEmpty, "\(said.all)")
+                try await gateway.sql(#"INSERT INTO "Port" (_id, name) VALUES ('a', 'A'), ('b', 'B')"#)
+                try await realm.waitUntilSynced(timeout: 20)
+                #expect(realm.objects(Port.self).map(\._id) == ["a"])
+            }
+        }
+    }
+
+    @Test func `Scenario 4: a field that is added can be used, and one that is removed concerns only those that use it`() async throws {
+        let (without, with) = (NoteApp.files(Self.roles), NoteApp.files(Self.roles, queryable: ["text"]))
+        try await RunningGateway.deploy(NoteApp.tables(["Note"])) { deployment in
+            for (number, files) in [without, with, without].enumerated() {
+                try await deployment.run(files) { gateway in
+                    if number == 0 { try await gateway.sql(Self.rows) }
+                    let user = try await gateway.openSession(["Note"])
+                    let other = try await gateway.openSession(["Note"])
+                    try await other.subscribe(1, [("Note", "team == 'red'")])
+                    #expect(other.keys("Note") == ["1", "2"])
+                    try await user.sendSubscribe(1, [("Note", "text == 't'")])
+                    try await user.receive { $0.completed == 1 || !$0.queryErrors.isEmpty }
+                    #expect(user.queryErrors.map(\.error.code) == (number == 1 ? [] : [.queryNotQueryable]))
+                    #expect(user.keys("Note") == (number == 1 ? ["1", "3"] : []))
+                    // Its session goes on, and takes a set without the field.
+                    try await user.subscribe(2, [("Note", "team == 'blue'")])
+                    #expect(user.keys("Note") == ["3"] && !other.hasEnded)
+                    for session in [user, other] { session.close() }
+                }
+            }
+        }
+    }
+
+    @Test func `Scenario 5: words of the query language are no queryable fields, some in any case and some as they are written`() throws {
+        func fails(_ name: String) -> Bool {
+            var files = NoteApp.files(Self.roles, queryable: [name])
+            let path = ShopApp.table("Note", "schema")
+            files[path] = files[path]?.replacing("\"secret\"", with: "\"\(name)\"")
+            do {
+                _ = try AppDirectory.read(files: files)
+                return false
+            } catch {
+                #expect("\(error)".contains("'\(name)' is a word of the query language"), "\(error)")
+                return true
+            }
+        }
+        for name in ["and", "AND", "Limit", "sort", "BeginsWith", "TruePredicate", "NULL", "Nil", "subquery", "Descending", "INF"] {
+            #expect(fails(name), "\(name)")
+        }
+        for name in ["ALL", "all", "ANY", "IN", "in", "TRUE", "true", "NONE", "oid", "uuid", "B64"] { #expect(fails(name), "\(name)") }
+        for name in ["True", "All", "In", "None", "Oid", "UUID", "b64", "limits"] { #expect(!fails(name), "\(name)") }
+    }
+}
