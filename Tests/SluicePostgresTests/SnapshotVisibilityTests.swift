@@ -17,6 +17,8 @@ import Testing
         _ = try await other.script("SET synchronous_commit = local")
         _ = try await other.script("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
         _ = try await other.script("SELECT pg_reload_conf()")
+        // Its backend takes the setting when it comes to it.
+        try await Self.wait(writer, "SELECT (current_setting('synchronous_standby_names') = 'nobody')::int", is: 1)
         async let commit: Void = Self.insert(writer)
         // The commit is in the log when its backend waits.
         try await Self.wait(other, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'", is: 1)
