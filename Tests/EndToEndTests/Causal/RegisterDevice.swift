@@ -36,7 +36,7 @@ final class RegisterDevice: Sendable {
     /// Runs until the deadline, with faults of up to ten seconds one after the other. - Returns: the program, healed and running.
     func run(until deadline: ContinuousClock.Instant, _ faults: [Fault], _ random: inout SplitMix64) async throws -> Program {
         var program = try start()
-        #expect(await program.line() == "ready", "device \(number): \(program.said)")
+        #expect(await program.line(within: 120) == "ready", "device \(number): \(program.said)")
         while ContinuousClock.now < deadline {
             try await Task.sleep(for: .milliseconds(300 + random.below(2_500)))
             let rest = ContinuousClock.now.duration(to: deadline)
@@ -70,7 +70,7 @@ final class RegisterDevice: Sendable {
         program.signal(signal)
         #expect(await program.end(within: 10) == .signal(signal), "device \(number): \(program.said)")
         let next = try start()
-        #expect(await next.line() == "ready", "device \(number): \(next.said)")
+        #expect(await next.line(within: 120) == "ready", "device \(number): \(next.said)")
         return next
     }
 

@@ -22,7 +22,7 @@ let history = try History(folder.appendingPathComponent("history"), client: numb
 
 let app = App(id: arguments[3], configuration: AppConfiguration(baseURL: arguments[2], storageDirectory: folder))
 app.syncManager.errorHandler = { error, _ in FileHandle.standardError.write(Data("register-client: \(error)\n".utf8)) }
-let user = if let known = app.currentUser { known } else { try await app.login(credentials: .anonymous) }
+let user = if let known = app.currentUser { known } else { try await logIn() }
 var configuration = user.flexibleSyncConfiguration(initialSubscriptions: { subscriptions in
     subscriptions.append(QuerySubscription<Register> { $0.shard.in((0..<10).map { "shard \($0)" }) })
 })
@@ -57,6 +57,15 @@ while true {
         history.committed()
         try await Task.sleep(for: .seconds(Double.random(in: 0.5...1.5) / rate))
     }
+}
+
+/// A gateway that was just started, with all devices at once, may have to be asked again.
+func logIn() async throws -> User {
+    for _ in 0..<10 {
+        if let user = try? await app.login(credentials: .anonymous) { return user }
+        try await Task.sleep(for: .seconds(1))
+    }
+    return try await app.login(credentials: .anonymous)
 }
 
 /// Prints a line at once.
