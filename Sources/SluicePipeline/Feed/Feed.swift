@@ -29,6 +29,18 @@ package actor Feed {
     /// Starts at the newest progress record, which is the first watermark, and reads until the task is cancelled.
     package func run() async throws {
         let reader = try await log.makeReader()
+        do {
+            try await read(reader)
+        } catch {
+            self.reader = nil
+            await reader.close()
+            throw error
+        }
+        self.reader = nil
+        await reader.close()
+    }
+
+    private func read(_ reader: any LogReader) async throws {
         let end = try await log.ends(of: [progressPartition])[progressPartition] ?? 0
         try await reader.assign([progressPartition: max(end - 1, 0)])
         let wanted = Array(leases.keys)
@@ -36,14 +48,12 @@ package actor Feed {
         for partition in wanted { state.assign(partition, from: ends[partition] ?? 0) }
         try await reader.assign(state.assigned)
         self.reader = reader
-        defer { self.reader = nil }
         var fetch = LogFetch()
         while !Task.isCancelled {
             fetch = try await reader.next(fetch, milliseconds: 1_000)
             take(fetch)
             while let batch = state.release() { await fanout.deliver(batch) }
         }
-        await reader.close()
     }
 
     private func take(_ fetch: LogFetch) {
