@@ -20,10 +20,12 @@ struct BootstrapRunner {
     /// Milliseconds to wait for the watermark to pass the snapshot.
     static let patience = 30_000
 
-    /// - Parameter held: what the client has of an earlier view.
+    /// - Parameters:
+    ///   - held: what the client has of an earlier view.
+    ///   - ending: called before the client can know that the view is live.
     /// - Returns: the new live subscriber, in the place of `old`, and what the client has then.
     func run(
-        _ view: View, replacing old: Fanout.Handle?, held: HeldView?
+        _ view: View, replacing old: Fanout.Handle?, held: HeldView?, ending: () async -> Void = {}
     ) async throws -> (
         subscriber: Fanout.Handle, held: HeldView
     ) {
@@ -34,6 +36,7 @@ struct BootstrapRunner {
                 let holding = HeldView(view, at: start.point)
                 try await fanout.passed(start.lsn, milliseconds: Self.patience)
                 try Task.checkCancellation()
+                await ending()
                 if await fanout.activate(id, replacing: old, snapshot: start.snapshot, rows: rows, held: holding.message) {
                     return (id, holding)
                 }

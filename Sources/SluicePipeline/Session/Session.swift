@@ -15,6 +15,8 @@ package actor Session {
     private(set) var plan = SessionPlan(types: [:])
     private(set) var clientTypes: [ObjectType] = []
     private var view = View.empty
+    /// What writes are judged by: the view that the client may already have heard is live, the moment before `view` is.
+    private var writable = View.empty
     /// What the client's file has.
     private var held: HeldView?
     /// The live subscriber in the fan-out, from Hello on.
@@ -241,7 +243,7 @@ package actor Session {
             let runner = BootstrapRunner(
                 authority: services.authority, snapshots: services.snapshots, fanout: services.fanout, frames: services.frames,
                 environment: services.environment, channel: channel)
-            let (id, held) = try await runner.run(view, replacing: subscriber, held: held)
+            let (id, held) = try await runner.run(view, replacing: subscriber, held: held) { self.writable = view }
             // Also when a newer version has been asked for meanwhile: this one is what is live until then.
             self.held = held
             subscriber = id
@@ -249,6 +251,7 @@ package actor Session {
             await services.feed.release(self.view.partitions)
             self.view = view
         } catch {
+            writable = self.view
             await services.feed.release(view.partitions)
             guard !Task.isCancelled else { return }
             fail(error as? SluiceError ?? SluiceError(.internalError, "A bootstrap failed: \(error)."))
@@ -262,7 +265,7 @@ package actor Session {
         let schema = services.authority.current()
         if upload.compensation > 0 { try await services.clients.acknowledgeCompensations(id: file.id, upTo: upload.compensation) }
         let writer = Committer.Writer(
-            client: file.id, session: file.session, user: user.user, plan: plan, view: view, schema: schema,
+            client: file.id, session: file.session, user: user.user, plan: plan, view: writable, schema: schema,
             compensation: upload.compensation)
         var last: (number: UInt64, lsn: LSN, isCommit: Bool)?
         for message in upload.changesets {

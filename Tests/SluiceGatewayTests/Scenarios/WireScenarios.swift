@@ -84,6 +84,22 @@ import Testing
         }
     }
 
+    /// A device writes as soon as it hears that its set is live.
+    @Test func `what is written right after a bootstrap is judged by the set that it was for`() async throws {
+        try await RunningGateway.with { gateway in
+            let session = try await gateway.openSession()
+            for round: UInt64 in 1...60 {
+                try await session.subscribe(round, [("Tag", "title == 'round \(round)'")])
+                let object = ObjectKey(type: "Tag", key: .string("tag \(round)"))
+                try await session.upload(
+                    round, [ObjectChange(object: object, kind: .create, values: ["title": .string("round \(round)")])])
+            }
+            try await session.receive { $0.acknowledged == 60 }
+            #expect(session.compensations.isEmpty)
+            #expect(try await gateway.count("SELECT count(*) FROM tags") == 60)
+        }
+    }
+
     @Test func `Scenario 33: a change inside of an object is rejected with the object that it is in`() async throws {
         try await RunningGateway.with { gateway in
             try await gateway.sql(#"INSERT INTO tags (_id, title, place) VALUES ('t', 'theirs', '{"x": 1, "y": 2}')"#)
