@@ -140,17 +140,6 @@ extension SluiceWireAction {
         #expect(harness.actions.contains { if case .acknowledgeUpload(2, LSN(rawValue: 60)) = $0 { true } else { false } })
     }
 
-    /// What others have made of them since would be covered by them otherwise, until the answer comes.
-    @Test func `changesets whose acknowledgement was lost are known with the bootstrap that contains them`() {
-        var harness = MachineHarness()
-        harness.open(LocalState(firstUnacknowledged: 2), welcome: MachineHarness.welcome(changeset: 3))
-        harness.pending([set(1, ["north"], state: .complete)])
-        harness.bootstrap(1, lsn: 70)
-        let known = harness.actions.firstIndex { if case .acknowledgeUpload(3, LSN(rawValue: 70)) = $0 { true } else { false } }
-        let shown = harness.actions.firstIndex { if case .endBootstrap(1, LSN(rawValue: 70), _, _) = $0 { true } else { false } }
-        #expect(known != nil && shown != nil && (known ?? 0) < (shown ?? 0))
-    }
-
     @Test func `a changeset that no message can carry is told once and holds up nothing but uploads`() {
         var harness = MachineHarness()
         harness.open(welcome: MachineHarness.welcome(maximumMessageBytes: 1_000))

@@ -52,8 +52,6 @@ struct SyncSession: Sendable {
     /// The last read found nothing after `readThrough`.
     var isExhausted = false
     var inFlight: [Upload] = []
-    /// What the gateway had taken before the session began, and the file has no position of: it is in the session's first bootstrap.
-    var takenBefore: UInt64?
     /// A changeset is too large for a message: nothing can go before it.
     var isStuck = false
 

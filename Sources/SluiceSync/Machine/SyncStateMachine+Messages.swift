@@ -40,7 +40,6 @@ extension SyncStateMachine {
     /// The changesets up to `number` took effect and their acknowledgement was lost. A resend is recognised by its number
     /// (UP-3) and answered with a position, so the last number alone is enough.
     private mutating func askForPosition(of number: UInt64) {
-        session?.takenBefore = number
         session?.inFlight.append(SyncSession.Upload(number: number, bytes: 0))
         var stub = PBChangeset()
         stub.number = number
@@ -96,9 +95,6 @@ extension SyncStateMachine {
         }
         let replaced = Set(types).union(unsubscribedTypes(in: version).subtracting(bootstrap.types)).filter { hasRows($0) }
         if let clock = session?.clock { actions.append(.observe(clock.gateway + Int64(now - clock.own))) }
-        // Otherwise the device's own writes would be shown over those that others have made over them since.
-        if let taken = session?.takenBefore { actions.append(.acknowledgeUpload(taken, lsn)) }
-        session?.takenBefore = nil
         actions.append(.endBootstrap(version: version, lsn: lsn, types: replaced.sorted(), held: held))
         actions.append(.report(.downloaded(version: version)))
         session?.bootstrap = nil
