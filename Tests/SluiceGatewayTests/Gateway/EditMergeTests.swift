@@ -46,6 +46,8 @@ import Testing
             for session in [one, two] {
                 try await session.receive { $0.rows["Tag"]?[.string("t")]?["labels"] == Self.texts("s", "T") }
             }
+            // The log may bring a commit an instant before other transactions see it; the acknowledgement comes after it is seen.
+            try await one.receive { $0.acknowledged == 3 }
             let stored = try await connection.query("SELECT labels, place->>'y' FROM tags")
             #expect(stored[0, 0] == "{s,T}" && stored[0, 1]?.contains("2") == true)
             await connection.close()
