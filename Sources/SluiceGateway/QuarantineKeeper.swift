@@ -95,6 +95,8 @@ final class QuarantineKeeper: Sendable {
             case .look(let limit): _ = try await look(limit: limit)
             }
             metrics.number(.quarantined).set(Double(try await store.count()))
+        } catch is CancellationError {
+            // The gateway ends; what is met again is noted then.
         } catch {
             logger.error("What was met of rows that do not fit could not be noted.", metadata: ["error": "\(error)"])
         }
