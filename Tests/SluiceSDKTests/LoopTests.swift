@@ -118,6 +118,19 @@ import Testing
         #expect(realm.objects(Horse.self).where { $0.wins < 200 }.count == 0 && realm.objects(Horse.self).count == 300 - 67)
     }
 
+    @Test(arguments: [true, false]) func `a loop that began in a transaction goes on behind its end`(isStored: Bool) throws {
+        try add(100)
+        realm.beginWrite()
+        for key in 100..<300 { realm.add(Horse(value: ["_id": key, "name": "horse \(key)"])) }
+        var loop = realm.objects(Horse.self).makeIterator()
+        var keys = (0..<50).compactMap { _ in loop.next()?._id }
+        if isStored { try realm.commitWrite() } else { realm.cancelWrite() }
+        // The next transaction has the writer to itself.
+        try realm.write { realm.add(Horse(value: ["_id": 1_000])) }
+        while let horse = loop.next() { keys.append(horse._id) }
+        #expect(keys == Array(0..<(isStored ? 300 : 100)))
+    }
+
     @Test func `loops in loops do not disturb each other`() throws {
         try add(30)
         var pairs = 0

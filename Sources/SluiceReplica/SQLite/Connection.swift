@@ -91,6 +91,20 @@ package final class Connection {
         return statement
     }
 
+    /// A statement that nobody else is given until it comes back.
+    func takeStatement(_ sql: String) throws(SluiceError) -> Statement {
+        if let statement = statements.removeValue(forKey: sql) {
+            statement.reset()
+            return statement
+        }
+        return try Statement(sql, on: self)
+    }
+
+    func giveBack(_ statement: Statement, of sql: String) {
+        statement.reset()
+        if statements.count < Connection.keptStatements { statements[sql] = statement }
+    }
+
     /// Runs one or more statements that return nothing.
     func execute(_ sql: String) throws(SluiceError) {
         guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else { throw error("running \(sql.prefix(80))") }

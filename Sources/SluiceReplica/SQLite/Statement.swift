@@ -7,7 +7,7 @@ final class Statement {
     private unowned let connection: Connection
 
     /// SQLite copies what is bound.
-    private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+    private static var transient: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
     init(_ sql: String, on connection: Connection) throws(SluiceError) {
         var prepared: OpaquePointer?

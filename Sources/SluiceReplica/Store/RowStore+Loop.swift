@@ -23,22 +23,38 @@ package struct ColumnsView {
     package func value(_ index: Int) -> Value { layout.value(statement, first + index, kinds[index]) }
 }
 
+/// Goes through rows. Its statement is its own, so it must be let go before the state that it reads ends, and where it is read.
+package final class RowCursor {
+    /// The row that it stands on.
+    package let view: ColumnsView
+    private let statement: Statement
+    private let sql: String
+    private let connection: Connection
+
+    init(_ statement: Statement, of sql: String, on connection: Connection, _ view: ColumnsView) {
+        self.statement = statement
+        self.sql = sql
+        self.connection = connection
+        self.view = view
+    }
+
+    deinit { connection.giveBack(statement, of: sql) }
+
+    /// - Returns: false behind the last row; then it must not be asked again.
+    package func next() throws(SluiceError) -> Bool { try statement.step() }
+}
+
 /// Reading many rows, and of them only what is used.
 extension RowStore {
-    /// Visits the rows behind one in the table's order. About 0.1 µs a row and a column.
+    /// The rows behind one in the table's order; nil for a class without a table. About 0.1 µs a row and a column.
     /// - Parameter number: 0 and less: from the first.
-    package func visit(
-        type: Int, after number: Int64, limit: Int, properties: [Int], _ body: (ColumnsView) -> Void
-    ) throws(SluiceError) {
+    package func cursor(type: Int, after number: Int64, properties: [Int]) throws(SluiceError) -> RowCursor? {
         let layout = layouts[type]
-        guard layout.hasTable else { return }
-        let statement = try connection.statement(
-            "\(selection(properties, layout)) WHERE \(layout.rowid) > ? ORDER BY \(layout.rowid) LIMIT ?")
+        guard layout.hasTable else { return nil }
+        let sql = "\(selection(properties, layout)) WHERE \(layout.rowid) > ? ORDER BY \(layout.rowid)"
+        let statement = try connection.takeStatement(sql)
         statement.bind(0, number)
-        statement.bind(1, Int64(limit))
-        defer { statement.reset() }
-        let view = ColumnsView(statement, layout, properties)
-        while try statement.step() { body(view) }
+        return RowCursor(statement, of: sql, on: connection, ColumnsView(statement, layout, properties))
     }
 
     /// Visits the rows with the keys, in the order of the keys; those that are not there are passed over. About 0.5 µs a row.

@@ -71,12 +71,12 @@ public final class _RowCache {
     private var profile: LoopProfile?
 
     /// Makes the row of a loop that of another object; nobody else may have it.
-    /// - Returns: false when it cannot be used again.
-    func restart(key: Value, having slots: SlotSet) -> Bool {
-        guard profile != nil, epoch == head.pointee.clock[1] else { return false }
+    /// - Returns: where the values belong; nil when it cannot be used again.
+    func restart(key: Value, having slots: SlotSet) -> UnsafeMutablePointer<_StoredValue>? {
+        guard profile != nil, epoch == head.pointee.clock[1] else { return nil }
         self.key = key
         setPart(slots)
-        return true
+        return values
     }
 
     var values: UnsafeMutablePointer<_StoredValue> { _RowHead.values(head) }

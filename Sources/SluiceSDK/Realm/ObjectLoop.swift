@@ -11,25 +11,21 @@ public final class _ObjectLoop {
     private let core: RealmCore
     private let schema: ModelSchema
     private let type: Int
-    private let profile = LoopProfile()
     private let rest: LoopRest
     // Unchecked because: a loop belongs to the place of its Realm, and the checks cost as much as a step.
-    @exclusivity(unchecked) private var rows: [_RowCache] = []
-    /// Of the rows: those that the body has been given, while the loop may use them again.
-    @exclusivity(unchecked) private var objects: [AnyObject?] = []
+    @exclusivity(unchecked) private var reader: RowReader
     private let recycles: Bool
     /// The element of a row.
     private let element: (_RowCache) -> AnyObject?
     @exclusivity(unchecked) private var position = 0
     private var size = 4
 
-    private static var largest: Int { 512 }
-
     /// A loop over objects of a class.
     init<Element: RealmCollectionValue>(core: RealmCore, type: Int, over objects: LoopRest.State, of _: Element.Type) {
         self.core = core
         self.type = type
         schema = core.schema(type)
+        reader = RowReader(core, schema, type)
         rest = LoopRest(core, type, objects)
         recycles = schema.isPlain && Element.self == schema.objectClass && !core.isFrozen
         element = { Element._object(of: $0) as AnyObject? }
@@ -39,13 +35,13 @@ public final class _ObjectLoop {
     /// The next object; those that have been deleted are passed over.
     @usableFromInline func next() -> AnyObject? {
         while true {
-            if position == rows.count, !fill() { return nil }
+            if position == reader.count, !fill() { return nil }
             let index = position
             position += 1
-            if rows[index].isGone { continue }
-            if let object = objects[index] { return object }
-            let object = element(rows[index])
-            if recycles { objects[index] = object }
+            if reader.rows[index].isGone { continue }
+            if let object = reader.objects[index] { return object }
+            let object = element(reader.rows[index])
+            if recycles { reader.objects[index] = object }
             return object
         }
     }
@@ -53,32 +49,38 @@ public final class _ObjectLoop {
     /// - Returns: whether there is another row.
     private func fill() -> Bool {
         let limit = size
-        size = min(size * 4, Self.largest)
-        // A frozen row is read whole: any thread may use it, and none may change it.
-        var reader = RowReader(core, schema, type, core.isFrozen ? nil : profile, reusing: rows, objects)
-        (rows, objects) = ([], [])
-        var last: Int64?
-        core.attempt(()) { store throws(SluiceError) in
+        reader.begin()
+        position = 0
+        let isMore: Bool? = core.attempt(nil) { store throws(SluiceError) in
             switch rest.state {
             case .table(let number):
-                try store.visit(type: type, after: number, limit: limit, properties: reader.slots) {
-                    reader.read($0)
-                    if reader.count == limit { last = $0.number }
-                }
+                // As many as stay in the processor's nearest cache.
+                size = min(size * 4, 64)
+                return try fill(limit, after: number, from: store)
             case .keys(let keys):
+                size = min(size * 4, 512)
                 try store.visit(type: type, keys: keys.prefix(limit), properties: reader.slots) { reader.read($0) }
+                rest.state = .keys(keys.dropFirst(limit))
+                return keys.count > limit
             }
         }
-        (rows, objects) = reader.finish()
-        position = 0
-        switch rest.state {
-        case .table:
-            rest.state = last.map { .table(after: $0) } ?? .keys([])
-            return !rows.isEmpty
-        case .keys(let keys):
-            rest.state = .keys(keys.dropFirst(limit))
-            return !rows.isEmpty || (!keys.isEmpty && fill())
+        reader.end()
+        // A file that cannot be read shows nothing more.
+        if isMore == nil { rest.finish() }
+        return reader.count > 0 || (isMore == true && fill())
+    }
+
+    private func fill(_ limit: Int, after number: Int64, from store: RowStore) throws(SluiceError) -> Bool {
+        guard let cursor = try rest.cursor(after: number, reader.mask, reader.slots, from: store) else { return false }
+        while reader.count < limit {
+            if try !cursor.next() {
+                rest.finish()
+                return false
+            }
+            reader.read(cursor.view)
         }
+        rest.state = .table(after: cursor.view.number)
+        return true
     }
 }
 
@@ -93,6 +95,8 @@ final class LoopRest {
     private let core: RealmCore
     private let type: Int
     var state: State
+    /// Stands on the last row that was read, with the properties of a set.
+    private var cursor: (RowCursor, SlotSet)?
 
     init(_ core: RealmCore, _ type: Int, _ state: State) {
         self.core = core
@@ -100,12 +104,28 @@ final class LoopRest {
         self.state = state
     }
 
+    /// Reads on behind a row, from where the last rows were read when they had the same properties.
+    func cursor(after number: Int64, _ mask: SlotSet, _ slots: [Int], from store: RowStore) throws(SluiceError) -> RowCursor? {
+        if let (cursor, properties) = cursor, properties.bits == mask.bits { return cursor }
+        let new = try store.cursor(type: type, after: number, properties: slots)
+        // The readers of a frozen Realm come from any thread, and one left over could be let go from any.
+        cursor = core.isFrozen ? nil : new.map { ($0, mask) }
+        return new
+    }
+
+    func finish() {
+        cursor = nil
+        state = .keys([])
+    }
+
     /// Called before the Realm moves on or changes: notes what is left of the state at which the loop began.
     func settle() {
         guard case .table(let number) = state else { return }
+        cursor = nil
         var keys: [Value] = []
         core.attempt((), moving: false) { store throws(SluiceError) in
-            try store.visit(type: type, after: number, limit: .max, properties: []) { keys.append($0.key) }
+            guard let cursor = try store.cursor(type: type, after: number, properties: []) else { return }
+            while try cursor.next() { keys.append(cursor.view.key) }
         }
         state = .keys(keys[...])
     }
@@ -116,46 +136,58 @@ private struct RowReader {
     private let core: RealmCore
     private let schema: ModelSchema
     private let type: Int
+    /// Nil: rows have all values. A frozen row is read whole: any thread may use it, and none may change it.
     private let profile: LoopProfile?
-    private let mask: SlotSet
-    let slots: [Int]
-    private var rows: [_RowCache]
-    private var objects: [AnyObject?]
+    private let references = References()
+    /// What is read.
+    private(set) var mask = SlotSet()
+    private(set) var slots: [Int] = []
+    private(set) var rows: [_RowCache] = []
+    /// Of the rows: those that the body has been given, while the loop may use them again.
+    var objects: [AnyObject?] = []
     private(set) var count = 0
 
-    /// - Parameter profile: nil: rows have all values.
-    init(
-        _ core: RealmCore, _ schema: ModelSchema, _ type: Int, _ profile: LoopProfile?, reusing rows: [_RowCache],
-        _ objects: [AnyObject?]
-    ) {
+    init(_ core: RealmCore, _ schema: ModelSchema, _ type: Int) {
         self.core = core
         self.schema = schema
         self.type = type
-        self.profile = profile
-        self.rows = rows
-        self.objects = objects
-        mask = profile?.used ?? SlotSet()
-        slots = profile?.used.slots.filter { $0 < schema.storedCount } ?? Array(0..<schema.storedCount)
+        profile = core.isFrozen ? nil : LoopProfile()
+        if profile == nil { slots = Array(0..<schema.storedCount) }
+    }
+
+    /// Begins the next rows, with the properties that have been used so far.
+    mutating func begin() {
+        count = 0
+        guard let profile, profile.used.bits != mask.bits else { return }
+        mask = profile.used
+        slots = mask.slots.filter { $0 < schema.storedCount }
     }
 
     mutating func read(_ view: ColumnsView) {
-        if count == rows.count {
-            rows.append(row(view.key))
-            objects.append(nil)
-        } else if !isFree(count) || !rows[count].restart(key: view.key, having: mask) {
-            rows[count] = row(view.key)
-            objects[count] = nil
-        }
-        let values = rows[count].values
+        let values = values(ofRowWith: view.key)
         for index in slots.indices { values[slots[index]] = _StoredValue(view.value(index)) }
         count += 1
+    }
+
+    /// Where the values of the next row belong.
+    private mutating func values(ofRowWith key: Value) -> UnsafeMutablePointer<_StoredValue> {
+        if count == rows.count {
+            rows.append(row(key))
+            objects.append(nil)
+        } else if isFree(count), let values = rows[count].restart(key: key, having: mask) {
+            return values
+        } else {
+            rows[count] = row(key)
+            objects[count] = nil
+        }
+        return rows[count].values
     }
 
     /// Whether nobody but the loop has the row at the index, nor its object.
     private mutating func isFree(_ index: Int) -> Bool {
         if profile == nil { return false }
         if objects[index] == nil { return isKnownUniquelyReferenced(&rows[index]) }
-        return References.isOnly(objects, at: index) && References.isOneOfTwo(rows, at: index)
+        return references.isOnly(objects, at: index) && references.isOneOfTwo(rows, at: index)
     }
 
     private func row(_ key: Value) -> _RowCache {
@@ -165,11 +197,11 @@ private struct RowReader {
         return row
     }
 
-    /// The rows that were read.
-    mutating func finish() -> (rows: [_RowCache], objects: [AnyObject?]) {
+    /// Lets go of rows of before that were not needed.
+    mutating func end() {
+        if count == rows.count { return }
         rows.removeLast(rows.count - count)
         objects.removeLast(objects.count - count)
-        return (rows, objects)
     }
 }
 

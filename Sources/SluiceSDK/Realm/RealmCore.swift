@@ -278,6 +278,7 @@ final class RealmCore {
         }
         for watch in objectWatches { watch.transactionEnded(isStored: true) }
         if !tokens.isEmpty { silence(tokens, in: open) }
+        settleLoops()
         transaction = nil
         defer {
             afterTransaction()
@@ -300,6 +301,7 @@ final class RealmCore {
     }
 
     func cancel() {
+        settleLoops()
         transaction?.cancel()
         transaction = nil
         failure = nil

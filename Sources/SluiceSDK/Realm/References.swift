@@ -3,9 +3,13 @@
 ///
 /// It compares the word of an object that holds its counts. What the word looks like is found out with an object of our own;
 /// where that does not go as expected every object counts as held by others.
-enum References {
+struct References {
     /// The word of an object with one strong reference and nothing else, and of one with two.
-    private static let words = look()
+    private let words: (one: UInt, two: UInt)?
+    private static let known = look()
+
+    /// For many questions in a row: asking for what is known costs as much as a comparison.
+    init() { words = References.known }
 
     // As it is written, since the counts are what is looked at.
     @_optimize(none) private static func look() -> (one: UInt, two: UInt)? {
@@ -25,15 +29,15 @@ enum References {
     }
 
     /// Whether the reference that the array has at the index is the only one to the object there; false for nil.
-    static func isOnly<Element: AnyObject>(_ array: borrowing [Element?], at index: Int) -> Bool {
+    func isOnly<Element: AnyObject>(_ array: borrowing [Element?], at index: Int) -> Bool {
         guard let words else { return false }
-        return array.withUnsafeBytes { holders($0, index) } == words.one
+        return array.withUnsafeBytes { References.holders($0, index) } == words.one
     }
 
     /// Whether there are exactly two references to the object that the array has at the index.
-    static func isOneOfTwo<Element: AnyObject>(_ array: borrowing [Element], at index: Int) -> Bool {
+    func isOneOfTwo<Element: AnyObject>(_ array: borrowing [Element], at index: Int) -> Bool {
         guard let words else { return false }
-        return array.withUnsafeBytes { holders($0, index) } == words.two
+        return array.withUnsafeBytes { References.holders($0, index) } == words.two
     }
 
     /// The word of the object that the reference at an index leads to; nil for none.

@@ -58,17 +58,16 @@ extension Scheduler {
         return DispatchQueue.getSpecific(key: numberKey)
     }
 
-    /// The main queue counts as the main thread: on Linux another thread serves it in programs with an asynchronous `main`.
-    private static var isOnMain: Bool { isOnMainThread || currentQueue == mainNumber }
-
-    /// The main thread's number, once it has been seen; 0 before. Foundation asks the system at each question, and every use of a
-    /// Realm asks.
+    /// The main thread's number, once it has been seen; 0 before.
     private static let mainThread = Atomic<UInt>(0)
 
-    private static var isOnMainThread: Bool {
+    /// The main queue counts as the main thread: on Linux another thread serves it in programs with an asynchronous `main`.
+    ///
+    /// Foundation comes last: it asks the system at each question, and every use of a Realm asks.
+    private static var isOnMain: Bool {
         let known = mainThread.load(ordering: .relaxed)
-        if known != 0 { return known == ThreadNumber.current.number }
-        guard Thread.isMainThread else { return false }
+        if known == ThreadNumber.current.number || currentQueue == mainNumber { return true }
+        guard known == 0, Thread.isMainThread else { return false }
         mainThread.store(ThreadNumber.current.number, ordering: .relaxed)
         return true
     }
