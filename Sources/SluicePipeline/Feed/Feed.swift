@@ -27,18 +27,7 @@ package actor Feed {
     private var progressPartition: LogPartition { LogPartition(topics.progress, 0) }
 
     /// Starts at the newest progress record, which is the first watermark, and reads until the task is cancelled.
-    package func run() async throws {
-        let reader = try await log.makeReader()
-        do {
-            try await read(reader)
-        } catch {
-            self.reader = nil
-            await reader.close()
-            throw error
-        }
-        self.reader = nil
-        await reader.close()
-    }
+    package func run() async throws { try await log.withReader { try await read($0) } }
 
     private func read(_ reader: any LogReader) async throws {
         let end = try await log.ends(of: [progressPartition])[progressPartition] ?? 0
@@ -48,6 +37,7 @@ package actor Feed {
         for partition in wanted { state.assign(partition, from: ends[partition] ?? 0) }
         try await reader.assign(state.assigned)
         self.reader = reader
+        defer { self.reader = nil }
         var fetch = LogFetch()
         while !Task.isCancelled {
             fetch = try await reader.next(fetch, milliseconds: 1_000)

@@ -40,7 +40,7 @@ package final class IngestSink: Sendable {
             do {
                 if try await store.acquire(topic: topic) {
                     pause = 100
-                    try await drain()
+                    try await log.withReader { try await drain($0) }
                 } else {
                     pause = 1_000
                 }
@@ -56,24 +56,17 @@ package final class IngestSink: Sendable {
         await store.release(topic: topic)
     }
 
-    private func drain() async throws {
-        let reader = try await log.makeReader()
-        do {
-            var offsets = try await store.offsets(of: (0..<partitions).map { LogPartition(topic, $0) })
-            try await reader.assign(offsets)
-            var fetch = LogFetch()
-            while !Task.isCancelled {
-                fetch = try await reader.next(fetch, milliseconds: 1_000)
-                for gap in fetch.gaps { try await pass(gap, &offsets) }
-                for run in runs(of: fetch) {
-                    try await write(run, of: fetch, offsets: &offsets)
-                }
+    private func drain(_ reader: any LogReader) async throws {
+        var offsets = try await store.offsets(of: (0..<partitions).map { LogPartition(topic, $0) })
+        try await reader.assign(offsets)
+        var fetch = LogFetch()
+        while !Task.isCancelled {
+            fetch = try await reader.next(fetch, milliseconds: 1_000)
+            for gap in fetch.gaps { try await pass(gap, &offsets) }
+            for run in runs(of: fetch) {
+                try await write(run, of: fetch, offsets: &offsets)
             }
-        } catch {
-            await reader.close()
-            throw error
         }
-        await reader.close()
     }
 
     /// What retention took before anybody read it is lost. Of a topic that was made anew nothing is: its records count from 0

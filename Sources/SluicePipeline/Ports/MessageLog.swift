@@ -99,6 +99,23 @@ package protocol MessageLog: Sendable {
     func makeReader() async throws -> any LogReader
 }
 
+extension MessageLog {
+    /// Lends a reader. It is closed however the body ends: one that is not keeps its thread, and goes on fetching.
+    func withReader<R>(
+        isolation: isolated (any Actor)? = #isolation, _ body: (any LogReader) async throws -> R
+    ) async throws -> R {
+        let reader = try await makeReader()
+        do {
+            let result = try await body(reader)
+            await reader.close()
+            return result
+        } catch {
+            await reader.close()
+            throw error
+        }
+    }
+}
+
 /// A reader of assigned partitions, without a group: it reads exactly what it is told to, and remembers nothing.
 package protocol LogReader: Sendable {
     /// Adds partitions, each from the given offset.

@@ -105,7 +105,10 @@ package final class Publisher: Sendable {
         let partitions = layout.layouts.indices.flatMap { layout.partitions(of: $0, keys: nil) }
         let ends = try await log.ends(of: partitions).filter { $0.value > 0 }
         guard !ends.isEmpty else { return [:] }
-        let reader = try await log.makeReader()
+        return try await log.withReader { try await lastPositions(ends, $0) }
+    }
+
+    private func lastPositions(_ ends: [LogPartition: Int64], _ reader: any LogReader) async throws -> [LogPartition: Position] {
         let headers = ChangeHeaderReader()
         var found: [LogPartition: Position] = [:]
         var fetch = LogFetch()
@@ -113,7 +116,6 @@ package final class Publisher: Sendable {
         let deadline = environment.monotonicNanoseconds() + 10_000_000_000
         while found.count < ends.count {
             guard environment.monotonicNanoseconds() < deadline else {
-                await reader.close()
                 throw SluiceError(.logUnreachable, "The last records of \(ends.count - found.count) partitions could not be read in 10 s.")
             }
             fetch = try await reader.next(fetch, milliseconds: 200)
@@ -124,7 +126,6 @@ package final class Publisher: Sendable {
             // What was truncated away meanwhile has no end to link to: its chain starts anew.
             for gap in fetch.gaps { found[gap] = found[gap] ?? .zero }
         }
-        await reader.close()
         return found
     }
 }
