@@ -127,8 +127,8 @@ package struct PostgresSnapshotStore: Sendable {
     /// each selection in chunks of at most `Limits.bootstrapRows` rows and about `chunkBytes`. The next chunk is read when the
     /// hand-over returns: memory does not grow with the number of rows, and a slow reader holds one connection.
     ///
-    /// The LSN is the end of the write-ahead log when the snapshot was there: all that it sees lies before. It sees every transaction
-    /// whose commit was in the log when it was asked for; for those that are not visible yet it waits, `timeout` after 30 s.
+    /// The LSN is the end of the write-ahead log when the snapshot was there: all that it sees lies before. Nothing is read either,
+    /// and nil comes back, when it does not see a transaction whose commit was in the log when it was asked for: ask again a moment later.
     package func read(
         _ selections: [SnapshotSelection],
         begin: @Sendable (_ snapshot: TransactionSnapshot, _ lsn: LSN) async throws -> Bool,
@@ -147,52 +147,20 @@ package struct PostgresSnapshotStore: Sendable {
         rows: @Sendable (_ selection: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
     ) async throws -> SnapshotIdentity? {
         do {
-            var pause = 1
-            let deadline = ContinuousClock.now + Self.patience
-            while true {
-                switch try await attempt(choose: choose, expected: expected, rows: rows) {
-                case .read(let identity): return identity
-                case .givenUp: return nil
-                case .missesCommit: break
+            return try await pool.withConnection { connection in
+                try await connection.inTransaction(.readOnly) {
+                    guard let identity = try await Self.identity(connection), let selections = try await choose(identity) else {
+                        return nil
+                    }
+                    if let expected { try await expected(try await Self.estimate(selections, connection)) }
+                    for (index, selection) in selections.enumerated() {
+                        try await stream(selection, connection) { try await rows(index, $0.buffer, $0.rows) }
+                    }
+                    return identity
                 }
-                guard ContinuousClock.now < deadline else {
-                    throw PostgresFailure(
-                        .timeout, "For \(Self.patience) no snapshot saw everything that had been committed.",
-                        fix: "Check that synchronous standbys answer: a commit that waits for one is in the log and not yet visible.")
-                }
-                try await Task.sleep(for: .milliseconds(pause))
-                pause = min(pause * 2, 100)
             }
         } catch {
             throw PostgresFailure.forPort(error)
-        }
-    }
-
-    /// How long to wait for commits to become visible.
-    private static let patience: Duration = .seconds(30)
-
-    private enum Attempt {
-        case read(SnapshotIdentity)
-        case givenUp
-        /// The snapshot does not see a transaction that had been committed when it was asked for.
-        case missesCommit
-    }
-
-    private func attempt(
-        choose: @Sendable (SnapshotIdentity) async throws -> [SnapshotSelection]?,
-        expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
-        rows: @Sendable (_ selection: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
-    ) async throws -> Attempt {
-        try await pool.withConnection { connection in
-            try await connection.inTransaction(.readOnly) {
-                guard let identity = try await Self.identity(connection) else { return .missesCommit }
-                guard let selections = try await choose(identity) else { return .givenUp }
-                if let expected { try await expected(try await Self.estimate(selections, connection)) }
-                for (index, selection) in selections.enumerated() {
-                    try await stream(selection, connection) { try await rows(index, $0.buffer, $0.rows) }
-                }
-                return .read(identity)
-            }
         }
     }
 
