@@ -35,7 +35,7 @@ package enum CompanionSchema {
     static let lock: Int64 = 0x736C_7569_6365
 
     /// Step n leads from version n to n + 1. Never change one that was released.
-    private static let steps = [core + users + ingest, horizon, appSchema]
+    private static let steps = [core + users + ingest, horizon, session, appSchema]
 
     /// Clients, clocks, property numbers, refusals.
     ///
@@ -108,10 +108,16 @@ package enum CompanionSchema {
 
     /// Below the horizon nothing has to be remembered: no client that counts can write any more without knowing of it.
     private static let horizon = """
-        ALTER TABLE sluice.client ADD COLUMN position pg_lsn NOT NULL DEFAULT '0/0', ADD COLUMN session bigint NOT NULL DEFAULT 0;
+        ALTER TABLE sluice.client ADD COLUMN position pg_lsn NOT NULL DEFAULT '0/0';
         CREATE TABLE sluice.horizon (lsn pg_lsn NOT NULL, at timestamptz NOT NULL);
         INSERT INTO sluice.horizon VALUES ('0/0', now());
         CREATE INDEX row_clock_deleted ON sluice.row_clock (deleted_lsn) WHERE deleted_lsn IS NOT NULL;
+
+        """
+
+    /// How often a client file has been opened.
+    private static let session = """
+        ALTER TABLE sluice.client ADD COLUMN session bigint NOT NULL DEFAULT 0;
 
         """
 
