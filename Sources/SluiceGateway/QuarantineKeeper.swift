@@ -92,9 +92,9 @@ final class QuarantineKeeper: Sendable {
             switch work {
             case .rows(let rows, let types): try await store.record(rows, types: types)
             case .met(let type, let key, let reason): try await store.met(type: type, key: key, reason: reason)
-            case .look(let limit): _ = try await look(limit: limit)
+            case .look(let limit): _ = try await released(limit: limit)
             }
-            metrics.number(.quarantined).set(Double(try await store.count()))
+            _ = try await counted()
         } catch is CancellationError {
             // The gateway ends; what is met again is noted then.
         } catch {
@@ -103,14 +103,20 @@ final class QuarantineKeeper: Sendable {
     }
 
     /// Releases what fits. - Returns: how many rows were released or are gone, and how many are left.
-    func look(limit: Int = QuarantineKeeper.all) async throws -> (released: Int, left: Int) {
+    func look() async throws -> (released: Int, left: Int) { (try await released(limit: Self.all), try await counted()) }
+
+    private func released(limit: Int) async throws -> Int {
         let tables = tables
         state.withLock { $0.met.removeAll() }
         let released = try await store.release({ try? tables.shape(of: $0) }, limit: limit)
         if released > 0 { logger.notice("Rows that did not fit do, or are gone.", metadata: ["rows": "\(released)"]) }
-        let left = try await store.count()
-        metrics.number(.quarantined).set(Double(left))
-        return (released, left)
+        return released
+    }
+
+    private func counted() async throws -> Int {
+        let count = try await store.count()
+        metrics.number(.quarantined).set(Double(count))
+        return count
     }
 
     func list(type: String?, limit: Int) async throws -> (rows: [QuarantinedRow], count: Int) {
