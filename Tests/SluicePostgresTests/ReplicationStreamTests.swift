@@ -118,7 +118,7 @@ import Testing
     @Test func `keeps the connection alive while nobody takes its batches`() async throws {
         try await ReplicationFixture.run { fixture in
             try await fixture.connection.script(
-                "ALTER ROLE CURRENT_USER IN DATABASE \"\(fixture.database)\" SET wal_sender_timeout = '400ms'")
+                "ALTER ROLE CURRENT_USER IN DATABASE \"\(fixture.database)\" SET wal_sender_timeout = '1s'")
             var configuration = fixture.configuration
             configuration.batchChanges = 500
             try await fixture.withStream(configuration) { stream in
@@ -127,7 +127,7 @@ import Testing
                     try await fixture.connection.script(
                         "INSERT INTO \"Item\" SELECT g, repeat('x', 100), g FROM generate_series(\(start), \(start + 4_999)) g")
                     // The server must find its client alive for several times its limit while nothing is taken.
-                    try await fixture.connection.script("SELECT pg_sleep(0.1)")
+                    try await fixture.connection.script("SELECT pg_sleep(0.25)")
                 }
                 var count = 0
                 _ = try await stream.transactions(20) { count += $0.changes.count }
