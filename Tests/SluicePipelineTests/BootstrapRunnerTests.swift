@@ -31,15 +31,6 @@ import Testing
         func close(_ error: SluiceError?) {}
     }
 
-    /// Time passes by sleeping only.
-    private final class Time: Environment {
-        let nanoseconds = Atomic<UInt64>(0)
-        func wallMilliseconds() -> Int64 { Int64(monotonicNanoseconds() / 1_000_000) }
-        func monotonicNanoseconds() -> UInt64 { nanoseconds.load(ordering: .relaxed) }
-        func random() -> UInt64 { 4 }
-        func sleep(nanoseconds duration: UInt64) async throws { nanoseconds.add(duration, ordering: .relaxed) }
-    }
-
     /// An empty table whose first snapshots do not see transaction 110 yet.
     private final class Snapshots: SnapshotStore {
         let taken = Atomic<Int>(0)
@@ -65,12 +56,12 @@ import Testing
         func source(of type: ObjectType) throws -> String { "" }
     }
 
-    private static func fanout(_ time: Time) -> Fanout {
+    private static func fanout(_ time: PassingTime) -> Fanout {
         Fanout(authority: Authority(), frames: Frames(), environment: time, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
     private func run(blind: Int) async throws -> (id: Fanout.Handle, taken: Int, milliseconds: Int64) {
-        let (time, frames, channel) = (Time(), Frames(), Channel())
+        let (time, frames, channel) = (PassingTime(), Frames(), Channel())
         let fanout = Self.fanout(time)
         let record = PendingRecord(position: .zero, xid: 110, bytes: [])
         await fanout.deliver(ReleasedBatch(records: [record], watermark: .zero, resync: []))
@@ -101,7 +92,7 @@ import Testing
     }
 
     @Test func `a subscriber that has gone takes nobody with it who has its number now`() async throws {
-        let fanout = Self.fanout(Time())
+        let fanout = Self.fanout(PassingTime())
         let view = View(version: 1, types: [], partitions: [])
         let snapshot = TransactionSnapshot(xmin: 100, xmax: 100, running: [])
         func activate(_ handle: Fanout.Handle, replacing old: Fanout.Handle?) async -> Bool {

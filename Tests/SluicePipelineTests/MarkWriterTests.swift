@@ -6,14 +6,6 @@ import Testing
 @testable import SluicePipeline
 
 @Suite struct `Marks in the log` {
-    private final class Time: Environment {
-        let nanoseconds = Atomic<UInt64>(0)
-        func wallMilliseconds() -> Int64 { Int64(monotonicNanoseconds() / 1_000_000) }
-        func monotonicNanoseconds() -> UInt64 { nanoseconds.load(ordering: .relaxed) }
-        func random() -> UInt64 { 4 }
-        func sleep(nanoseconds duration: UInt64) async throws { nanoseconds.add(duration, ordering: .relaxed) }
-    }
-
     /// Counts what is written; the first so many are refused.
     private final class Marker: LogMarker {
         let (written, note) = AsyncStream<Void>.makeStream()
@@ -30,10 +22,26 @@ import Testing
         var number: Int { count.load(ordering: .relaxed) }
     }
 
-    private let time = Time()
+    /// Tells when something has been logged.
+    private struct Log: LogHandler {
+        let note: AsyncStream<Void>.Continuation
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.info
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        init(_ note: AsyncStream<Void>.Continuation) { self.note = note }
+
+        func log(event: LogEvent) { note.yield() }
+    }
+
+    private let time = PassingTime()
+    private let logged = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingOldest(8))
 
     private func writer(_ marker: Marker) -> MarkWriter {
-        MarkWriter(marker, environment: time, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        MarkWriter(marker, environment: time, logger: Logger(label: "test") { [logged] _ in Log(logged.continuation) })
     }
 
     private func lsn(_ number: UInt64) -> LSN { LSN(rawValue: number) }
@@ -76,8 +84,9 @@ import Testing
         var written = marker.written.makeAsyncIterator()
         marks.want(lsn(1))
         await written.next()
-        // The refusal is noted behind the event.
-        while !marks.isResting { await Task.yield() }
+        // What is logged has been noted before.
+        var lines = logged.stream.makeAsyncIterator()
+        await lines.next()
         marks.passed(lsn(1))
         time.nanoseconds.add(MarkWriter.rest / 2, ordering: .relaxed)
         marks.want(lsn(2))

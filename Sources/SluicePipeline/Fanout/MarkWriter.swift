@@ -52,9 +52,6 @@ package final class MarkWriter: Sendable {
         if isDue { write() }
     }
 
-    /// Whether marks were refused a short while ago.
-    package var isResting: Bool { environment.monotonicNanoseconds() < state.withLock(\.restsUntil) }
-
     private func write() {
         // Unstructured because: whoever delivers commits does not wait for it; it ends with its statement, which has a deadline.
         Task {
