@@ -8,7 +8,7 @@ package enum PropertyType: Hashable, Sendable {
 }
 
 extension PropertyType {
-    /// The kind of value, without a target: as errors and the plugin interface name it.
+    /// The kind of value, without a target: as errors name it.
     package var name: String {
         switch self {
         case .bool: "bool"
@@ -28,7 +28,7 @@ extension PropertyType {
     }
 }
 
-package enum CollectionKind: UInt8, Sendable { case none, list, set, dictionary }
+package enum CollectionKind: UInt8, CaseIterable, Sendable { case none, list, set, dictionary }
 
 /// One property of an object type.
 package struct Property: Hashable, Sendable {
@@ -50,7 +50,7 @@ package struct Property: Hashable, Sendable {
     }
 }
 
-package enum ObjectKind: UInt8, Sendable {
+package enum ObjectKind: UInt8, CaseIterable, Sendable {
     case topLevel
     case embedded
     /// Write-only: clients create, nobody reads (data ingest).

@@ -21,38 +21,15 @@ package enum AppDescription {
     private static func names(_ names: Set<String>) -> JSON { .array(names.sorted().map { .string($0) }) }
 
     private static func json(_ type: ObjectType) -> JSON {
-        let kind =
-            switch type.kind {
-            case .topLevel: "top_level"
-            case .embedded: "embedded"
-            case .asymmetric: "asymmetric"
-            }
         let properties = type.properties.map { property in
             JSON.Member(
                 property.name,
                 [
-                    "type": .string(name(property.type)), "optional": .bool(property.isOptional),
-                    "collection": .string(name(property.collection)),
+                    "type": .string(property.type.word), "optional": .bool(property.isOptional),
+                    "collection": .string(property.collection.word),
                 ])
         }
         let key = type.primaryKey.map { JSON.string(type.properties[$0].name) } ?? .null
-        return ["kind": .string(kind), "primary_key": key, "properties": .object(properties)]
-    }
-
-    private static func name(_ type: PropertyType) -> String {
-        switch type {
-        case .link(let target): "link:\(target)"
-        case .embedded(let name): "embedded:\(name)"
-        default: type.name
-        }
-    }
-
-    private static func name(_ kind: CollectionKind) -> String {
-        switch kind {
-        case .none: "none"
-        case .list: "list"
-        case .set: "set"
-        case .dictionary: "dictionary"
-        }
+        return ["kind": .string(type.kind.word), "primary_key": key, "properties": .object(properties)]
     }
 }

@@ -19,7 +19,7 @@ package struct AppSchemaRecord: Hashable, Sendable {
     /// Classes and properties in their order; numbers of properties are kept elsewhere.
     package var json: JSON {
         let types = schema.types.map { type in
-            var members: [JSON.Member] = [.init("name", .string(type.name)), .init("kind", .string(type.kind.recordName))]
+            var members: [JSON.Member] = [.init("name", .string(type.name)), .init("kind", .string(type.kind.word))]
             if let key = type.primaryKey { members.append(.init("primary_key", .string(type.properties[key].name))) }
             if let table = tables[type.name] {
                 members.append(.init("table", ["schema": .string(table.schema), "name": .string(table.name)]))
@@ -40,9 +40,8 @@ package struct AppSchemaRecord: Hashable, Sendable {
     private static func names(_ names: Set<String>) -> JSON { .array(names.sorted().map { .string($0) }) }
 
     private static func json(_ property: Property) -> JSON {
-        var members: [JSON.Member] = [.init("name", .string(property.name)), .init("type", .string(property.type.name))]
-        if let target = property.type.target { members.append(.init("target", .string(target))) }
-        if property.collection != .none { members.append(.init("collection", .string(property.collection.recordName))) }
+        var members: [JSON.Member] = [.init("name", .string(property.name)), .init("type", .string(property.type.word))]
+        if property.collection != .none { members.append(.init("collection", .string(property.collection.word))) }
         if property.isOptional { members.append(.init("optional", true)) }
         return .object(members)
     }
@@ -52,7 +51,7 @@ package struct AppSchemaRecord: Hashable, Sendable {
         var types: [ObjectType] = []
         tables = [:]
         for type in json["types"]?.array ?? [] {
-            guard let name = type["name"]?.string, let kind = type["kind"]?.string.flatMap(ObjectKind.init(recordName:)) else {
+            guard let name = type["name"]?.string, let kind = type["kind"]?.string.flatMap(ObjectKind.init(word:)) else {
                 throw Self.unreadable(type)
             }
             var properties: [Property] = []
@@ -74,9 +73,8 @@ package struct AppSchemaRecord: Hashable, Sendable {
     }
 
     private static func property(_ json: JSON, id: UInt32) throws(SluiceError) -> Property {
-        guard let name = json["name"]?.string, let word = json["type"]?.string,
-            let type = PropertyType(recordName: word, target: json["target"]?.string),
-            let collection = CollectionKind(recordName: json["collection"]?.string)
+        guard let name = json["name"]?.string, let type = json["type"]?.string.flatMap(PropertyType.init(word:)),
+            let collection = CollectionKind(word: json["collection"]?.string ?? CollectionKind.none.word)
         else { throw unreadable(json) }
         return Property(id: id, name: name, type: type, collection: collection, isOptional: json["optional"]?.bool ?? false)
     }
@@ -85,62 +83,5 @@ package struct AppSchemaRecord: Hashable, Sendable {
         SluiceError(
             .configInvalid, "The recorded schema (sluice.app_schema) has a part that cannot be read: \(json.text.prefix(200)).",
             fix: "Run the release that wrote it.")
-    }
-}
-
-extension ObjectKind {
-    var recordName: String {
-        switch self {
-        case .topLevel: "top-level"
-        case .embedded: "embedded"
-        case .asymmetric: "asymmetric"
-        }
-    }
-
-    fileprivate init?(recordName name: String) {
-        guard let kind = [ObjectKind.topLevel, .embedded, .asymmetric].first(where: { $0.recordName == name }) else { return nil }
-        self = kind
-    }
-}
-
-extension CollectionKind {
-    fileprivate var recordName: String {
-        switch self {
-        case .none: "none"
-        case .list: "list"
-        case .set: "set"
-        case .dictionary: "dictionary"
-        }
-    }
-
-    /// - Parameter name: nil: none.
-    fileprivate init?(recordName name: String?) {
-        guard let name else {
-            self = .none
-            return
-        }
-        guard let kind = [CollectionKind.none, .list, .set, .dictionary].first(where: { $0.recordName == name }) else { return nil }
-        self = kind
-    }
-}
-
-extension PropertyType {
-    fileprivate var target: String? {
-        switch self {
-        case .link(let target), .embedded(let target): target
-        default: nil
-        }
-    }
-
-    fileprivate init?(recordName name: String, target: String?) {
-        let plain: [PropertyType] = [.bool, .int, .float, .double, .decimal, .string, .binary, .timestamp, .objectId, .uuid, .mixed]
-        if let target {
-            let all: [PropertyType] = [.link(to: target), .embedded(target)]
-            guard let type = all.first(where: { $0.name == name }) else { return nil }
-            self = type
-        } else {
-            guard let type = plain.first(where: { $0.name == name }) else { return nil }
-            self = type
-        }
     }
 }

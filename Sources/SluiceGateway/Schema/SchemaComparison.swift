@@ -37,7 +37,7 @@ package struct SchemaComparison: Hashable, Sendable {
             compare(type, next, old.tables[type.name], new.tables[type.name])
         }
         for type in new.schema.types where old.schema[type.name] == nil {
-            add("class \(type.name) is new (\(type.kind.recordName), \(type.properties.count) properties)")
+            add("class \(type.name) is new (\(type.kind.word), \(type.properties.count) properties)")
         }
         compareFields(old, new)
     }
@@ -61,7 +61,7 @@ package struct SchemaComparison: Hashable, Sendable {
     ) {
         if old.kind != new.kind {
             add(
-                "class \(old.name) is \(new.kind.recordName), was \(old.kind.recordName)",
+                "class \(old.name) is \(new.kind.word), was \(old.kind.word)",
                 breaks: "apps with the old model are refused, and what they have of it cannot be synchronised")
         }
         if let oldTable, let newTable, oldTable != newTable {

@@ -52,7 +52,7 @@ import Testing
             new: record([Property(id: 2, name: "size", type: .int, isOptional: true), note]),
             breaks: ["property Item.size is optional, was required"]),
         Case(new: record(key: .int), breaks: ["the primary key Item._id is int, was string"], retired: ["Item._id"]),
-        Case(new: record(kind: .asymmetric), breaks: ["class Item is asymmetric, was top-level"]),
+        Case(new: record(kind: .asymmetric), breaks: ["class Item is asymmetric, was top_level"]),
         Case(new: record(table: "things"), breaks: ["class Item is in the table public.things, was in public.items"]),
         Case(
             new: record(fields: QueryableFields(indexed: nil)),
