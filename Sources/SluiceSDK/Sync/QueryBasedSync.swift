@@ -141,14 +141,15 @@ extension StoredSubscription {
 extension Results where Element: Object {
     /// Subscribes to the query as query-based sync did. Returns at once; see `state` for what becomes of it.
     /// - Parameters:
-    ///   - named: nil: it is known by class and query, so that subscribing twice is one subscription.
+    ///   - named: nil: it is known by class and query, so that subscribing twice is one subscription. It has to be given: without
+    ///     arguments `subscribe` is Flexible Sync's, also where Swift prefers what is not async, as at the top level of a program.
     ///   - limit: no more than the first so many in the order of primary keys; 0 or nil: all.
     ///   - update: gives an existing subscription of this name the query and the time to live, instead of an error.
     ///   - timeToLive: seconds; nil, 0 or less: it stays. It begins again with each `subscribe`.
     ///   - includingLinkingObjects: key paths that end in `LinkingObjects`, whose objects come along too.
     @discardableResult
     public func subscribe(
-        named: String? = nil, limit: Int? = nil, update: Bool = false, timeToLive: TimeInterval? = nil,
+        named: String?, limit: Int? = nil, update: Bool = false, timeToLive: TimeInterval? = nil,
         includingLinkingObjects: [String] = []
     ) -> QueryBasedSync.Subscription {
         let core = storage.core

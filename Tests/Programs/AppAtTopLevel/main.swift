@@ -1,7 +1,8 @@
 // The calls of an app written for Flexible Sync at the top level of its program, as tutorials show them. That it compiles is the
 // contract; it runs as far as that needs no server, and says what it sees, a line each.
 //
-// app-at-top-level FOLDER    a folder with a user who has logged in before
+// app-at-top-level FOLDER          a folder with a user who has logged in before
+// app-at-top-level FOLDER APP      the same, and then the calls that need the server of an app
 
 import Foundation
 import RealmSwift
@@ -92,3 +93,57 @@ latest.update({ latest.removeAll(ofType: Team.self) })
 print("tasks", latest.count)
 latest.update({ latest.removeAll() })
 print("none", realm.subscriptions.count)
+
+@MainActor
+func withSubscriptions(_ configuration: Realm.Configuration) async throws -> Realm {
+    let realm = try await Realm(configuration: configuration)
+    let subscriptions = realm.subscriptions
+    let known = subscriptions.first(named: "all")
+    try await subscriptions.update {
+        if known != nil {
+            known!.updateQuery(
+                toType: Team.self,
+                where: {
+                    $0.teamName == "Documentation"
+                })
+        } else {
+            subscriptions.append(QuerySubscription<Team>(name: "all"))
+        }
+        subscriptions.append(
+            QuerySubscription<Task>(name: "done") {
+                $0.completed == true && $0.progressMinutes > 120
+            })
+    }
+    let done = subscriptions.first(named: "done")
+    try await subscriptions.update {
+        subscriptions.removeAll(ofType: Team.self)
+        subscriptions.remove(done!)
+    }
+    try await subscriptions.update {
+        subscriptions.removeAll()
+    }
+    return realm
+}
+
+if CommandLine.arguments.count > 2 {
+    let app = App(id: CommandLine.arguments[2])
+    let user = try await app.login(credentials: .emailPassword(email: "a@b.c", password: "secret"))
+    var configuration = user.flexibleSyncConfiguration()
+    configuration.objectTypes = [Task.self, Team.self]
+    let realm = try await withSubscriptions(configuration)
+    let tasks = try await realm.objects(Task.self)
+        .where { $0.progressMinutes >= 60 }.subscribe()
+    let teams = try await realm.objects(Team.self)
+        .where { $0.members.contains("Bob Smith") }
+        .subscribe(
+            name: "bobs",
+            waitForSync: .onCreation)
+    print("subscribed", tasks.count, teams.count)
+    tasks.unsubscribe()
+    let here = try await Realm(configuration: configuration, actor: MainActor.shared)
+    let there = try await Realm(configuration: configuration, actor: Background.shared)
+    let others = try await there.objects(Team.self)
+        .where { $0.teamName == "Documentation" }
+        .subscribe(name: "docs")
+    print("open", here.subscriptions.count, others.count)
+}
