@@ -29,6 +29,20 @@ private class Stroll: Projection<Walker> {
         #expect(stroll.isInvalidated && frozen.who == "Ann" && strolls.isEmpty)
     }
 
+    @Test func `projected values are found, set and frozen`() throws {
+        let realm = try PredicateTests.fill(folder)
+        let names = try #require(realm.objects(Stroll.self).first).names
+        #expect(names.realm == realm && names.index(of: "Ärmel") == 1 && names.index(of: "Jo") == nil)
+        #expect(names.index(matching: NSPredicate(format: "name BEGINSWITH 'Ä'")) == 1)
+        #expect(names.description == "ProjectedCollection<String> {\n\t[0] Rex\n\t[1] Ärmel\n\t[2] Rex\n}")
+        let frozen = names.freeze()
+        try realm.write { names[1] = "Max" }
+        #expect(Array(names) == ["Rex", "Max", "Rex"] && Array(frozen) == ["Rex", "Ärmel", "Rex"] && frozen.isFrozen)
+        #expect(frozen.thaw().map { Array($0) } == ["Rex", "Max", "Rex"])
+        try realm.write { realm.delete(realm.objects(Walker.self)) }
+        #expect(names.isInvalidated && !frozen.isInvalidated && frozen.thaw() == nil)
+    }
+
     @Test func `a projection stands for an object that no Realm manages too`() {
         let walker = Walker(value: ["_id": 1, "name": "Jo"])
         let stroll = Stroll(projecting: walker)
@@ -148,6 +162,37 @@ private class Stroll: Projection<Walker> {
 
     private actor Keeper {
         let ear = Ear()
+    }
+
+    @Test func `projected values are observed as what their elements are`() async throws {
+        let names = try visit().names
+        let ear = Ear()
+        func hear(_ change: RealmCollectionChange<ProjectedCollection<String>>) {
+            switch change {
+            case .initial(let names): ear.continuation.yield(Array(names))
+            case .update(let names, let deletions, let insertions, let modifications):
+                ear.continuation.yield(Array(names) + ["\(deletions)\(insertions)\(modifications)"])
+            case .error(let error): ear.continuation.yield(["\(error)"])
+            }
+        }
+        let token = names.observe(keyPaths: ["name"]) { hear($0) }
+        #expect(await ear.next() == ["Rex"])
+        try await elsewhere { $0.hounds.append(Hound(value: ["_id": 3, "name": "Ida"])) }
+        #expect(await ear.next() == ["Rex", "Ida", "[][1][]"])
+        try await elsewhere { $0.hounds[0].age = 8 }
+        try await elsewhere { $0.hounds[0].name = "Max" }
+        #expect(await ear.next() == ["Max", "Ida", "[][][0]"])
+        token.invalidate()
+        let (sizes, size) = AsyncStream<Int>.makeStream(bufferingPolicy: .bufferingOldest(8))
+        let other = await names.observe(on: MainActor.shared) { _, change in
+            if case .update(let names, _, _, _) = change { size.yield(names.count) }
+        }
+        try await elsewhere { $0.hounds.removeAll() }
+        for await count in sizes {
+            #expect(count == 0)
+            break
+        }
+        other.invalidate()
     }
 
     @Test func `an observer on a queue or an actor gets a view of its own`() async throws {

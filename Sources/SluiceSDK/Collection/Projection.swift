@@ -98,39 +98,6 @@ public struct Projected<T: ObjectBase & RealmCollectionValue, Value>: AnyProject
     }
 }
 
-/// One value for each element of a collection of objects; live like the collection.
-public struct ProjectedCollection<Value>: RandomAccessCollection, TracedValues {
-    private let number: () -> Int
-    private let element: (Int) -> Value
-
-    init<C: RealmCollection>(_ collection: C, _ keyPath: KeyPath<C.Element, Value>) {
-        number = { collection.count }
-        element = { collection[$0][keyPath: keyPath] }
-    }
-
-    public var startIndex: Int { 0 }
-    public var endIndex: Int { number() }
-    public subscript(position: Int) -> Value { element(position) }
-
-    func touch() { for value in self { (value as? any TracedValues)?.touch() } }
-}
-
-/// What stands behind `projectTo`.
-@dynamicMemberLookup
-public struct CollectionElementMapper<Collection: RealmCollection> {
-    let collection: Collection
-
-    /// The values of a property of the elements.
-    public subscript<Value>(dynamicMember member: KeyPath<Collection.Element, Value>) -> ProjectedCollection<Value> {
-        ProjectedCollection(collection, member)
-    }
-}
-
-extension RealmCollection where Element: ObjectBase {
-    /// Leads to the elements' properties: `\Person.friends.projectTo.firstName`.
-    public var projectTo: CollectionElementMapper<Self> { CollectionElementMapper(collection: self) }
-}
-
 extension Results where Element: ObjectBase {
     /// The same elements as views of a class.
     public func `as`<P: Projection<Element>>(_ type: P.Type) -> Results<P> { Results<P>(storage: storage) }

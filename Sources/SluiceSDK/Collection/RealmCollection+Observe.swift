@@ -81,4 +81,13 @@ extension RealmCollection {
         let start = observing(keyPaths.map { _name(for: $0) })
         return await start.start(on: actor, block)
     }
+
+    /// The same on an actor with Swift key paths of views.
+    public func observe<A: Actor>(
+        keyPaths: [PartialKeyPath<Element>], on actor: A, _isolation: isolated (any Actor)? = #isolation,
+        _ block: @Sendable @escaping (isolated A, RealmCollectionChange<Self>) -> Void
+    ) async -> NotificationToken where Element: ProjectionObservable {
+        let start = observing(keyPaths.map { _name(for: $0) })
+        return await start.start(on: actor, block)
+    }
 }
