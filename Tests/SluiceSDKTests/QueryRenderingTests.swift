@@ -112,6 +112,34 @@ import Testing
         expect("((points.@min >= %@) && (points.@max <= %@))", ["1", "3"]) { $0.points.contains(1...3) }
     }
 
+    @Test func `what is stored of enumerations and custom types is asked in collections too`() {
+        func rendered(_ build: (Query<Crowd>) -> Query<Bool>) -> String {
+            build(Query<Crowd>._constructForTesting())._constructPredicate().0
+        }
+        #expect(rendered { $0.sizes.rawValue > 1 } == "(ANY sizes > %@)")
+        #expect(rendered { $0.optionalSizes.rawValue.contains(2) } == "(%@ IN optionalSizes)")
+        #expect(rendered { $0.sizes.persistableValue.max == 2 } == "(sizes.@max == %@)")
+        #expect(rendered { $0.cornerMap.rawValue[.north] == 1 } == "(cornerMap[%@] == %@)")
+        #expect(rendered { $0.cornerMap.persistableValue.sum > 2 } == "(cornerMap.@sum > %@)")
+        expect("(size > %@)", ["1"]) { $0.size.persistableValue > 1 }
+        expect("(favourite.size == %@)", ["<null>"]) { $0.favourite.size.persistableValue == nil }
+    }
+
+    @Test func `of collections with nils the others lie in a range`() throws {
+        let folder = try TemporaryFolder()
+        let realm = try Realm(configuration: folder.configuration([Crowd.self]))
+        try realm.write {
+            let inside: [Any] = [1, NSNull(), 3]
+            realm.create(Crowd.self, value: ["_id": 1, "optionalInts": inside, "optionalMap": ["a": 1.5, "b": NSNull()]] as [String: Any])
+            realm.create(Crowd.self, value: ["_id": 2, "optionalInts": [1, 4], "optionalMap": ["a": 3.5]] as [String: Any])
+        }
+        let crowds = realm.objects(Crowd.self)
+        #expect(crowds.where { $0.optionalInts.contains(1...3) }.map(\._id) == [1])
+        #expect(crowds.where { $0.optionalInts.contains(1..<3) }.isEmpty)
+        #expect(crowds.where { $0.optionalMap.contains(1...3.5) }.map(\._id) == [1, 2])
+        #expect(crowds.where { $0.optionalMap.contains(1..<3.5) }.map(\._id) == [1])
+    }
+
     @Test func `mixed values are gone into`() {
         expect("(mixed == %@)", ["3"]) { $0.mixed == .int(3) }
         expect("(mixed > %@)", ["3"]) { $0.mixed > .int(3) }

@@ -52,6 +52,16 @@ extension Query where T: RealmCollection, T.Element.PersistedType: _QueryNumeric
         allIn(queryArgument(range.lowerBound), queryArgument(range.upperBound), isClosed: false)
     }
 
+    /// Whether all elements that are not nil lie in the range, both ends included.
+    public func contains<W: Comparable & _OptionalPersistable>(_ range: ClosedRange<W>) -> Query<Bool> where T.Element == W? {
+        allIn(queryArgument(range.lowerBound), queryArgument(range.upperBound), isClosed: true)
+    }
+
+    /// Whether all elements that are not nil lie in the range, the upper end left out.
+    public func contains<W: Comparable & _OptionalPersistable>(_ range: Range<W>) -> Query<Bool> where T.Element == W? {
+        allIn(queryArgument(range.lowerBound), queryArgument(range.upperBound), isClosed: false)
+    }
+
     /// The least element; null when there is none.
     public var min: Query<T.Element> { aggregate("@min") }
     /// The greatest element; null when there is none.
@@ -118,6 +128,16 @@ extension Query where T: RealmKeyedCollection, T.Value.PersistedType: _QueryNume
 
     /// Whether all values lie in the range, the upper end left out.
     public func contains(_ range: Range<T.Value>) -> Query<Bool> where T.Value: Comparable {
+        allIn(queryArgument(range.lowerBound), queryArgument(range.upperBound), isClosed: false)
+    }
+
+    /// Whether all values that are not nil lie in the range, both ends included.
+    public func contains<W: Comparable & _OptionalPersistable>(_ range: ClosedRange<W>) -> Query<Bool> where T.Value == W? {
+        allIn(queryArgument(range.lowerBound), queryArgument(range.upperBound), isClosed: true)
+    }
+
+    /// Whether all values that are not nil lie in the range, the upper end left out.
+    public func contains<W: Comparable & _OptionalPersistable>(_ range: Range<W>) -> Query<Bool> where T.Value == W? {
         allIn(queryArgument(range.lowerBound), queryArgument(range.upperBound), isClosed: false)
     }
 

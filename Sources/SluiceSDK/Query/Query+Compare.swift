@@ -114,38 +114,6 @@ extension Query where T == Bool {
     public var count: Query<Int> { Query<Int>(.subqueryCount(node)) }
 }
 
-// MARK: Enumerations and custom types
-
-extension Query where T: PersistableEnum {
-    /// The stored value.
-    public var rawValue: Query<T.RawValue> { Query<T.RawValue>(node) }
-}
-
-extension Query where T: _CustomPersistable {
-    /// The stored value.
-    public var persistableValue: Query<T.PersistedType> { Query<T.PersistedType>(node) }
-}
-
-extension Query where T: _QueryOptionalEnum {
-    /// The stored value.
-    public var rawValue: Query<T.StoredValue> { Query<T.StoredValue>(node) }
-}
-
-/// An optional enumeration.
-public protocol _QueryOptionalEnum { associatedtype StoredValue }
-extension Optional: _QueryOptionalEnum where Wrapped: PersistableEnum { public typealias StoredValue = Wrapped.RawValue? }
-
-extension Query where T: _QueryOptionalCustom {
-    /// The stored value.
-    public var persistableValue: Query<T.CustomStoredValue> { Query<T.CustomStoredValue>(node) }
-}
-
-/// An optional custom type.
-public protocol _QueryOptionalCustom { associatedtype CustomStoredValue }
-extension Optional: _QueryOptionalCustom where Wrapped: _CustomPersistable {
-    public typealias CustomStoredValue = Wrapped.PersistedType?
-}
-
 // MARK: Places
 
 extension Query where T: EmbeddedObject {
