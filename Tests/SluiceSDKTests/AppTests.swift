@@ -73,12 +73,50 @@ import Testing
         #expect(error?.code == .invalidSession)
     }
 
+    @Test func `code without async is called back`() async throws {
+        let server = try server()
+        let user = try await app(server).login(credentials: .anonymous)
+        let data = await withCheckedContinuation { done in user.refreshCustomData { done.resume(returning: $0) } }
+        #expect(try data.get()["name"] == AnyBSON.string("renewed"))
+        let deleted: (any Error)? = await withCheckedContinuation { done in user.delete { done.resume(returning: $0) } }
+        #expect(deleted == nil && user.state == .removed)
+        let again: (any Error)? = await withCheckedContinuation { done in user.delete { done.resume(returning: $0) } }
+        #expect((again as? AppError)?.code == .invalidSession)
+        for end in [User.logOut(completion:), User.remove(completion:)] {
+            let user = try await app(server).login(credentials: .anonymous)
+            let error: (any Error)? = await withCheckedContinuation { done in end(user)({ done.resume(returning: $0) }) }
+            #expect(error == nil && !user.isLoggedIn)
+        }
+    }
+
+    @Test func `values of documents are written as literals and read by their types`() {
+        let document: Document = ["a": 1, "b": [true, 1.5, nil], "c": ["d": "x"], "e": nil]
+        #expect(document["a"]??.asInt() == 1 && document["a"]??.asInt32() == 1 && document["a"]??.asDouble() == 1)
+        #expect(document["b"]??.arrayValue == [.bool(true), .double(1.5), nil] && document["c"]??.documentValue?["d"]??.stringValue == "x")
+        #expect(document["e"] == .some(nil) && AnyBSON.null.isNull && AnyBSON.double(0.1).asDecimal128()?.stringValue == "0.1")
+        #expect(AnyBSON.int64(1 << 40).asInt32() == nil && AnyBSON.int32(3).asInt64() == 3 && AnyBSON.string("1").asDouble() == nil)
+        #expect(AnyBSON.decimal128(2).asDecimal128() == 2 && AnyBSON.int32(3).int32Value == 3 && AnyBSON.int32(3).int64Value == nil)
+        #expect(AnyBSON.datetime(Date(timeIntervalSince1970: 1)).datetimeValue == Date(timeIntervalSince1970: 1))
+        #expect(AnyBSON.binary(Data([1])).binaryValue == Data([1]) && AnyBSON.uuid(UUID()).uuidValue != nil)
+    }
+
     @Test func `an anonymous user is used again`() async throws {
         let server = try server()
         let app = app(server)
         let first = try await app.login(credentials: .anonymous)
         let second = try await app.login(credentials: .anonymous)
         #expect(first == second && server.requests.count == 1)
+    }
+
+    @Test func `of several users one is current`() async throws {
+        let server = try server()
+        let app = app(server)
+        let first = try await app.login(credentials: .anonymous)
+        let second = try await app.login(credentials: .emailPassword(email: "a@b.c", password: "secret"))
+        #expect(app.allUsers == ["anon": first, "someone": second] && app.currentUser == second)
+        #expect(app.switch(to: first) == first && app.currentUser == first)
+        try await first.logOut()
+        #expect(app.currentUser == second && second.isLoggedIn)
     }
 
     @Test func `users survive the end of the program in a file of their own`() async throws {

@@ -5,9 +5,7 @@ import SluiceCore
 public typealias Document = [String: AnyBSON?]
 
 /// A value of a document.
-public enum AnyBSON: Hashable, Sendable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
-    ExpressibleByFloatLiteral
-{
+public enum AnyBSON: Hashable, Sendable {
     case null
     case bool(Bool)
     case int32(Int32)
@@ -21,28 +19,6 @@ public enum AnyBSON: Hashable, Sendable, ExpressibleByStringLiteral, Expressible
     case uuid(UUID)
     case binary(Data)
     case decimal128(Decimal128)
-
-    public init(stringLiteral value: String) { self = .string(value) }
-    public init(integerLiteral value: Int64) { self = .int64(value) }
-    public init(booleanLiteral value: Bool) { self = .bool(value) }
-    public init(floatLiteral value: Double) { self = .double(value) }
-
-    public var stringValue: String? { if case .string(let v) = self { v } else { nil } }
-    public var boolValue: Bool? { if case .bool(let v) = self { v } else { nil } }
-    public var doubleValue: Double? { if case .double(let v) = self { v } else { nil } }
-    public var int64Value: Int64? { if case .int64(let v) = self { v } else { nil } }
-    public var arrayValue: [AnyBSON?]? { if case .array(let v) = self { v } else { nil } }
-    public var documentValue: Document? { if case .document(let v) = self { v } else { nil } }
-    public var objectIdValue: ObjectId? { if case .objectId(let v) = self { v } else { nil } }
-
-    /// A whole number of either width.
-    public func asInt() -> Int? {
-        switch self {
-        case .int32(let v): Int(v)
-        case .int64(let v): Int(v)
-        default: nil
-        }
-    }
 
     /// Reads JSON, the extended forms of identifiers and dates included.
     init(_ json: JSON) {

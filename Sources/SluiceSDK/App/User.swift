@@ -93,19 +93,6 @@ public final class User: Hashable, Sendable {
         if let token { _ = try? await app.http.send("DELETE", "/api/client/v2.0/auth/session", token: token) }
     }
 
-    /// The same for code without async.
-    public func logOut(completion: @Sendable @escaping ((any Error)?) -> Void) {
-        // Unstructured because: the caller has no task; the request's deadline ends it.
-        _Concurrency.Task {
-            do {
-                try await self.logOut()
-                completion(nil)
-            } catch {
-                completion(error)
-            }
-        }
-    }
-
     /// Logs out and deletes the user's local files. Files of Realms that are still open stay.
     /// - Throws: `Realm.Error.alreadyOpen` for such a file, after everything else is done.
     public func remove() async throws {
