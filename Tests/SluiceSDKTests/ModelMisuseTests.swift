@@ -70,6 +70,10 @@ private class Unmakeable: Unlisted {
 private class Peek: Projection<Horse> {
     @Projected(\Horse.stable?.city) var city
     @Projected(\Horse.rider) var rider
+
+    class Walk: Projection<Walker> {
+        @Projected(\Walker.hounds.projectTo.description) var texts
+    }
 }
 
 enum ModelMisuse: String, CaseIterable, Codable {
@@ -78,15 +82,15 @@ enum ModelMisuse: String, CaseIterable, Codable {
     // Values
     case lacksRequired, createsFromText, setsMixedSet, parsesBadId, makesDecimalOfText, makesDecimalOfObject
     // Names
-    case asksForListOfText, asksUnmanagedForList, asksDynamicByWrongKey, goesPastValue, usesUnknownOperator, setsOnValues
+    case asksForListOfText, asksUnmanagedForList, asksDynamicByWrongKey, goesPastValue, usesUnknownOperator, setsOnValues, asksTextForLink
     // Questions
     case sumsTexts, sumsTooMuch, averagesUnknown, comparesOverTwoCollections, asksComputed, likesWithoutMarks
-    case evaluatesUnmanaged
+    case evaluatesUnmanaged, foldsNumber, foldsOrder
     // Observing and passing on
-    case observesValuesByPath, observesThroughValue, observesComputed, observesStoredOfView, setsThroughLink, passesUnmanaged
-    case beginsOverLimit
+    case observesValuesByPath, observesThroughValue, observesComputed, observesStoredOfView, setsThroughLink, setsThroughLinks
+    case passesUnmanaged, passesDeleted, thawsUnmanaged, beginsOverLimit
     // Subscriptions
-    case updatesWithin, updatesWhatIsGone, asksBehindEnd
+    case subscribesToBlock, ordersByNothing, hearsOfLeavingNowhere
 
     var text: String {
         switch self {
@@ -120,12 +124,19 @@ enum ModelMisuse: String, CaseIterable, Codable {
         case .observesThroughValue: "Invalid key path 'name.length': property 'Horse.name' is not a link."
         case .observesComputed: "leads to no @Persisted property."
         case .observesStoredOfView: "leads to no @Projected property."
-        case .setsThroughLink: "The projected property cannot be set: its key path goes through a value that may be missing."
+        case .setsThroughLink, .setsThroughLinks:
+            "The projected property cannot be set: its key path goes through a value that may be missing."
         case .passesUnmanaged: "Only managed objects may be wrapped as thread safe."
+        case .passesDeleted: "Cannot construct reference to invalidated object"
+        case .thawsUnmanaged: "Unmanaged objects cannot be thawed."
+        case .asksTextForLink: "Property 'Horse.name' is no link that is stored."
+        case .foldsNumber: "Diacritic insensitive comparisons are supported between properties and texts only."
+        case .foldsOrder: "Operator '<' is not supported with [d]."
         case .beginsOverLimit: "Number of active versions (2) in the Realm exceeded the limit of 1"
-        case .updatesWithin: "Cannot initiate a write transaction on subscription set that is already being updated."
-        case .updatesWhatIsGone: "Cannot update a non-existent subscription."
-        case .asksBehindEnd: "Index 0 is out of bounds (must be less than 0)."
+        case .subscribesToBlock:
+            "Only results of a class can be subscribed to, without block predicates and diacritic insensitive comparisons."
+        case .ordersByNothing: "Cannot sort a subscription on 'Task' by 'length': it has no such property."
+        case .hearsOfLeavingNowhere: "Only Realms of the main thread, a queue or an actor can tell what leaves."
         }
     }
 
@@ -144,7 +155,7 @@ enum ModelMisuse: String, CaseIterable, Codable {
         case .lacksRequired:
             let realm = try Realm(configuration: folder.configuration([Needy.self]))
             try realm.write { _ = realm.create(Needy.self, value: ["_id": 1]) }
-        case .updatesWithin, .updatesWhatIsGone, .asksBehindEnd: try commit(synced: folder)
+        case .subscribesToBlock, .ordersByNothing, .hearsOfLeavingNowhere: try commit(synced: folder)
         case .beginsOverLimit:
             var configuration = folder.configuration([Horse.self])
             configuration.maximumNumberOfActiveVersions = 1
@@ -193,20 +204,32 @@ enum ModelMisuse: String, CaseIterable, Codable {
         case .observesComputed: _ = realm.objects(Horse.self).observe(keyPaths: [\Horse.rider]) { _ in }
         case .observesStoredOfView: _ = Peek(projecting: horse).observe(keyPaths: [\Peek.rider]) { _ in }
         case .setsThroughLink: try realm.write { Peek(projecting: horse).city = "Ulm" }
+        case .setsThroughLinks:
+            let walker = try realm.write { realm.create(Walker.self, value: ["_id": 1, "hounds": [["_id": 1]]]) }
+            try realm.write { Peek.Walk(projecting: walker).texts[0] = "Ulm" }
         case .passesUnmanaged: _ = ThreadSafe(wrappedValue: Horse())
+        case .passesDeleted:
+            try realm.write { realm.delete(horse) }
+            _ = ThreadSafeReference(to: horse)
+        case .thawsUnmanaged: _ = Horse().thaw()
+        case .asksTextForLink: _ = horse.linkStatus(of: "name")
+        case .foldsNumber: _ = realm.objects(Horse.self).filter("name ==[d] 3").count
+        case .foldsOrder: _ = realm.objects(Horse.self).filter("name <[d] 'b'").count
         default: break
         }
     }
 
     private func commit(synced folder: TemporaryFolder) throws {
-        let set = try Realm(configuration: folder.synced()).subscriptions
-        if self == .asksBehindEnd { _ = set[0] }
-        set.update {
-            if self == .updatesWithin { set.update {} }
-            set.append(QuerySubscription<Task>())
+        let realm = try Realm(configuration: folder.synced())
+        switch self {
+        case .subscribesToBlock: realm.objects(Task.self).filter(NSPredicate { _, _ in true }).unsubscribe()
+        case .hearsOfLeavingNowhere: _ = realm.observeLeaving { _ in }
+        default:
+            let set = realm.subscriptions
+            set.update {
+                let options = SyncSubscriptionOptions(limit: 1, sort: [SortDescriptor(keyPath: "length")])
+                try? set.append(QuerySubscription<Task>(), options: options)
+            }
         }
-        let old = set.first
-        set.update { set.removeAll() }
-        set.update { old?.updateQuery(toType: Task.self) }
     }
 }

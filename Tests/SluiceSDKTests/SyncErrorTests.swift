@@ -1,7 +1,10 @@
+import Dispatch
 import Foundation
 import SluiceCore
-import SluiceSDK
+import Synchronization
 import Testing
+
+@testable import SluiceSDK
 
 /// The numbers and names that RealmSwift gives errors, and what the server's errors become.
 @Suite struct SyncErrorTests {
@@ -68,6 +71,20 @@ import Testing
     }
 }
 
+/// `==` of errors of any type.
+@Suite struct ErrorComparisonTests {
+    private func isSame(_ left: any Error, _ right: any Error) -> Bool { left == right }
+
+    @Test func `errors of one domain with one code are equal, whatever their texts and types`() {
+        let refused = _syncError(SluiceError(.badQuery, "one"))
+        #expect(isSame(refused, _syncError(SluiceError(.queryNotQueryable, "another"))))
+        #expect(isSame(refused, NSError(domain: "io.realm.sync", code: 10)) && !isSame(refused, NSError(domain: "io.realm", code: 10)))
+        #expect(!isSame(refused, _syncError(SluiceError(.timeout, "one"))))
+        #expect(SyncSubscriptionState.error(refused) == .error(NSError(domain: "io.realm.sync", code: 10)))
+        #expect(SyncSubscriptionState.error(refused) != .error(_syncError(SluiceError(.timeout, "one"))))
+    }
+}
+
 /// Opening without a server.
 @Suite(.timeLimit(.minutes(1))) struct OfflineTests {
     let folder: TemporaryFolder
@@ -113,6 +130,48 @@ import Testing
         let opening = _Concurrency.Task { _ = try await Realm(configuration: configuration, downloadBeforeOpen: .always) }
         opening.cancel()
         await #expect(throws: CancellationError.self) { try await opening.value }
+    }
+
+    @Test func `an opening that is cancelled calls nobody back`() async throws {
+        let queue = DispatchQueue(label: "opening")
+        let called = Mutex(0)
+        let task = Realm.asyncOpen(configuration: try configuration(cancels: false), callbackQueue: queue) { _ in
+            called.withLock { $0 += 1 }
+        }
+        let (steps, step) = AsyncStream<Double>.makeStream(bufferingPolicy: .bufferingOldest(8))
+        task.addProgressNotification(queue: queue) { step.yield($0.progressEstimate) }
+        for await estimate in steps {
+            #expect(estimate < 1)
+            break
+        }
+        task.cancel()
+        await task.task.value
+        queue.sync {}
+        #expect(called.withLock { $0 } == 0)
+    }
+
+    @Test func `an app names itself and adds headers to the connection`() async throws {
+        let (requests, note) = AsyncStream<CannedServer.Request>.makeStream(bufferingPolicy: .bufferingOldest(64))
+        let server = try CannedServer { request in
+            note.yield(request)
+            if request.line.hasPrefix("POST /api/client/v2.0/auth/session") {
+                return .init(status: 201, body: #"{"access_token":"a.b.c"}"#)
+            }
+            return .init(status: 200, body: #"{"access_token":"a.b.c","refresh_token":"r","user_id":"u","device_id":"d"}"#)
+        }
+        let app = App(id: "tasks", configuration: AppConfiguration(baseURL: server.url, storageDirectory: folder.url))
+        #expect(app.syncManager.sdk.hasPrefix("sluice-swift/") && !app.syncManager.sdk.contains(" "))
+        app.syncManager.userAgent = "shop/7"
+        app.syncManager.customRequestHeaders = ["X-Tenant": "blue"]
+        #expect(app.syncManager.sdk.hasSuffix(" shop/7"))
+        var configuration = try await app.login(credentials: .anonymous).flexibleSyncConfiguration()
+        configuration.objectTypes = [Task.self, Team.self]
+        let realm = try await Realm(configuration: configuration)
+        for await request in requests where request.headers["upgrade"]?.lowercased() == "websocket" {
+            #expect(request.headers["x-tenant"] == "blue")
+            break
+        }
+        withExtendedLifetime(realm) {}
     }
 
     @Test func `somebody who is logged out waits for nothing`() async throws {

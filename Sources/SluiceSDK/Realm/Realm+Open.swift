@@ -75,6 +75,7 @@ extension Realm {
                 try await download(file, configuration, .always, wasEmpty: true)
                 token?.invalidate()
                 progress.reached(1)
+                if _Concurrency.Task.isCancelled { return }
                 callbackQueue.async {
                     // The file is kept open across the hop.
                     withExtendedLifetime(file) {
@@ -85,6 +86,7 @@ extension Realm {
                     }
                 }
             } catch {
+                if _Concurrency.Task.isCancelled { return }
                 callbackQueue.async { callback.content(.failure(error)) }
             }
         }
@@ -95,7 +97,7 @@ extension Realm {
     public struct AsyncOpenTask: Sendable {
         let task: _Concurrency.Task<Void, Never>
         let progress: OpeningProgress
-        /// Gives it up; the callback gets the error.
+        /// Gives it up; the callback is not called then.
         public func cancel() { task.cancel() }
 
         /// Calls the block with how far the download is: now, and after each step until everything is here.

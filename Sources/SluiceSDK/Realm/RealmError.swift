@@ -96,3 +96,9 @@ func asRealmError<R>(_ body: () throws -> R) throws -> R {
         throw Realm.Error(error)
     }
 }
+
+/// Whether two errors are the same: of one domain and with one code. Their texts do not count.
+public func == (lhs: any Error, rhs: any Error) -> Bool {
+    let (left, right) = (lhs as NSError, rhs as NSError)
+    return left.domain == right.domain && left.code == right.code
+}

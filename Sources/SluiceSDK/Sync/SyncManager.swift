@@ -30,7 +30,8 @@ public final class SyncManager: Sendable {
         set { state.withLock { $0.headers = newValue } }
     }
 
-    var sdk: String {
+    /// As the server hears of the app.
+    package var sdk: String {
         let agent = userAgent
         return "sluice-swift/\(SDKVersion.text)" + (agent.isEmpty ? "" : " \(agent)")
     }

@@ -16,7 +16,7 @@ public enum SyncSubscriptionState: Equatable {
     public static func == (lhs: SyncSubscriptionState, rhs: SyncSubscriptionState) -> Bool {
         switch (lhs, rhs) {
         case (.complete, .complete), (.pending, .pending), (.superseded, .superseded): true
-        case (.error(let l), .error(let r)): "\(l)" == "\(r)"
+        case (.error(let l), .error(let r)): l == r
         default: false
         }
     }
@@ -29,13 +29,16 @@ public struct SyncSubscriptionSet: Sequence {
         let file: OpenFile
         /// The committed set that the handle shows.
         var committed: StoredSubscriptionSet
+        /// Why no set could be read; none is written then.
+        let unreadable: (any Error)?
         /// The set being built by `update`.
         var draft: [StoredSubscription]?
         var nextID: UInt64 = 1
 
-        init(file: OpenFile, committed: StoredSubscriptionSet) {
+        init(file: OpenFile, committed: StoredSubscriptionSet, unreadable: (any Error)? = nil) {
             self.file = file
             self.committed = committed
+            self.unreadable = unreadable
         }
 
         var writable: [StoredSubscription] {
@@ -55,6 +58,12 @@ public struct SyncSubscriptionSet: Sequence {
         storage = Storage(file: file, committed: try asRealmError { try file.replica.currentSubscriptionSet() })
     }
 
+    /// What stands for a set that cannot be read: it is empty, says why, and cannot be changed.
+    init(file: OpenFile, unreadable error: any Error) {
+        let empty = StoredSubscriptionSet(version: 0, state: .pending, subscriptions: [])
+        storage = Storage(file: file, committed: empty, unreadable: error)
+    }
+
     // MARK: Reading
 
     /// The number of subscriptions.
@@ -64,6 +73,7 @@ public struct SyncSubscriptionSet: Sequence {
 
     /// What became of this version of the set, as of now.
     public var state: SyncSubscriptionState {
+        if let error = storage.unreadable { return .error(error) }
         do throws(SluiceError) {
             switch try storage.file.replica.subscriptionSet(version: storage.committed.version).state {
             case .pending, .bootstrapping: return .pending
@@ -131,6 +141,7 @@ public struct SyncSubscriptionSet: Sequence {
         if storage.draft != nil {
             throwRealmException("Cannot initiate a write transaction on subscription set that is already being updated.")
         }
+        if let error = storage.unreadable { throw error }
         storage.nextID = try asRealmError { try storage.file.replica.highestSubscriptionID() + 1 }
         storage.draft = storage.committed.subscriptions
         storage.eraseExpired()
@@ -293,7 +304,8 @@ public struct SyncSubscription {
 }
 
 extension Realm {
-    /// The newest version of the Realm's subscriptions.
+    /// The newest version of the Realm's subscriptions. When the file cannot be read it is an empty one whose `state` says why
+    /// and whose updates fail with it.
     public var subscriptions: SyncSubscriptionSet {
         guard core.configuration.syncConfiguration != nil else {
             throwRealmException("This Realm was not configured with flexible sync")
@@ -301,7 +313,7 @@ extension Realm {
         do {
             return try SyncSubscriptionSet(file: core.file)
         } catch {
-            throwRealmException("The subscriptions cannot be read: \(error)")
+            return SyncSubscriptionSet(file: core.file, unreadable: error)
         }
     }
 }
