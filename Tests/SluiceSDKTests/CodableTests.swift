@@ -50,6 +50,20 @@ class Label: EmbeddedObject, Codable {
         try expect(try #require(realm.object(ofType: Parcel.self, forPrimaryKey: parcel._id)))
     }
 
+    @Test func `results are encoded as arrays`() throws {
+        let realm = try Realm(configuration: folder.configuration([Parcel.self]))
+        try realm.write {
+            realm.create(Parcel.self, value: ["name": "b", "tags": ["y", "x"]] as [String: Any])
+            realm.create(Parcel.self, value: ["name": "a"])
+        }
+        let parcels = realm.objects(Parcel.self).sorted(byKeyPath: "name")
+        let again = try JSONDecoder().decode([Parcel].self, from: JSONEncoder().encode(parcels))
+        #expect(again.map(\.name) == ["a", "b"])
+        let tags = try #require(parcels.last).tags.sorted(ascending: true)
+        #expect(String(decoding: try JSONEncoder().encode(tags), as: UTF8.self) == #"["x","y"]"#)
+        #expect(String(decoding: try JSONEncoder().encode(AnyRealmCollection(tags)), as: UTF8.self) == #"["x","y"]"#)
+    }
+
     @Test func `what is required and missing is an error`() {
         #expect(throws: DecodingError.self) { try JSONDecoder().decode(Parcel.self, from: Data("{}".utf8)) }
     }

@@ -148,7 +148,7 @@ extension RealmCollection {
 }
 
 /// A property to sort by.
-public struct SortDescriptor: Hashable, Sendable, ExpressibleByStringLiteral {
+public struct SortDescriptor: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
     public let keyPath: String
     public let ascending: Bool
 
@@ -166,4 +166,7 @@ public struct SortDescriptor: Hashable, Sendable, ExpressibleByStringLiteral {
 
     /// The other way round.
     public func reversed() -> SortDescriptor { SortDescriptor(keyPath: keyPath, ascending: !ascending) }
+
+    /// The property and the direction, for people.
+    public var description: String { "SortDescriptor (keyPath: \(keyPath), ascending: \(ascending))" }
 }

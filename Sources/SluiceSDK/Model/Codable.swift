@@ -45,3 +45,17 @@ extension Map: Encodable where Key: Encodable, Value: Encodable {
         try container.encode(Dictionary(uniqueKeysWithValues: map { ($0.key._mapKey, $0.value) }))
     }
 }
+
+extension Results: Encodable where Element: Encodable {
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.unkeyedContainer()
+        for element in self { try container.encode(element) }
+    }
+}
+
+extension AnyRealmCollection: Encodable where Element: Encodable {
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.unkeyedContainer()
+        for element in self { try container.encode(element) }
+    }
+}
