@@ -70,17 +70,20 @@ package struct CaptureBatch: Sendable {
     package var changes: [CapturedChange] = []
     package var rows = RowBuffer()
     package var unfit: [UnfitRow] = []
+    /// What was announced of the app's schema: rows that come later may have what it adds.
+    package var schemas: [String] = []
     /// Everything before this is in the batches up to this one; set also when nothing happened (a keep-alive).
     package var reached: LSN = .zero
 
     package init() {}
 
-    package var isEmpty: Bool { transactions.isEmpty && unfit.isEmpty }
+    package var isEmpty: Bool { transactions.isEmpty && unfit.isEmpty && schemas.isEmpty }
 
     package mutating func removeAll() {
         transactions.removeAll(keepingCapacity: true)
         changes.removeAll(keepingCapacity: true)
         rows.removeAll()
         unfit.removeAll(keepingCapacity: true)
+        schemas.removeAll(keepingCapacity: true)
     }
 }

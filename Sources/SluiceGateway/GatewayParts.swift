@@ -94,20 +94,19 @@ struct GatewayParts: Sendable {
             ingest: intake, feed: feed,
             fanout: fanout, layout: schema, frames: frames, environment: environment, logger: logger,
             isRecoveryAllowed: app.isRecoveryAllowed)
+        let schemaWatch = SchemaWatch(applied: applied, schema: schema, chain: chain, app: app, environment: environment, logger: logger)
         let publisher = Publisher(
             source: PostgresCapture(
-                conninfo: configuration.postgres, names: names, schema: schema, tables: tables, pool: pool, logger: logger),
+                conninfo: configuration.postgres, names: names, tables: tables, pool: pool, logger: logger),
             log: log, authority: schema, layouts: schema, topics: topics, environment: environment, logger: logger,
+            catchUp: schemaWatch.catchUp,
             report: PublisherWatch(schema: schema, quarantine: quarantine, readiness: readiness, metrics: metrics, logger: logger).report)
         var background: [any Service] = [
             BackgroundService("feed") { try await feed.run() },
             BackgroundService("publisher") { try await publisher.run() },
             BackgroundService("quarantine") { try await quarantine.run() },
         ]
-        if !configuration.isDevelopment {
-            let watch = SchemaWatch(applied: applied, schema: schema, chain: chain, app: app, environment: environment, logger: logger)
-            background.append(BackgroundService("schema") { try await watch.run() })
-        }
+        if !configuration.isDevelopment { background.append(BackgroundService("schema") { try await schemaWatch.run() }) }
         if kafka != nil {
             background.append(
                 IngestService(

@@ -90,6 +90,13 @@ private let schema = Schema([ObjectType(name: "Other", properties: [Property(id:
         #expect(batch.transactions.map(\.end) == [LSN(rawValue: 2)] && batch.reached == LSN(rawValue: 4))
     }
 
+    @Test mutating func `hands on what is announced of the schema, and keeps its transaction`() throws {
+        try feed(M.begin(1), M.message("sluice-schema", "{}"), M.commit(1, end: 2))
+        #expect(batch.schemas == ["{}"] && batch.transactions.map(\.end) == [LSN(rawValue: 2)] && !batch.isEmpty)
+        batch.removeAll()
+        #expect(batch.schemas.isEmpty && batch.isEmpty)
+    }
+
     @Test mutating func `reports rows that do not fit, and shows others only what fits`() throws {
         try feed(
             M.begin(1), relation,

@@ -8,32 +8,30 @@ import Synchronization
 final class PostgresCapture: ChangeSource {
     private let conninfo: String
     private let names: ReplicationNames
-    private let schema: GatewaySchema
     private let tables: GatewayTables
     private let pool: PostgresPool
     private let logger: Logger
     private let stream = Mutex<ReplicationStream?>(nil)
 
     init(
-        conninfo: String, names: ReplicationNames, schema: GatewaySchema, tables: GatewayTables, pool: PostgresPool, logger: Logger
+        conninfo: String, names: ReplicationNames, tables: GatewayTables, pool: PostgresPool, logger: Logger
     ) {
         self.conninfo = conninfo
         self.names = names
-        self.schema = schema
         self.tables = tables
         self.pool = pool
         self.logger = logger
     }
 
-    func open() async throws {
+    func open(_ schema: Schema) async throws {
         await close()
         try await PostgresFailure.translating {
             let slot = names.slot
             try await Self.ensureSlot(slot, pool, logger)
             let opened = try await ReplicationStream.open(
                 ReplicationConfiguration(
-                    conninfo: conninfo, slot: slot, publications: [names.publication], schema: schema.current().schema,
-                    tables: tables.mappings))
+                    conninfo: conninfo, slot: slot, publications: [names.publication], schema: schema,
+                    tables: TableCatalog(schema: schema, places: tables.places).tables))
             stream.withLock { $0 = opened }
         }
     }

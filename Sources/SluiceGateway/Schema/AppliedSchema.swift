@@ -36,12 +36,17 @@ final class AppliedSchema: Sendable {
         }
     }
 
+    func newestVersion() async throws -> UInt64 { try await store.newestVersion() }
+
     /// A schema that was recorded since this gateway last looked; each is told once.
     func news() async throws -> (version: UInt64, record: AppSchemaRecord)? {
-        guard try await store.newestVersion() > known.withLock({ $0 }), let newest = try await newest() else { return nil }
+        guard try await newestVersion() > known.withLock({ $0 }), let newest = try await newest() else { return nil }
         return newest
     }
 
     /// Makes a version no news any more.
-    func took(_ version: UInt64) { known.withLock { $0 = version } }
+    func took(_ version: UInt64) { known.withLock { $0 = max($0, version) } }
+
+    /// Whether this gateway works with a version, or has looked at it.
+    func knows(_ version: UInt64) -> Bool { known.withLock { $0 >= version } }
 }

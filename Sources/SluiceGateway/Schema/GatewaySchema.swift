@@ -35,6 +35,7 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
         _ schema: Schema, fields: QueryableFields, isDevelopment: Bool, tables: GatewayTables, log: any MessageLog, topics: Topics
     ) async throws -> GatewaySchema {
         let numbered = Schema(try await tables.prepare(schema.types, create: isDevelopment))
+        if isDevelopment { try await tables.announce(numbered, fields: fields) }
         let app = AppSchema(version: 1, schema: numbered, fields: fields, isDevelopment: isDevelopment)
         let gateway = GatewaySchema(app, tables: tables, log: log, topics: topics)
         _ = try await log.prepare([TopicSpec(name: topics.progress, partitions: 1)])
@@ -49,7 +50,10 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
         return try await growth.run {
             let before = self.current()
             let grown = self.merge(client, into: before.schema)
+            guard grown != before.schema.types else { return before }
             let types = try await self.tables.prepare(grown, create: true)
+            // Before any session works with it: rows that one waits for come after the announcement.
+            try await self.tables.announce(Schema(types), fields: before.fields)
             let after = self.state.withLock { state in
                 state.app.schema = Schema(types)
                 state.app.version += 1
@@ -60,6 +64,12 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
         }
     }
 
+    /// Grows by what clients brought to another gateway in development.
+    func extend(as record: AppSchemaRecord) async throws {
+        tables.add(record.tables)
+        _ = try await extend(by: record.schema.types)
+    }
+
     /// Takes up what a schema that was applied meanwhile adds; sessions that are open go on with what they have.
     ///
     /// - Parameter prepare: called with what is about to be in force.
@@ -68,7 +78,9 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
         try await growth.run {
             let before = self.current()
             let present = AppSchemaRecord(schema: before.schema, tables: self.tables.places, fields: before.fields)
-            if let refusal = SchemaComparison(from: present, to: record).refusal(version: version - 1) { throw refusal }
+            let comparison = SchemaComparison(from: present, to: record)
+            if let refusal = comparison.refusal(version: version - 1) { throw refusal }
+            guard !comparison.changes.isEmpty else { return }
             self.tables.add(record.tables)
             let types = try await self.tables.prepare(self.merge(record.schema.types, into: before.schema), create: false)
             var after = before

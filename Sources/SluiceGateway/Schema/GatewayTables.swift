@@ -6,7 +6,6 @@ import Synchronization
 final class GatewayTables: Sendable {
     private struct State {
         var shapes: [String: TableShape] = [:]
-        var mappings: [TableMapping] = []
         /// Where the tables of classes are that are not in `public` under their own names.
         var places: [String: AppConfiguration.Table]
     }
@@ -43,11 +42,14 @@ final class GatewayTables: Sendable {
         for (type, mapping) in zip(numbered.filter { $0.kind != .embedded }, mappings) {
             shapes[type.name] = try TableShape(type, in: schema, mapping: mapping)
         }
-        state.withLock { state in
-            state.shapes = shapes
-            state.mappings = mappings
-        }
+        state.withLock { $0.shapes = shapes }
         return numbered
+    }
+
+    /// Tells who publishes of a schema that is recorded nowhere.
+    func announce(_ schema: Schema, fields: QueryableFields) async throws {
+        let record = AppSchemaRecord(schema: schema, tables: places, fields: fields)
+        try await PostgresFailure.translating { try await SchemaAnnouncement(definition: record.json).write(pool) }
     }
 
     /// - Throws: `unknownType` for a type that has no table.
@@ -57,8 +59,6 @@ final class GatewayTables: Sendable {
         }
         return shape
     }
-
-    var mappings: [TableMapping] { state.withLock(\.mappings) }
 
     var places: [String: AppConfiguration.Table] { state.withLock(\.places) }
 

@@ -15,12 +15,18 @@ package final class Publisher: Sendable {
     private let topics: Topics
     private let environment: any Environment
     private let logger: Logger
+    private let catchUp: @Sendable (_ announced: [String]) async throws -> Void
     private let report: @Sendable (PublisherReport) -> Void
 
-    /// - Parameter report: called on each step, for metrics and the quarantine.
+    /// - Parameters:
+    ///   - catchUp: has the authority take up what has been announced or recorded of the schema; when it cannot, it says so and the
+    ///     rows are read as they were.
+    ///   - report: called on each step, for metrics and the quarantine.
     package init(
         source: any ChangeSource, log: any MessageLog, authority: any SchemaAuthority, layouts: any LayoutProvider,
-        topics: Topics, environment: any Environment, logger: Logger, report: @escaping @Sendable (PublisherReport) -> Void
+        topics: Topics, environment: any Environment, logger: Logger,
+        catchUp: @escaping @Sendable (_ announced: [String]) async throws -> Void,
+        report: @escaping @Sendable (PublisherReport) -> Void
     ) {
         self.source = source
         self.log = log
@@ -29,6 +35,7 @@ package final class Publisher: Sendable {
         self.topics = topics
         self.environment = environment
         self.logger = logger
+        self.catchUp = catchUp
         self.report = report
     }
 
@@ -37,10 +44,13 @@ package final class Publisher: Sendable {
         var pause: UInt64 = 100
         while !Task.isCancelled {
             do {
-                try await source.open()
+                let schema = authority.current()
+                try await source.open(schema.schema)
                 pause = 100
                 report(.holding)
-                try await publish()
+                // What was announced to another publisher is not announced again.
+                try await catchUp([])
+                try await publish(schema)
                 await source.close()
             } catch is CancellationError {
                 break
@@ -62,16 +72,20 @@ package final class Publisher: Sendable {
         await source.close()
     }
 
-    private func publish() async throws {
-        let schema = authority.current()
+    /// Publishes until there is another schema.
+    private func publish(_ schema: AppSchema) async throws {
+        guard !isOutdated(schema) else { return }
         let layout = try await layouts.layout(of: schema)
         var state = PublisherState(last: try await lastPositions(layout))
         var encoder = ChangeEncoder(schema: schema.schema, layout: layout, chain: &state)
         var batch = LogBatch(topics: encoder.topics)
         var capture = CaptureBatch()
-        // A schema that grew needs new tables in the publication and new topics: the caller opens everything again.
-        while !Task.isCancelled, authority.current().version == schema.version {
+        while !Task.isCancelled {
             capture = try await source.next(capture, milliseconds: 1_000)
+            if !capture.schemas.isEmpty { try await catchUp(capture.schemas) }
+            // What was read may have been written for a session that knows more, and been read without it: the caller reads it again.
+            // Nobody can wait for more of what was read before the schema changed than a snapshot gives.
+            if isOutdated(schema) { return }
             batch.removeAll()
             encode(capture, with: &encoder, state: &state, into: &batch)
             if !batch.isEmpty { state.appended(try await log.append(batch)) }
@@ -79,6 +93,8 @@ package final class Publisher: Sendable {
             if let progress = state.takeProgress() { try await announce(progress) }
         }
     }
+
+    private func isOutdated(_ schema: AppSchema) -> Bool { authority.current().version != schema.version }
 
     private func encode(
         _ capture: CaptureBatch, with encoder: inout ChangeEncoder, state: inout PublisherState, into batch: inout LogBatch

@@ -8,7 +8,8 @@ package import SluiceCore
 ///
 /// The origin of a transaction is the logical message with prefix `sluice` and content `client:changeset`; it holds for
 /// the whole transaction, or from the piece in which it comes for one that was cut. A transaction with nothing but a mark
-/// (prefix `sluice-mark`) is reported as one without changes: its end is the news.
+/// (prefix `sluice-mark`) is reported as one without changes: its end is the news. What a message announces of the schema
+/// (prefix `sluice-schema`) is handed on as it is.
 package struct PgOutputDecoder: Sendable {
     private let schema: Schema
     /// Index into `Schema.types`, mapping and forms by `schema` and `table`.
@@ -64,7 +65,7 @@ package struct PgOutputDecoder: Sendable {
         case UInt8(ascii: "B"): try begin(&reader, batch)
         case UInt8(ascii: "C"): try commit(&reader, &batch)
         case UInt8(ascii: "R"): try relation(&reader)
-        case UInt8(ascii: "M"): try self.message(&reader)
+        case UInt8(ascii: "M"): try self.message(&reader, &batch)
         case UInt8(ascii: "T"): try truncate(&reader, &batch)
         case UInt8(ascii: "O"), UInt8(ascii: "Y"): break
         case let kind: throw MalformedMessage(reason: "its kind \(kind) is unknown")
@@ -117,15 +118,21 @@ package struct PgOutputDecoder: Sendable {
         open = nil
     }
 
-    private mutating func message(_ reader: inout MessageReader) throws(MalformedMessage) {
+    private mutating func message(_ reader: inout MessageReader, _ batch: inout CaptureBatch) throws(MalformedMessage) {
         let isTransactional = try reader.byte() & 1 == 1
         _ = try reader.lsn()
         let prefix = try reader.string()
         let content = unsafe try reader.bytes(Int(try reader.uint32()))
         guard isTransactional, open != nil else { return }
         if prefix == LogMark.prefix { open?.isMark = true }
-        guard prefix == "sluice" else { return }
-        let parts = unsafe String(decoding: content, as: UTF8.self).split(separator: ":", omittingEmptySubsequences: false)
+        guard prefix == SchemaAnnouncement.prefix || prefix == "sluice" else { return }
+        let text = unsafe String(decoding: content, as: UTF8.self)
+        guard prefix == "sluice" else {
+            batch.schemas.append(text)
+            open?.isMark = true
+            return
+        }
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 2, let client = UInt64(parts[0]), let changeset = UInt64(parts[1]) else { return }
         open?.origin = Origin(client: ClientID(rawValue: client), changeset: changeset)
     }

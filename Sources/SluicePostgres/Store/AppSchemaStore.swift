@@ -23,7 +23,7 @@ package struct AppSchemaStore: Sendable {
         }
     }
 
-    /// Records a schema after the version that it was compared with.
+    /// Records a schema after the version that it was compared with, and announces it to who publishes.
     ///
     /// - Parameter retiring: properties whose numbers are not used again, since their values mean something else or are gone.
     /// - Returns: its version; nil when another has been recorded meanwhile.
@@ -40,6 +40,7 @@ package struct AppSchemaStore: Sendable {
             }
             try session.execute(
                 "INSERT INTO sluice.app_schema (version, definition) VALUES ($1, $2)", [.int(newest + 1), .text(definition.text)])
+            try SchemaAnnouncement(version: newest + 1, definition: definition).write(session)
             return newest + 1
         }
     }

@@ -14,6 +14,7 @@ struct RunningGateway: Sendable {
     let url: String
     let adminURL: String
     let conninfo: String
+    var app = "shop"
 
     struct Answer: Sendable {
         var status: Int
@@ -49,13 +50,15 @@ struct RunningGateway: Sendable {
     struct Deployment: Sendable {
         let conninfo: String
 
-        /// - Parameter port: that of the gateway before, so that clients find this one.
+        /// - Parameters:
+        ///   - port: that of the gateway before, so that clients find this one.
+        ///   - kafka: a broker; several gateways at a time need one, and an app of their own in `files`.
         func run<R: Sendable>(
-            _ files: [String: String], port: Int = 0, isDevelopment: Bool = false,
+            _ files: [String: String], port: Int = 0, kafka: String? = nil, isDevelopment: Bool = false,
             _ body: @escaping @Sendable (RunningGateway) async throws -> R
         ) async throws -> R {
             let configuration = GatewayConfiguration(
-                app: try AppDirectory.read(files: files), postgres: conninfo, kafka: nil, network: .init(port: port, adminPort: 0),
+                app: try AppDirectory.read(files: files), postgres: conninfo, kafka: kafka, network: .init(port: port, adminPort: 0),
                 isDevelopment: isDevelopment)
             return try await RunningGateway.run(configuration, body)
         }
@@ -95,7 +98,8 @@ struct RunningGateway: Sendable {
             group.addTask {
                 for await address in addresses {
                     return try await body(
-                        RunningGateway(url: address.url, adminURL: address.adminURL, conninfo: configuration.postgres))
+                        RunningGateway(
+                            url: address.url, adminURL: address.adminURL, conninfo: configuration.postgres, app: address.appID))
                 }
                 // The gateway did not start: its own error ends the group.
                 return nil
@@ -142,7 +146,8 @@ struct RunningGateway: Sendable {
 
     func login(_ name: String, password: String = "password") async throws -> Answer {
         try await request(
-            "POST", "/api/client/v2.0/app/shop/auth/providers/local-userpass/login", #"{"username":"\#(name)","password":"\#(password)"}"#)
+            "POST", "/api/client/v2.0/app/\(app)/auth/providers/local-userpass/login", #"{"username":"\#(name)","password":"\#(password)"}"#
+        )
     }
 
     struct Account: Sendable {
@@ -153,7 +158,7 @@ struct RunningGateway: Sendable {
 
     /// A new user with these custom data, without a password, whose checking takes longer than most tests.
     func account(customData: String = "{}") async throws -> Account {
-        let login = try await request("POST", "/api/client/v2.0/app/shop/auth/providers/anon-user/login", "{}").json
+        let login = try await request("POST", "/api/client/v2.0/app/\(app)/auth/providers/anon-user/login", "{}").json
         let id = try #require(login["user_id"]?.string, "logging in answered \(login)")
         var account = Account(id: id, refreshToken: try #require(login["refresh_token"]?.string), token: "")
         try await setCustomData(customData, of: id)
@@ -168,13 +173,13 @@ struct RunningGateway: Sendable {
     }
 
     func anonymousToken() async throws -> String {
-        let answer = try await request("POST", "/api/client/v2.0/app/shop/auth/providers/anon-user/login", "{}")
+        let answer = try await request("POST", "/api/client/v2.0/app/\(app)/auth/providers/anon-user/login", "{}")
         return try #require(answer.json["access_token"]?.string, "logging in answered \(answer)")
     }
 
     // MARK: Sessions and data
 
-    func session(token: String) async throws -> TestSession { try await TestSession.connect(url, token: token) }
+    func session(token: String) async throws -> TestSession { try await TestSession.connect(url, token: token, app: app) }
 
     /// Waits until the gateway has taken up an applied schema with a property.
     func untilKnown(_ property: String, of type: String) async throws {
@@ -182,7 +187,9 @@ struct RunningGateway: Sendable {
         let deadline = ContinuousClock.now + .seconds(20)
         while ContinuousClock.now < deadline {
             let session = try await session(token: token)
-            try await session.hello([type])
+            try await session.sendHello([type])
+            // A class that is not known ends the session.
+            try await session.receive { $0.welcome != nil || $0.error != nil }
             session.close()
             if session.schema[type]?[property] != nil { return }
             try await Task.sleep(for: .milliseconds(50))

@@ -38,8 +38,8 @@ final class TestSession {
         self.token = token
     }
 
-    static func connect(_ url: String, token: String) async throws -> TestSession {
-        let address = "ws" + url.dropFirst("http".count) + WireProtocol.path(app: "shop")
+    static func connect(_ url: String, token: String, app: String = "shop") async throws -> TestSession {
+        let address = "ws" + url.dropFirst("http".count) + WireProtocol.path(app: app)
         return TestSession(try await WebSocketTransport().connect(SyncRequest(url: address)), token: token)
     }
 
