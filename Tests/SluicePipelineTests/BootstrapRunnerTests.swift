@@ -8,21 +8,6 @@ import Testing
 @testable import SluicePipeline
 
 @Suite struct `A bootstrap` {
-    private static let type = ObjectType(
-        name: "Order", properties: [Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "size", type: .int)])
-
-    private struct Authority: SchemaAuthority {
-        func current() -> AppSchema { AppSchema(version: 1, schema: Schema([type]), fields: QueryableFields(), isDevelopment: false) }
-        func extend(by client: [ObjectType]) async throws -> AppSchema { current() }
-        func makeQueryable(_ fields: [String: Set<String>]) async throws -> AppSchema { current() }
-    }
-
-    private final class Storage: Sendable {}
-
-    private struct Frames: FrameMaker {
-        func frame(_ message: [UInt8]) -> Frame { Frame(storage: Storage(), byteCount: message.count) }
-    }
-
     private final class Channel: SessionChannel {
         let sent = Mutex(0)
         var bufferedBytes: Int { 0 }
@@ -57,18 +42,20 @@ import Testing
     }
 
     private static func fanout(_ time: PassingTime) -> Fanout {
-        Fanout(authority: Authority(), frames: Frames(), environment: time, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        Fanout(
+            authority: StandInAuthority(), frames: StandInFrames(), environment: time,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
     private func run(blind: Int) async throws -> (id: Fanout.Handle, taken: Int, milliseconds: Int64) {
-        let (time, frames, channel) = (PassingTime(), Frames(), Channel())
+        let (time, frames, channel) = (PassingTime(), StandInFrames(), Channel())
         let fanout = Self.fanout(time)
         let record = PendingRecord(position: .zero, xid: 110, bytes: [])
         await fanout.deliver(ReleasedBatch(records: [record], watermark: .zero, resync: []))
         let snapshots = Snapshots(blind: blind)
         let runner = BootstrapRunner(
-            authority: Authority(), snapshots: snapshots, fanout: fanout, frames: frames, environment: time, channel: channel)
-        let view = View(version: 1, types: [TypeView(type: 0, predicate: .true(Self.type), mask: nil)], partitions: [])
+            authority: StandInAuthority(), snapshots: snapshots, fanout: fanout, frames: frames, environment: time, channel: channel)
+        let view = View(version: 1, types: [TypeView(type: 0, predicate: .true(StandInAuthority.type), mask: nil)], partitions: [])
         let (id, held) = try await runner.run(view, replacing: nil, held: nil)
         #expect(held.point == SnapshotPoint(cluster: "c", transaction: 100))
         #expect(channel.sent.withLock { $0 } == 2)

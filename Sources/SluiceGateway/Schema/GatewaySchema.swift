@@ -17,7 +17,8 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
     private let tables: GatewayTables
     private let log: any MessageLog
     private let topics: Topics
-    private let growth: GrowthLock
+    /// One growth at a time.
+    private let growth = OneAfterAnother()
 
     /// Partitions of a new topic (DESIGN section 3).
     static let partitionsPerTopic: Int32 = 16
@@ -27,7 +28,6 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
         self.tables = tables
         self.log = log
         self.topics = topics
-        growth = GrowthLock()
     }
 
     /// Numbers the properties, checks or makes the tables, publishes them, and makes the topics.
@@ -157,22 +157,5 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
         state.withLock { state in
             for (name, count) in zip(names, counts) { state.partitions[name] = count }
         }
-    }
-}
-
-/// One growth at a time: each looks at what the one before left.
-private actor GrowthLock {
-    private var last: Task<Void, Never>?
-
-    func run<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
-        let before = last
-        // Unstructured because: the next growth waits for it, which may belong to another session.
-        let task = Task {
-            await before?.value
-            return try await body()
-        }
-        // Unstructured because: it only says when `task` is over.
-        last = Task { _ = try? await task.value }
-        return try await task.value
     }
 }

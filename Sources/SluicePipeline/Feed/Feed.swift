@@ -14,7 +14,10 @@ package actor Feed {
     private let logger: Logger
     private var state = FeedState()
     private var reader: (any LogReader)?
+    /// How many sessions need each partition that is read.
     private var leases: [LogPartition: Int] = [:]
+    /// One change of what is read after another: the reader takes its time, and an assignment must not overtake a release.
+    private let changes = OneAfterAnother()
     private var headers = ChangeHeaderReader()
 
     package init(log: any MessageLog, topics: Topics, fanout: Fanout, logger: Logger) {
@@ -30,13 +33,7 @@ package actor Feed {
     package func run() async throws { try await log.withReader { try await read($0) } }
 
     private func read(_ reader: any LogReader) async throws {
-        let end = try await log.ends(of: [progressPartition])[progressPartition] ?? 0
-        try await reader.assign([progressPartition: max(end - 1, 0)])
-        let wanted = Array(leases.keys)
-        let ends = try await log.ends(of: wanted)
-        for partition in wanted { state.assign(partition, from: ends[partition] ?? 0) }
-        try await reader.assign(state.assigned)
-        self.reader = reader
+        try await changes.run { try await self.begin(reader) }
         defer { self.reader = nil }
         var fetch = LogFetch()
         while !Task.isCancelled {
@@ -44,6 +41,16 @@ package actor Feed {
             take(fetch)
             while let batch = state.release() { await fanout.deliver(batch) }
         }
+    }
+
+    private func begin(_ reader: any LogReader) async throws {
+        let end = try await log.ends(of: [progressPartition])[progressPartition] ?? 0
+        try await reader.assign([progressPartition: max(end - 1, 0)])
+        let wanted = Array(leases.keys)
+        let ends = try await log.ends(of: wanted)
+        for partition in wanted { state.assign(partition, from: ends[partition] ?? 0) }
+        try await reader.assign(state.assigned)
+        self.reader = reader
     }
 
     private func take(_ fetch: LogFetch) {
@@ -76,34 +83,57 @@ package actor Feed {
             bytes: bytes)
     }
 
+    // MARK: Leases
+
     /// Makes sure that the partitions are read from now on at the latest, and stay so until `release`.
     package func require(_ partitions: [LogPartition]) async throws {
-        let new = partitions.filter { leases[$0] == nil }
-        for partition in partitions { leases[partition, default: 0] += 1 }
-        guard !new.isEmpty else { return }
-        do {
-            let ends = try await log.ends(of: new)
-            var positions: [LogPartition: Int64] = [:]
-            for partition in new where state.assigned[partition] == nil {
-                positions[partition] = ends[partition] ?? 0
-                state.assign(partition, from: ends[partition] ?? 0)
-            }
-            try await reader?.assign(positions)
-        } catch {
-            await release(partitions)
-            throw error
-        }
+        // What has a lease is read, and stays so: nobody has to wait.
+        if partitions.allSatisfy({ leases[$0] != nil }) { return hold(partitions) }
+        try await changes.run { try await self.assign(partitions) }
     }
 
     package func release(_ partitions: [LogPartition]) async {
+        if partitions.allSatisfy({ leases[$0, default: 0] > 1 }) {
+            for partition in partitions { leases[partition, default: 1] -= 1 }
+            return
+        }
+        // The body cannot fail.
+        try? await changes.run { await self.unassign(partitions) }
+    }
+
+    private func hold(_ partitions: [LogPartition]) {
+        for partition in partitions { leases[partition, default: 0] += 1 }
+    }
+
+    /// Only as one of `changes`. A lease is there only once its partition is read.
+    private func assign(_ partitions: [LogPartition]) async throws {
+        let new = partitions.filter { leases[$0] == nil }
+        if !new.isEmpty {
+            let ends = try await log.ends(of: new)
+            for partition in new { state.assign(partition, from: ends[partition] ?? 0) }
+            do {
+                try await reader?.assign(ends)
+            } catch {
+                await stop(new)
+                throw error
+            }
+        }
+        hold(partitions)
+    }
+
+    /// Only as one of `changes`.
+    private func unassign(_ partitions: [LogPartition]) async {
         var idle: [LogPartition] = []
         for partition in partitions {
             guard let count = leases[partition] else { continue }
             leases[partition] = count > 1 ? count - 1 : nil
             if count == 1 { idle.append(partition) }
         }
-        guard !idle.isEmpty else { return }
-        for partition in idle { state.unassign(partition) }
-        try? await reader?.unassign(idle)
+        if !idle.isEmpty { await stop(idle) }
+    }
+
+    private func stop(_ partitions: [LogPartition]) async {
+        for partition in partitions { state.unassign(partition) }
+        try? await reader?.unassign(partitions)
     }
 }

@@ -1,0 +1,19 @@
+/// Runs what suspends one after another, in the order of the calls: each looks at what the one before left.
+package actor OneAfterAnother {
+    private var last: Task<Void, Never>?
+
+    package init() {}
+
+    /// The body ends also when whoever waits for it is cancelled.
+    package func run<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
+        let before = last
+        // Unstructured because: the next one waits for it, which may belong to somebody else.
+        let task = Task {
+            await before?.value
+            return try await body()
+        }
+        // Unstructured because: it only says when `task` is over.
+        last = Task { _ = try? await task.value }
+        return try await task.value
+    }
+}

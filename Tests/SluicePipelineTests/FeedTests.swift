@@ -1,0 +1,151 @@
+import Logging
+import SluiceCore
+import Synchronization
+import Testing
+
+@testable import SluicePipeline
+
+@Suite(.timeLimit(.minutes(1))) struct `What the feed reads` {
+    private static let first = LogPartition("app.Order", 1)
+    private static let second = LogPartition("app.Order", 2)
+
+    /// What happened, in its order, and who waits for leave to go on.
+    private actor Stage {
+        private(set) var story: [String] = []
+        private var held: [CheckedContinuation<Void, Never>] = []
+        private var watchers: [(line: String, continuation: CheckedContinuation<Void, Never>)] = []
+
+        func note(_ line: String) {
+            story.append(line)
+            for watcher in watchers where watcher.line == line { watcher.continuation.resume() }
+            watchers.removeAll { $0.line == line }
+        }
+
+        /// Notes what begins, and waits until it may end.
+        func pass(_ name: String) async {
+            note("\(name)…")
+            await withCheckedContinuation { held.append($0) }
+            note(name)
+        }
+
+        func letGo() { held.removeFirst().resume() }
+
+        func until(_ line: String) async {
+            if story.contains(line) { return }
+            await withCheckedContinuation { watchers.append((line, $0)) }
+        }
+    }
+
+    /// A log whose reader takes as long as the test likes to change what it reads.
+    private final class SlowLog: MessageLog, LogReader {
+        let stage = Stage()
+        let assigned = Mutex<Set<LogPartition>>([])
+        let failures = Atomic<Int>(0)
+
+        func prepare(_ topics: [TopicSpec]) async throws -> [Int32] { topics.map(\.partitions) }
+        func append(_ batch: LogBatch) async throws -> [LogPartition: Int64] { [:] }
+        func ends(of partitions: [LogPartition]) async throws -> [LogPartition: Int64] {
+            Dictionary(uniqueKeysWithValues: partitions.map { ($0, 7) })
+        }
+        func makeReader() async throws -> any LogReader { self }
+
+        func assign(_ partitions: [LogPartition: Int64]) async throws {
+            let rows = partitions.keys.filter { $0.topic == first.topic }
+            guard !rows.isEmpty else { return await stage.note("ready") }
+            await stage.pass("assign")
+            if failures.load(ordering: .relaxed) > 0 {
+                failures.subtract(1, ordering: .relaxed)
+                throw SluiceError(.logUnreachable, "The broker is away.")
+            }
+            assigned.withLock { $0.formUnion(rows) }
+        }
+
+        func unassign(_ partitions: [LogPartition]) async throws {
+            await stage.pass("unassign")
+            assigned.withLock { $0.subtract(partitions) }
+        }
+
+        func next(_ fetch: consuming LogFetch, milliseconds: Int) async throws -> LogFetch {
+            try await Task.sleep(for: .seconds(600))
+            return fetch
+        }
+
+        func close() async {}
+    }
+
+    private func with(_ body: (Feed, SlowLog, Stage) async throws -> Void) async throws {
+        let log = SlowLog()
+        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let fanout = Fanout(authority: StandInAuthority(), frames: StandInFrames(), environment: SystemEnvironment(), logger: quiet)
+        let feed = Feed(log: log, topics: Topics(app: "app"), fanout: fanout, logger: quiet)
+        // Unstructured because: it is cancelled below, whatever the body does.
+        let running = Task { try await feed.run() }
+        defer { running.cancel() }
+        // The second is the reader's whole assignment: from here on the feed has it.
+        await log.stage.until("ready")
+        try await body(feed, log, log.stage)
+    }
+
+    /// Lets everything run that does not wait for anybody.
+    private func settle() async { for _ in 0..<200 { await Task.yield() } }
+
+    @Test func `is read when the second who needs a partition goes on, too`() async throws {
+        try await with { feed, log, stage in
+            async let one: Void = feed.require([Self.first])
+            await stage.until("assign…")
+            // Unstructured because: it is awaited below.
+            let two = Task {
+                try await feed.require([Self.first])
+                await stage.note("two")
+            }
+            await settle()
+            await stage.letGo()
+            try await one
+            try await two.value
+            #expect(await stage.story.suffix(3) == ["assign…", "assign", "two"])
+            // The second needs it still.
+            await feed.release([Self.first])
+            #expect(log.assigned.withLock { $0 } == [Self.first])
+        }
+    }
+
+    @Test func `is taken away before it is asked for anew, however long that takes`() async throws {
+        try await with { feed, log, stage in
+            async let one: Void = feed.require([Self.first])
+            await stage.until("assign…")
+            await stage.letGo()
+            try await one
+            async let gone: Void = feed.release([Self.first])
+            await stage.until("unassign…")
+            async let again: Void = feed.require([Self.first])
+            await settle()
+            await stage.letGo()
+            await gone
+            // The second assignment waits now, or has not come this far.
+            while await stage.story.filter({ $0 == "assign…" }).count < 2 { await Task.yield() }
+            await stage.letGo()
+            try await again
+            #expect(await stage.story.suffix(4) == ["unassign…", "unassign", "assign…", "assign"])
+            #expect(log.assigned.withLock { $0 } == [Self.first])
+        }
+    }
+
+    @Test func `is tried by the next one when the first could not have it`() async throws {
+        try await with { feed, log, stage in
+            log.failures.store(1, ordering: .relaxed)
+            // Unstructured because: they are awaited below.
+            let one = Task { try await feed.require([Self.first]) }
+            await stage.until("assign…")
+            let two = Task { try await feed.require([Self.first, Self.second]) }
+            await settle()
+            await stage.letGo()
+            await stage.until("unassign…")
+            await stage.letGo()
+            await #expect(throws: SluiceError.self) { try await one.value }
+            while await stage.story.filter({ $0 == "assign…" }).count < 2 { await Task.yield() }
+            await stage.letGo()
+            try await two.value
+            #expect(log.assigned.withLock { $0 } == [Self.first, Self.second])
+        }
+    }
+}
