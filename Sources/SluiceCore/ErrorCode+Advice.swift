@@ -115,7 +115,7 @@ extension ErrorCode {
         case .slotLost:
             (
                 "The replication slot has been lost.",
-                "Raise max_slot_wal_keep_size, drop the slot and restart all gateways: they make a new one, and clients resynchronise by bootstrap."
+                "Raise max_slot_wal_keep_size and drop the slot: a gateway makes a new one, and all sessions come back by bootstrap."
             )
         case .slotBusy: ("Another gateway holds the replication slot.", "Nothing: this gateway takes over when the other stops.")
         case .tableUnfit: ("A table does not fit its schema.", "Change the table or the schema as named.")

@@ -20,11 +20,14 @@ package struct LogProgress: Hashable, Sendable {
     /// Microseconds since 1970, UTC, of the last commit; the measure of the log's lag.
     package var commitTime: Int64
     package var grown: [PartitionEnd]
+    /// From here on nothing is missing; zero when that is not said.
+    package var since: LSN
 
-    package init(lsn: LSN, commitTime: Int64, grown: [PartitionEnd]) {
+    package init(lsn: LSN, commitTime: Int64, grown: [PartitionEnd], since: LSN) {
         self.lsn = lsn
         self.commitTime = commitTime
         self.grown = grown
+        self.since = since
     }
 }
 
@@ -40,6 +43,7 @@ package enum ProgressCodec {
             writer.ifNotZero(3, varint: UInt64(bitPattern: grown.end))
             writer.close(content)
         }
+        writer.ifNotZero(4, fixed64: progress.since.rawValue)
     }
 
     package static func encode(_ progress: LogProgress) -> [UInt8] {
@@ -50,13 +54,14 @@ package enum ProgressCodec {
 
     package static func decode(_ bytes: UnsafeRawBufferPointer) throws(SluiceError) -> LogProgress {
         var reader = WireReader(bytes)
-        var progress = LogProgress(lsn: .zero, commitTime: 0, grown: [])
+        var progress = LogProgress(lsn: .zero, commitTime: 0, grown: [], since: .zero)
         while !reader.isAtEnd {
             let tag = try reader.tag()
             switch (tag.field, tag.type) {
             case (1, .fixed64): progress.lsn = LSN(rawValue: try reader.fixed64())
             case (2, .varint): progress.commitTime = try reader.zigzag()
             case (3, .lengthDelimited): progress.grown.append(try partition(reader.nested(try reader.content())))
+            case (4, .fixed64): progress.since = LSN(rawValue: try reader.fixed64())
             default: try reader.skip(tag.type)
             }
         }

@@ -8,8 +8,8 @@ private let other = LogPartition("app.Flight", 4)
 
 private func position(_ lsn: UInt64, _ ordinal: UInt32 = 0) -> Position { Position(lsn: LSN(rawValue: lsn), ordinal: ordinal) }
 
-private func progress(_ lsn: UInt64, _ ends: [LogPartition: Int64] = [:]) -> ProgressRecord {
-    ProgressRecord(lsn: LSN(rawValue: lsn), commitTime: 0, grown: ends)
+private func progress(_ lsn: UInt64, _ ends: [LogPartition: Int64] = [:], since: UInt64 = 0) -> ProgressRecord {
+    ProgressRecord(lsn: LSN(rawValue: lsn), commitTime: 0, grown: ends, since: LSN(rawValue: since))
 }
 
 extension FeedState {
@@ -47,6 +47,27 @@ extension FeedState {
         feed.take(flights, 1, position(10, 1), after: position(10, 0))
         feed.progress(progress(30, [flights: 2, other: 2]))
         #expect(feed.release()?.records.map(\.position) == [position(10, 0), position(10, 1), position(30)])
+    }
+
+    @Test func `resynchronises everything when the slot skipped commits, and only then`() {
+        var feed = FeedState()
+        feed.assign(flights, from: 0)
+        feed.assign(other, from: 5)
+        // Where it begins nothing can be missing; a publisher that took over repeats itself.
+        for follows in [progress(20, since: 15), progress(18, since: 10), progress(30, since: 12), progress(31, [flights: 1], since: 30)] {
+            let isWhole = feed.progress(follows)
+            #expect(isWhole, "\(follows)")
+            if follows.lsn == LSN(rawValue: 31) { feed.take(0, position(31)) }
+            let resync = feed.release()?.resync ?? []
+            #expect(resync.isEmpty, "\(follows)")
+        }
+        let skips = feed.progress(progress(50, [flights: 2], since: 40))
+        #expect(!skips)
+        let batch = feed.release()
+        #expect(batch?.resync == [flights, other] && batch?.watermark == LSN(rawValue: 50))
+        let follows = feed.progress(progress(60, since: 50))
+        let resync = feed.release()?.resync
+        #expect(follows && resync == [])
     }
 
     @Test func `drops positions that a new publisher repeats`() {

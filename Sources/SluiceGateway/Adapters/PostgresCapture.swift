@@ -23,9 +23,9 @@ final class PostgresCapture: ChangeSource {
         self.logger = logger
     }
 
-    func open(_ schema: Schema) async throws {
+    func open(_ schema: Schema) async throws -> LSN {
         await close()
-        try await PostgresFailure.translating {
+        return try await PostgresFailure.translating {
             let slot = names.slot
             try await Self.ensureSlot(slot, pool, logger)
             let opened = try await ReplicationStream.open(
@@ -33,6 +33,8 @@ final class PostgresCapture: ChangeSource {
                     conninfo: conninfo, slot: slot, publications: [names.publication], schema: schema,
                     tables: TableCatalog(schema: schema, places: tables.places).tables))
             stream.withLock { $0 = opened }
+            // Asked now that nobody else can take the slot away, and before anything is confirmed.
+            return try await pool.withConnection { try await ReplicationSlot.state($0, name: slot)?.confirmed } ?? .zero
         }
     }
 

@@ -25,12 +25,13 @@ extension ProgressRecord {
         self.init(
             lsn: message.lsn, commitTime: message.commitTime,
             grown: Dictionary(
-                message.grown.map { (LogPartition($0.topic, $0.partition), $0.end) }, uniquingKeysWith: { max($0, $1) }))
+                message.grown.map { (LogPartition($0.topic, $0.partition), $0.end) }, uniquingKeysWith: { max($0, $1) }),
+            since: message.since)
     }
 
     var message: LogProgress {
         LogProgress(
             lsn: lsn, commitTime: commitTime,
-            grown: grown.map { PartitionEnd(topic: $0.key.topic, partition: $0.key.partition, end: $0.value) })
+            grown: grown.map { PartitionEnd(topic: $0.key.topic, partition: $0.key.partition, end: $0.value) }, since: since)
     }
 }

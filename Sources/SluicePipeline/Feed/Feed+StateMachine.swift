@@ -73,9 +73,17 @@ struct FeedState {
         state.waiting.append(PendingRecord(position: position, xid: xid, bytes: bytes))
     }
 
-    mutating func progress(_ record: ProgressRecord) {
-        guard record.lsn > max(watermark, progress.last?.lsn ?? .zero) else { return }
+    /// Takes a progress record. One that does not follow on what is known tells that the replication slot was made anew, and that
+    /// what was committed meanwhile is in no partition: all are broken.
+    /// - Returns: whether it does.
+    @discardableResult
+    mutating func progress(_ record: ProgressRecord) -> Bool {
+        let known = progress.last?.lsn ?? watermark
+        guard record.lsn > known else { return true }
         progress.append(record)
+        guard known > .zero, record.since > known else { return true }
+        for partition in partitions.keys { partitions[partition]?.isBroken = true }
+        return false
     }
 
     /// The next step of the watermark, when everything that it promises has been read.

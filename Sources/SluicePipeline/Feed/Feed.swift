@@ -65,7 +65,9 @@ package actor Feed {
                     logger.error("A progress record is malformed.", metadata: ["offset": "\(entry.offset)"])
                     continue
                 }
-                state.progress(ProgressRecord(progress))
+                if !state.progress(ProgressRecord(progress)) {
+                    logger.warning("The replication slot skipped commits: all sessions start again.", metadata: ["code": "702"])
+                }
                 continue
             }
             take(bytes, entry)

@@ -3,7 +3,8 @@ package import SluiceCore
 /// The write-ahead log, read by the one gateway that holds the replication slot.
 package protocol ChangeSource: Sendable {
     /// Takes the slot, to read rows as the schema has them. Throws `slotBusy` while another gateway holds it.
-    func open(_ schema: Schema) async throws
+    /// - Returns: from where on everything comes: what was confirmed last, unless the slot has been made anew.
+    func open(_ schema: Schema) async throws -> LSN
     /// Fills `batch` with what came next, waiting at most `milliseconds`; the batch comes back empty with `reached` set
     /// when nothing did. Batches are bounded by `Limits.captureBatchChanges` and `captureBatchBytes`.
     func next(_ batch: consuming CaptureBatch, milliseconds: Int) async throws -> CaptureBatch

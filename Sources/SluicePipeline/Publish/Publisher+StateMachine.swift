@@ -10,11 +10,15 @@ struct PublisherState {
     private var grown: [LogPartition: Int64] = [:]
     /// The LSN of the last progress record.
     private(set) var announced: LSN = .zero
+    /// What the next progress record follows on.
+    private var since: LSN
     /// Everything before this is in Kafka.
     private(set) var reached: LSN = .zero
     private(set) var commitTime: Int64 = 0
 
-    init(last: [LogPartition: Position]) {
+    /// - Parameter start: from where on the source gives everything.
+    init(last: [LogPartition: Position], start: LSN) {
+        since = start
         for (partition, position) in last { self.last[slot(of: partition)] = position }
     }
 
@@ -44,8 +48,11 @@ struct PublisherState {
     mutating func takeProgress() -> ProgressRecord? {
         guard reached > announced else { return nil }
         announced = reached
-        defer { grown.removeAll(keepingCapacity: true) }
-        return ProgressRecord(lsn: reached, commitTime: commitTime, grown: grown)
+        defer {
+            grown.removeAll(keepingCapacity: true)
+            since = reached
+        }
+        return ProgressRecord(lsn: reached, commitTime: commitTime, grown: grown, since: since)
     }
 }
 
@@ -54,10 +61,13 @@ package struct ProgressRecord: Sendable {
     package var lsn: LSN
     package var commitTime: Int64
     package var grown: [LogPartition: Int64]
+    /// From here on nothing is missing; zero when that is not said.
+    package var since: LSN
 
-    package init(lsn: LSN, commitTime: Int64, grown: [LogPartition: Int64]) {
+    package init(lsn: LSN, commitTime: Int64, grown: [LogPartition: Int64], since: LSN) {
         self.lsn = lsn
         self.commitTime = commitTime
         self.grown = grown
+        self.since = since
     }
 }

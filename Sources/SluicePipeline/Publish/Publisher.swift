@@ -45,12 +45,12 @@ package final class Publisher: Sendable {
         while !Task.isCancelled {
             do {
                 let schema = authority.current()
-                try await source.open(schema.schema)
+                let start = try await source.open(schema.schema)
                 pause = 100
                 report(.holding)
                 // What was announced to another publisher is not announced again.
                 try await catchUp([])
-                try await publish(schema)
+                try await publish(schema, from: start)
                 await source.close()
             } catch is CancellationError {
                 break
@@ -73,10 +73,10 @@ package final class Publisher: Sendable {
     }
 
     /// Publishes until there is another schema.
-    private func publish(_ schema: AppSchema) async throws {
+    private func publish(_ schema: AppSchema, from start: LSN) async throws {
         guard !isOutdated(schema) else { return }
         let layout = try await layouts.layout(of: schema)
-        var state = PublisherState(last: try await lastPositions(layout))
+        var state = PublisherState(last: try await lastPositions(layout), start: start)
         var encoder = ChangeEncoder(schema: schema.schema, layout: layout, chain: &state)
         var batch = LogBatch(topics: encoder.topics)
         var capture = CaptureBatch()

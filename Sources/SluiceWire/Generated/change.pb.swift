@@ -255,6 +255,10 @@ package nonisolated struct PBProgress: Sendable {
 
   package var grown: [PBPartitionOffset] = []
 
+  /// The `lsn` of the record before, or where the slot stood when it was taken. When it is above the last `lsn` that a reader
+  /// knows, the log lacks what was committed between the two. Absent: not said.
+  package var since: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -468,7 +472,7 @@ nonisolated extension PBPartitionOffset: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Progress"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}lsn\0\u{3}commit_time\0\u{1}grown\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}lsn\0\u{3}commit_time\0\u{1}grown\0\u{1}since\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -479,6 +483,7 @@ nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 1: try { try decoder.decodeSingularFixed64Field(value: &self.lsn) }()
       case 2: try { try decoder.decodeSingularSInt64Field(value: &self.commitTime) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.grown) }()
+      case 4: try { try decoder.decodeSingularFixed64Field(value: &self.since) }()
       default: break
       }
     }
@@ -494,6 +499,9 @@ nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if !self.grown.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.grown, fieldNumber: 3)
     }
+    if self.since != 0 {
+      try visitor.visitSingularFixed64Field(value: self.since, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -501,6 +509,7 @@ nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.lsn != rhs.lsn {return false}
     if lhs.commitTime != rhs.commitTime {return false}
     if lhs.grown != rhs.grown {return false}
+    if lhs.since != rhs.since {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
