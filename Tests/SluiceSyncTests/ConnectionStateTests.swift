@@ -51,6 +51,20 @@ import Testing
         #expect(harness.waiting == 1_000)
     }
 
+    @Test func `Scenario 61: what could not be read is told to the gateway in the next session, once`() {
+        var harness = MachineHarness.settled()
+        harness.feed(.unreadable(harness.connection, SluiceError(.badSyntax, "A message of 3 bytes cannot be read.")))
+        #expect(harness.sent.isEmpty && harness.waiting != nil)
+        for expected in [[UInt32(ErrorCode.badSyntax.rawValue)], []] {
+            harness.feed(.tick, after: 10_000)
+            harness.open()
+            let reports = harness.sent.compactMap { if case .reportError(let report) = $0 { report } else { nil } }
+            #expect(reports.map(\.code) == expected && reports.allSatisfy { $0.message == "A message of 3 bytes cannot be read." })
+            // What the network does is nobody's fault.
+            harness.feed(.disconnected(harness.connection, SluiceError(.connectionFailed, "gone")))
+        }
+    }
+
     @Test func `a Welcome alone does not count as a success`() {
         var harness = MachineHarness()
         harness.feed(.start(token: "t"))

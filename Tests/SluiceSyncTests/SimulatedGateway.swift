@@ -76,7 +76,7 @@ struct SimulatedGateway {
         case .upload(let upload): self.upload(upload, id)
         case .ingest(let batch): ingest(batch, id)
         case .mark(let mark): reach(mark, id)
-        case .refreshToken: break
+        case .refreshToken, .reportError: break
         case nil: violation("an empty message", id)
         }
     }

@@ -9,7 +9,7 @@ package struct SessionState: Sendable {
     }
 
     package enum Message: String, CaseIterable, Sendable {
-        case hello, subscribe, upload, ingest, mark, refreshToken
+        case hello, subscribe, upload, ingest, mark, refreshToken, reportError
     }
 
     package private(set) var phase: Phase = .awaitingHello
@@ -18,6 +18,9 @@ package struct SessionState: Sendable {
     /// The version whose view is live.
     package private(set) var active: UInt64 = 0
     private var lastChangeset: UInt64 = 0
+    private var reports = 0
+    /// How many of a session's reports are logged.
+    package static let reports = 16
 
     package init() {}
 
@@ -26,7 +29,8 @@ package struct SessionState: Sendable {
         switch (phase, message) {
         case (.awaitingHello, .hello):
             phase = .open
-        case (.open, .subscribe), (.open, .upload), (.open, .ingest), (.open, .mark), (.open, .refreshToken):
+        case (.open, .subscribe), (.open, .upload), (.open, .ingest), (.open, .mark), (.open, .refreshToken),
+            (.open, .reportError):
             break
         case (.awaitingHello, _):
             throw SluiceError(.badMessageOrder, "The first message was \(message.rawValue), not hello.")
@@ -49,6 +53,12 @@ package struct SessionState: Sendable {
 
     /// A bootstrap ended, of the newest version or of one before it.
     package mutating func complete(_ version: UInt64) { if phase == .open { active = version } }
+
+    /// Whether what the client reports is logged: one that reports without end fills no log.
+    package mutating func takeReport() -> Bool {
+        reports += 1
+        return reports <= Self.reports
+    }
 
     /// Whether a changeset is new (UP-3: a resend is recognised by its number).
     package mutating func take(changeset number: UInt64) throws(SluiceError) -> Bool {

@@ -48,6 +48,7 @@ package actor Session {
             case .ingest(let batch): try await ingest(batch)
             case .mark(let mark): try await reach(mark)
             case .refreshToken(let refresh): try await self.refresh(token: refresh.accessToken)
+            case .reportError(let report): note(report)
             }
         } catch let error as SluiceError {
             fail(error)
@@ -72,6 +73,7 @@ package actor Session {
             case .ingest: .ingest
             case .mark: .mark
             case .refreshToken: .refreshToken
+            case .reportError: .reportError
             }
         try state.receive(name)
         return kind
@@ -105,6 +107,13 @@ package actor Session {
     }
 
     func send(_ message: [UInt8]) { channel.send([services.frames.frame(message)]) }
+
+    /// What went wrong at the client; whoever runs the gateway may be the only one who can look.
+    private func note(_ report: PBReportError) {
+        guard state.takeReport() else { return }
+        logger.warning(
+            "A client reports an error.", metadata: ["code": "\(report.code)", "reason": "\(report.message.prefix(2_000))"])
+    }
 
     // MARK: Hello
 

@@ -52,6 +52,8 @@ package struct SyncStateMachine: Sendable {
     private var token: String?
     private var tokenRefusals = 0
     private var waits: [UInt64: Wait] = [:]
+    /// What went wrong here and the gateway has not been told.
+    private var complaint: SluiceError?
     private var shown = SyncReport.Connection.disconnected
     private(set) var now: UInt64 = 0
     private var random: UInt64 = 0
@@ -107,7 +109,7 @@ package struct SyncStateMachine: Sendable {
         case .traffic(let id):
             if isCurrent(id) { session?.lastReceived = now }
         case .unreadable(let id, let error):
-            if isCurrent(id) { fail(error) }
+            if isCurrent(id) { blame(error) }
         case .loaded(let id, let state):
             if isCurrent(id) { greet(state) }
         case .pending(let id, let pending):
@@ -240,6 +242,21 @@ extension SyncStateMachine {
         actions.append(.report(.interrupted(error)))
     }
 
+    /// Fails for something that should not be, and tells the gateway in the next session, for its log.
+    mutating func blame(_ error: SluiceError, atLeast: UInt64 = 0) {
+        complaint = error
+        fail(error, atLeast: atLeast)
+    }
+
+    /// Says what went wrong in the session before.
+    mutating func complain() {
+        guard let error = complaint.take() else { return }
+        var report = PBReportError()
+        report.code = UInt32(error.code.rawValue)
+        report.message = String(error.message.prefix(2_000))
+        send(.reportError(report))
+    }
+
     /// Leaves, and comes back after a while.
     mutating func retry(atLeast: UInt64) {
         leave()
@@ -275,7 +292,7 @@ extension SyncStateMachine {
         if error.code == .replicaCorrupt || error.code == .replicaVersion {
             end(error, .stopped(error))
         } else if isCurrent(connection) {
-            fail(error, atLeast: 10_000)
+            blame(error, atLeast: 10_000)
         } else {
             actions.append(.report(.warning(error)))
         }

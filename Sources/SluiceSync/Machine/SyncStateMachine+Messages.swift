@@ -11,17 +11,18 @@ extension SyncStateMachine {
         case (.greeting, .error(let error, let action, let fatal, let backoff)),
             (.open, .error(let error, let action, let fatal, let backoff)):
             refused(error, action, fatal: fatal, backoff)
-        case (.open, .welcome): fail(SluiceError(.badMessageOrder, "The gateway sent a second Welcome."))
+        case (.open, .welcome): blame(SluiceError(.badMessageOrder, "The gateway sent a second Welcome."))
         case (.open, _):
             prove()
             inSession(message)
-        default: fail(SluiceError(.badMessageOrder, "The gateway sent something before Welcome."))
+        default: blame(SluiceError(.badMessageOrder, "The gateway sent something before Welcome."))
         }
     }
 
     private mutating func welcome(_ welcome: ServerMessage.Welcome) {
         guard let state = session?.local else { return }
         open()
+        complain()
         session?.schema = ServerSchema(local: local, server: welcome.schema)
         session?.maximumMessageBytes = welcome.maximumMessageBytes
         if welcome.time > 0 { session?.clock = (welcome.time, now) }
@@ -76,7 +77,7 @@ extension SyncStateMachine {
 
     private mutating func stage(_ rows: StagedRows?) {
         guard var bootstrap = session?.bootstrap else {
-            fail(SluiceError(.badMessageOrder, "Rows of a bootstrap came outside of one."))
+            blame(SluiceError(.badMessageOrder, "Rows of a bootstrap came outside of one."))
             return
         }
         guard let rows else { return }
@@ -90,7 +91,7 @@ extension SyncStateMachine {
 
     private mutating func endBootstrap(_ version: UInt64, _ lsn: LSN, _ types: [Int], _ held: [UInt8]) {
         guard let bootstrap = session?.bootstrap, bootstrap.version == version else {
-            fail(SluiceError(.badMessageOrder, "The end of a bootstrap of version \(version) came outside of one."))
+            blame(SluiceError(.badMessageOrder, "The end of a bootstrap of version \(version) came outside of one."))
             return
         }
         let replaced = Set(types).union(unsubscribedTypes(in: version).subtracting(bootstrap.types)).filter { hasRows($0) }
@@ -126,7 +127,7 @@ extension SyncStateMachine {
             return
         }
         guard run.byteCount <= SyncSession.partialBytes else {
-            fail(SluiceError(.limitsExceeded, "A run of commits has more than \(SyncSession.partialBytes) bytes."))
+            blame(SluiceError(.limitsExceeded, "A run of commits has more than \(SyncSession.partialBytes) bytes."))
             return
         }
         session?.partial = run

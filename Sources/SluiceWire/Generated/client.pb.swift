@@ -372,6 +372,14 @@ package nonisolated struct PBClientMessage: Sendable {
     set {kind = .refreshToken(newValue)}
   }
 
+  package var reportError: PBReportError {
+    get {
+      if case .reportError(let v)? = kind {return v}
+      return PBReportError()
+    }
+    set {kind = .reportError(newValue)}
+  }
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Kind: Equatable, Sendable {
@@ -381,8 +389,24 @@ package nonisolated struct PBClientMessage: Sendable {
     case ingest(PBIngest)
     case mark(PBMark)
     case refreshToken(PBRefreshToken)
+    case reportError(PBReportError)
 
   }
+
+  package init() {}
+}
+
+/// What went wrong at the client, for the gateway's log. It is not answered and changes nothing.
+package nonisolated struct PBReportError: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var code: UInt32 = 0
+
+  package var message: String = String()
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
 }
@@ -1069,7 +1093,7 @@ nonisolated extension PBAction: SwiftProtobuf._ProtoNameProviding {
 
 nonisolated extension PBClientMessage: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".ClientMessage"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}hello\0\u{1}subscribe\0\u{1}upload\0\u{1}ingest\0\u{1}mark\0\u{3}refresh_token\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}hello\0\u{1}subscribe\0\u{1}upload\0\u{1}ingest\0\u{1}mark\0\u{3}refresh_token\0\u{3}report_error\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1155,6 +1179,19 @@ nonisolated extension PBClientMessage: SwiftProtobuf.Message, SwiftProtobuf._Mes
           self.kind = .refreshToken(v)
         }
       }()
+      case 7: try {
+        var v: PBReportError?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .reportError(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .reportError(v)
+        }
+      }()
       default: break
       }
     }
@@ -1190,6 +1227,10 @@ nonisolated extension PBClientMessage: SwiftProtobuf.Message, SwiftProtobuf._Mes
       guard case .refreshToken(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
     }()
+    case .reportError?: try {
+      guard case .reportError(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 7)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -1197,6 +1238,41 @@ nonisolated extension PBClientMessage: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
   package static func ==(lhs: PBClientMessage, rhs: PBClientMessage) -> Bool {
     if lhs.kind != rhs.kind {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBReportError: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".ReportError"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}code\0\u{1}message\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt32Field(value: &self.code) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.message) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.code != 0 {
+      try visitor.visitSingularUInt32Field(value: self.code, fieldNumber: 1)
+    }
+    if !self.message.isEmpty {
+      try visitor.visitSingularStringField(value: self.message, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBReportError, rhs: PBReportError) -> Bool {
+    if lhs.code != rhs.code {return false}
+    if lhs.message != rhs.message {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -23,13 +23,15 @@ struct RunningGateway: Sendable {
     }
 
     /// Runs a gateway for as long as the body runs.
-    /// - Parameter plugins: names of plugins built with the tests, or paths.
+    /// - Parameters:
+    ///   - plugins: names of plugins built with the tests, or paths.
+    ///   - logger: what the gateway says its lines to.
     static func with<R: Sendable>(
         files: [String: String] = [:], plugins: [String] = [], inProcess: Bool = false, isDevelopment: Bool = false,
-        _ body: @escaping @Sendable (RunningGateway) async throws -> R
+        logger: Logger? = nil, _ body: @escaping @Sendable (RunningGateway) async throws -> R
     ) async throws -> R {
         try await Gate.few.pass {
-            try await start(files: files, plugins: plugins, inProcess: inProcess, isDevelopment: isDevelopment, body)
+            try await start(files: files, plugins: plugins, inProcess: inProcess, isDevelopment: isDevelopment, logger, body)
         }
     }
 
@@ -67,7 +69,7 @@ struct RunningGateway: Sendable {
     var port: Int { URL(string: url)?.port ?? 0 }
 
     private static func start<R: Sendable>(
-        files: [String: String], plugins: [String], inProcess: Bool, isDevelopment: Bool,
+        files: [String: String], plugins: [String], inProcess: Bool, isDevelopment: Bool, _ logger: Logger?,
         _ body: @escaping @Sendable (RunningGateway) async throws -> R
     ) async throws -> R {
         try await GatewayDatabase.with { conninfo in
@@ -77,17 +79,17 @@ struct RunningGateway: Sendable {
             let configuration = GatewayConfiguration(
                 app: try ShopApp.configuration(files: files), postgres: conninfo, kafka: nil, network: .init(port: 0, adminPort: 0),
                 plugins: .init(files: plugins.map(Built.plugin), inProcess: inProcess), isDevelopment: isDevelopment)
-            return try await run(configuration, body)
+            return try await run(configuration, logger: logger, body)
         }
     }
 
     static func run<R: Sendable>(
-        _ configuration: GatewayConfiguration, _ body: @escaping @Sendable (RunningGateway) async throws -> R
+        _ configuration: GatewayConfiguration, logger given: Logger? = nil, _ body: @escaping @Sendable (RunningGateway) async throws -> R
     ) async throws -> R {
         var logger = Logger(label: "test") { StreamLogHandler.standardError(label: $0) }
         // What the gateway says of bad input is no news to whoever runs the tests.
         logger.logLevel = ProcessInfo.processInfo.environment["SLUICE_LOG"].flatMap { Logger.Level(rawValue: $0) } ?? .critical
-        let gateway = Gateway(configuration, logger: logger)
+        let gateway = Gateway(configuration, logger: given ?? logger)
         let (addresses, ready) = AsyncStream<Gateway.Addresses>.makeStream(bufferingPolicy: .bufferingNewest(1))
         return try await withThrowingTaskGroup(of: R?.self) { group in
             group.addTask {

@@ -1,5 +1,7 @@
+import Logging
 import SluiceCore
 import SluiceWire
+import SwiftProtobuf
 import Testing
 
 /// Scenarios that an app cannot bring about: what is said on the wire.
@@ -44,6 +46,31 @@ import Testing
             try await session.receive { $0.acknowledged == 2 }
             #expect(try await gateway.count("SELECT size FROM orders WHERE _id = 'o1'") == 2)
             #expect(session.compensations.isEmpty)
+        }
+    }
+
+    @Test func `Scenario 61: an error that a client reports is in the log with user and client, and disturbs nothing`() async throws {
+        let log = LinesOfLog()
+        try await RunningGateway.with(logger: Logger(label: "test") { _ in log }) { gateway in
+            let account = try await gateway.account()
+            let session = try await gateway.session(token: account.token)
+            try await session.hello()
+            for number in 0..<100 {
+                try await session.send(
+                    .reportError(
+                        .with {
+                            $0.code = 212
+                            $0.message = "Column \(number) is unknown." + String(repeating: "x", count: 10_000)
+                        }))
+            }
+            try await session.subscribe(1, [("Order", "store == 'north'")])
+            let lines = log.lines.filter { $0.message == "A client reports an error." }
+            #expect(lines.count == 16 && lines.allSatisfy { $0.level == .warning && $0.metadata["user"] == "\(account.id)" })
+            #expect(lines.allSatisfy { $0.metadata["code"] == "212" && $0.metadata["client"] == "\(session.welcome?.client ?? 0)" })
+            #expect(lines.first?.metadata["reason"]?.description.hasPrefix("Column 0 is unknown.xxx") == true)
+            #expect(lines.allSatisfy { $0.metadata["reason"]?.description.count == 2_000 })
+            try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n1', 'north', 1)")
+            try await session.receive { $0.rows["Order"]?[.string("n1")] != nil }
         }
     }
 
