@@ -3,7 +3,6 @@ import SluiceCore
 import SluiceReplica
 import SluiceSDK
 import SluiceSync
-import Synchronization
 import Testing
 
 /// What happens while rows of a new set come, and to what was written before they came.
@@ -12,99 +11,13 @@ import Testing
         "INSERT INTO orders (_id, store, title, size) SELECT 'n' || g, 'north', repeat('t', 50), g FROM generate_series(1, \(count)) g"
     }
 
-    /// An app's file and its engine, which tells what happens.
-    private final class Device {
-        let replica: Replica
-        let news: AsyncStream<SyncReport>
-        let engine: SyncEngine
-        private let running: _Concurrency.Task<Void, Never>
-
-        /// - Parameter dies: when this is reported the app ends, in the middle of what it does.
-        init(
-            _ gateway: RunningGateway, token: String, path: String, diesAt dies: @escaping @Sendable (SyncReport) -> Bool = { _ in false }
-        ) throws {
-            let schema = Schema([
-                ObjectType(
-                    name: "Order",
-                    properties: [
-                        Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "store", type: .string),
-                        Property(id: 3, name: "size", type: .int),
-                    ])
-            ])
-            replica = try Replica(path: path, schema: schema)
-            let (news, note) = AsyncStream<SyncReport>.makeStream()
-            self.news = news
-            let life = Life()
-            let engine = SyncEngine(
-                configuration: SyncConfiguration(url: gateway.url, app: "shop"), replica: replica,
-                refresh: { () throws(SluiceError) in token },
-                onReport: { report in
-                    if dies(report) { life.end() }
-                    note.yield(report)
-                })
-            self.engine = engine
-            engine.start()
-            // Unstructured because: an app's engine lives as long as the app; `stop` or the app's death ends it.
-            running = _Concurrency.Task {
-                await engine.run()
-                note.finish()
-            }
-            life.begin(running)
-        }
-
-        func subscribe() throws {
-            let now = Timestamp(seconds: 0)
-            _ = try replica.addSubscriptionSet([
-                StoredSubscription(id: 1, name: "s", type: "Order", query: "store == 'north'", created: now, updated: now)
-            ])
-        }
-
-        func stop() async {
-            running.cancel()
-            await running.value
-        }
-
-        /// Waits for the app's death.
-        func ended() async { await running.value }
-
-        func sizes() throws -> [String: Int64] {
-            var sizes: [String: Int64] = [:]
-            try replica.makeReader().store.scan(type: 0) { view in
-                let row = Row(view)
-                if case .string(let key)? = row[0], case .int(let size)? = row[2] { sizes[key] = size }
-            }
-            return sizes
-        }
-    }
-
-    /// A task that can be ended from within, also before it is known.
-    private final class Life: Sendable {
-        private let state = Mutex<(task: _Concurrency.Task<Void, Never>?, isOver: Bool)>((nil, false))
-
-        func begin(_ task: _Concurrency.Task<Void, Never>) {
-            let isOver = state.withLock { state in
-                state.task = task
-                return state.isOver
-            }
-            if isOver { task.cancel() }
-        }
-
-        func end() {
-            let task = state.withLock { state in
-                state.isOver = true
-                return state.task
-            }
-            task?.cancel()
-        }
-    }
-
     @Test func `Scenario 12: a bootstrap that was cut off shows nothing, and the next one leaves nothing behind`() async throws {
         try await RunningGateway.with { gateway in
             try await gateway.sql(Self.rows(20_000))
             let (folder, token) = (try Phone.Folder(), try await gateway.anonymousToken())
             let path = folder.url.appendingPathComponent("a.replica").path
             do {
-                let device = try Device(gateway, token: token, path: path) {
+                let device = try EngineDevice(gateway, token: token, path: path) {
                     if case .downloading(_, let rows, _) = $0 { rows > 0 } else { false }
                 }
                 try device.subscribe()
@@ -112,7 +25,7 @@ import Testing
                 #expect(try device.sizes().isEmpty, "a part of a set is never shown")
             }
             try await gateway.sql("DELETE FROM orders WHERE size % 2 = 0; UPDATE orders SET size = -size WHERE size % 3 = 0")
-            let device = try Device(gateway, token: token, path: path)
+            let device = try EngineDevice(gateway, token: token, path: path)
             try await device.engine.wait(for: .download, milliseconds: 60_000)
             let sizes = try device.sizes()
             #expect(sizes.count == 10_000 && sizes["n3"] == -3 && sizes["n5"] == 5 && sizes["n4"] == nil)
@@ -121,11 +34,35 @@ import Testing
         }
     }
 
+    @Test func `Scenario 12: a set that came whole and was not shown yet is shown after the next start, without what is gone`() async throws
+    {
+        try await RunningGateway.with { gateway in
+            try await gateway.sql(Self.rows(1_000))
+            let (folder, token) = (try Phone.Folder(), try await gateway.anonymousToken())
+            let path = folder.url.appendingPathComponent("a.replica").path
+            do {
+                // As if the app had ended between the last row and the end of the bootstrap.
+                let replica = try Replica(path: path, schema: EngineDevice.schema)
+                try EngineDevice.subscribe(replica)
+                try await replica.beginBootstrap(version: 1)
+                var buffer = RowBuffer()
+                let rows = (0..<1_000).map { buffer.append(Row([.string("gone\($0)"), .string("north"), .int(Int64($0))])) }
+                try await replica.stage(type: 0, rows: rows, of: buffer)
+            }
+            let device = try EngineDevice(gateway, token: token, path: path)
+            #expect(try device.sizes().isEmpty, "what is not complete is not shown")
+            try await device.engine.wait(for: .download, milliseconds: 60_000)
+            let sizes = try device.sizes()
+            #expect(sizes.count == 1_000 && sizes.keys.allSatisfy { $0.hasPrefix("n") } && sizes["n7"] == 7)
+            await device.stop()
+        }
+    }
+
     @Test func `Scenario 14: nothing is uploaded while rows come`() async throws {
         try await RunningGateway.with { gateway in
             try await gateway.sql(Self.rows(20_000))
             let folder = try Phone.Folder()
-            let device = try Device(
+            let device = try EngineDevice(
                 gateway, token: try await gateway.anonymousToken(), path: folder.url.appendingPathComponent("a.replica").path)
             try device.subscribe()
             var order: [String] = []

@@ -33,10 +33,31 @@ import Testing
         let filters = #""document_filters": { "read": true, "write": true }"#
         let rest = #""insert": true, "delete": true"#
         let incompatible = [
+            "NoFilters": #"{ "name": "a", "apply_when": {}, "read": true, "write": true, \#(rest) }"#,
+            "NoReadFilter":
+                #"{ "name": "a", "apply_when": {}, "document_filters": { "write": true }, "read": true, "write": true, \#(rest) }"#,
             "NoFilter": #"{ "name": "a", "apply_when": {}, "document_filters": { "read": true }, "read": true, "write": true, \#(rest) }"#,
             "NotQueryable": NoteApp.role("a", read: #"{ "secret": "x" }"#),
+            "NotQueryableWrite": NoteApp.role("a", write: #"{ "secret": "x" }"#),
+            "NotQueryableInsert": """
+            {
+                "name": "a", "apply_when": {}, \(filters), "read": true, "write": true, "insert": { "secret": "x" }, "delete": true
+            }
+            """,
+            "NotQueryableDelete": """
+            {
+                "name": "a", "apply_when": {}, \(filters), "read": true, "write": true, "insert": true, "delete": { "secret": "x" }
+            }
+            """,
             "OtherExpansion": NoteApp.role("a", read: #"{ "owner_id": "%%request.remoteIPAddress" }"#),
             "Conditional": #"{ "name": "a", "apply_when": {}, \#(filters), "read": { "owner_id": "x" }, "write": true, \#(rest) }"#,
+            "ConditionalWrite": #"{ "name": "a", "apply_when": {}, \#(filters), "read": true, "write": { "owner_id": "x" }, \#(rest) }"#,
+            "FieldConditionWrite": """
+            {
+                "name": "a", "apply_when": {}, \(filters), "fields": { "text": { "read": true, "write": { "owner_id": "x" } } },
+                "additional_fields": { "read": true, "write": true }, \(rest)
+            }
+            """,
             "FieldCondition": """
             {
                 "name": "a", "apply_when": {}, \(filters), "fields": { "text": { "read": { "owner_id": "x" }, "write": true } },
