@@ -29,7 +29,8 @@ struct PostgresWrites: WriteStore {
         func load(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject] {
             try await rows.load(type.name, keys: keys).mapValues { locked in
                 StoredObject(
-                    row: locked.row, clocks: try locked.clocks.map { try ObjectClocks(encoded: $0) }, rowTime: locked.rowTime)
+                    row: locked.row, clocks: try locked.clocks.map { try ObjectClocks(encoded: $0) }, rowTime: locked.rowTime,
+                    writer: locked.writer)
             }
         }
 

@@ -26,7 +26,10 @@ struct CommitPlan {
     init(changeset: UInt64) { self.changeset = changeset }
 
     /// Adds what merging made of one object.
-    mutating func add(_ object: ObjectKey, _ type: ObjectType, before: Row?, after state: ObjectState, wanted: [ObjectChange]) {
+    /// - Parameter isUnseen: whether the client makes it and did not see that it was there.
+    mutating func add(
+        _ object: ObjectKey, _ type: ObjectType, before: Row?, after state: ObjectState, wanted: [ObjectChange], isUnseen: Bool
+    ) {
         let after = state.values.map { Row(values: $0, key: object.key, type: type) }
         let changed = Set(
             type.properties.indices.filter { (before?[$0] ?? .null) != (after?[$0] ?? .null) && $0 != type.primaryKey })
@@ -49,7 +52,7 @@ struct CommitPlan {
             return
         }
         let intended = IntendedWrite(
-            object: object, type: type, operation: operation, before: before, after: after, changed: changed)
+            object: object, type: type, operation: operation, before: before, after: after, changed: changed, isUnseen: isUnseen)
         var values = wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } }
         // Of what was edited inside, the record has what it would have become.
         for name in wanted.flatMap(\.edits).map(\.property) { values[name] = state.values?[name] }

@@ -27,6 +27,7 @@ package struct Committer: Sendable {
         package var schema: AppSchema
         /// The last compensation that the client has applied.
         package var compensation: UInt64
+        package var seen: SeenRows
     }
 
     package struct Outcome: Sendable {
@@ -129,7 +130,9 @@ package struct Committer: Sendable {
                 row: before?.row?.named(type), clocks: before?.clocks, type: type, rowTime: before?.rowTime ?? wall, now: now)
             for change in changes[object] ?? [] { try Merge.apply(change, by: context, to: &state, type: type) }
             state.clocks.prune(below: horizon)
-            plan.add(object, type, before: before?.row, after: state, wanted: changes[object] ?? [])
+            let isMade = changes[object]?.first?.kind == .create && before?.row != nil
+            let isUnseen = isMade && before?.writer.map { writer.seen.includes($0, at: changeset.base) } ?? false
+            plan.add(object, type, before: before?.row, after: state, wanted: changes[object] ?? [], isUnseen: isUnseen)
         }
         return plan
     }

@@ -11,6 +11,8 @@ struct IntendedWrite {
     var after: Row?
     /// Indices of the properties that differ.
     var changed: Set<Int>
+    /// Whether the client makes an object that was there when it made it, out of its view.
+    var isUnseen: Bool
 }
 
 /// Decides whether a session may do what it wants (`CW` of the server specification): pure, one object at a time.
@@ -60,6 +62,10 @@ struct WriteCheck {
         let seen = write.before ?? write.after
         guard let seen, seen.matches(view) else {
             return SluiceError(.compensatingWrite, "\(name) is outside of the current query view; the write was undone.")
+        }
+        // Only of what the session may see now.
+        if write.isUnseen {
+            return SluiceError(.compensatingWrite, "\(name) existed already, outside of the query view in which it was created; it stays.")
         }
         return nil
     }

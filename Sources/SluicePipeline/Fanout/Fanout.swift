@@ -126,6 +126,8 @@ package actor Fanout {
             total += message.rows
         }
         let types = subscriber.view.types.map { schema.schema.types[$0.type].name }
+        var held = held
+        held.lsn = watermark.rawValue
         messages.append(
             frames.frame(BootstrapMessages.end(version: subscriber.view.version, lsn: watermark, rows: total, types: types, held: held)))
         subscriber.staged = nil

@@ -18,11 +18,14 @@ package struct StoredObject: Sendable {
     package var clocks: ObjectClocks?
     /// Commit time of the row's last writer, milliseconds since 1970; what a write by SQL counts as.
     package var rowTime: Int64
+    /// The number of the transaction that wrote the row last, its low 32 bits; nil where there is no row.
+    package var writer: UInt32?
 
-    package init(row: Row?, clocks: ObjectClocks?, rowTime: Int64) {
+    package init(row: Row?, clocks: ObjectClocks?, rowTime: Int64, writer: UInt32?) {
         self.row = row
         self.clocks = clocks
         self.rowTime = rowTime
+        self.writer = writer
     }
 }
 

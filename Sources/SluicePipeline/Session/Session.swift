@@ -19,6 +19,7 @@ package actor Session {
     private var writable = View.empty
     /// What the client's file has.
     private var held: HeldView?
+    private var seen = SeenRows()
     /// The live subscriber in the fan-out, from Hello on.
     private var subscriber: Fanout.Handle?
     private var bootstrap: Task<Void, Never>?
@@ -129,6 +130,7 @@ package actor Session {
         let schema = try await SchemaCheck.accept(types, authority: services.authority)
         clientTypes = types
         held = HeldView(hello.held)
+        seen = SeenRows(hello.held)
         self.file = file
         state.begin(changeset: file.changeset)
         plan = try await services.rules.openSession(user: user.user, types: types.map(\.name))
@@ -255,6 +257,7 @@ package actor Session {
             let (id, held) = try await runner.run(view, replacing: subscriber, held: held) { self.writable = view }
             // Also when a newer version has been asked for meanwhile: this one is what is live until then.
             self.held = held
+            seen.add(held.point, at: await services.fanout.watermark)
             subscriber = id
             state.complete(view.version)
             await services.feed.release(self.view.partitions)
@@ -275,7 +278,7 @@ package actor Session {
         if upload.compensation > 0 { try await services.clients.acknowledgeCompensations(id: file.id, upTo: upload.compensation) }
         let writer = Committer.Writer(
             client: file.id, session: file.session, user: user.user, plan: plan, view: writable, schema: schema,
-            compensation: upload.compensation)
+            compensation: upload.compensation, seen: seen)
         var last: (number: UInt64, lsn: LSN, isCommit: Bool)?
         for message in upload.changesets {
             let changeset = try SessionMessages.changeset(message, schema: schema.schema)

@@ -67,6 +67,8 @@ package struct LockedRow: Hashable, Sendable {
     /// Commit time of the row's last writer, milliseconds since 1970; 0 when PostgreSQL no longer knows it. The present when
     /// there is no row.
     package var rowTime: Int64
+    /// The number of the row's last writer, its low 32 bits; nil when there is no row.
+    package var writer: UInt32?
 
     package init(row: Row?, clocks: [UInt8]?, rowTime: Int64) {
         self.row = row

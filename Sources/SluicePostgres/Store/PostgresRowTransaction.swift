@@ -66,7 +66,7 @@ package struct PostgresRowTransaction: Sendable {
         let element = form.columnType == "sluice.objectid" ? "text" : form.columnType
         let rows = try session.query(
             """
-            SELECT \(shape.columnList), (extract(epoch FROM pg_xact_commit_timestamp(xmin)) * 1000)::bigint
+            SELECT \(shape.columnList), (extract(epoch FROM pg_xact_commit_timestamp(xmin)) * 1000)::bigint, xmin::text::bigint
             FROM \(shape.table) WHERE \(shape.keyColumn) = ANY($1::\(element)[]) ORDER BY \(shape.keyColumn) FOR UPDATE
             """, [.text(StoreText.array(keys.map(form.text)))], cached: true)
         var objects: [Value: LockedRow] = [:]
@@ -75,6 +75,7 @@ package struct PostgresRowTransaction: Sendable {
             let row = shape.lenientRow(lent, &buffer)
             guard let key = row[shape.key] else { return }
             objects[key] = LockedRow(row: row, clocks: nil, rowTime: lent.int(shape.columns.count) ?? 0)
+            objects[key]?.writer = lent.int(shape.columns.count + 1).flatMap { UInt32(exactly: $0) }
         }
         // A statement of its own, after the locks: a join would read the clocks as they were before the wait for a lock.
         let texts = keys.map { StoreText.key($0) }

@@ -471,6 +471,9 @@ package nonisolated struct PBHeld: Sendable {
 
   package var types: [PBHeldType] = []
 
+  /// The position of the bootstrap that it is of.
+  package var lsn: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -1359,7 +1362,7 @@ nonisolated extension PBHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
 
 nonisolated extension PBHeld: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Held"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}cluster\0\u{1}transaction\0\u{1}types\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}cluster\0\u{1}transaction\0\u{1}types\0\u{1}lsn\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1370,6 +1373,7 @@ nonisolated extension PBHeld: SwiftProtobuf.Message, SwiftProtobuf._MessageImple
       case 1: try { try decoder.decodeSingularStringField(value: &self.cluster) }()
       case 2: try { try decoder.decodeSingularFixed64Field(value: &self.transaction) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.types) }()
+      case 4: try { try decoder.decodeSingularFixed64Field(value: &self.lsn) }()
       default: break
       }
     }
@@ -1385,6 +1389,9 @@ nonisolated extension PBHeld: SwiftProtobuf.Message, SwiftProtobuf._MessageImple
     if !self.types.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.types, fieldNumber: 3)
     }
+    if self.lsn != 0 {
+      try visitor.visitSingularFixed64Field(value: self.lsn, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1392,6 +1399,7 @@ nonisolated extension PBHeld: SwiftProtobuf.Message, SwiftProtobuf._MessageImple
     if lhs.cluster != rhs.cluster {return false}
     if lhs.transaction != rhs.transaction {return false}
     if lhs.types != rhs.types {return false}
+    if lhs.lsn != rhs.lsn {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

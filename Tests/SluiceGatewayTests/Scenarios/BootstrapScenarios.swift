@@ -104,4 +104,36 @@ import Testing
             #expect(try await gateway.count("SELECT count(*) FROM orders WHERE title = 'theirs' AND size = 7") == 1)
         }
     }
+
+    @MainActor
+    @Test func `Scenario 19: it gives way as well when the subscription was changed before it was created`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            try await gateway.sql("INSERT INTO orders (_id, store, title, size) VALUES ('x', 'south', 'theirs', 7)")
+            let phone = try await Phone.open(gateway, orders: ["store == 'north'"])
+            let other = try await Phone.open(gateway, orders: ["store == 'south'"])
+            phone.session.suspend()
+            let subscriptions = phone.realm.subscriptions
+            subscriptions.update({ subscriptions.append(QuerySubscription<Order>(name: "south") { $0.store == "south" }) }, onComplete: nil)
+            try phone.add("x", store: "south", title: "mine")
+            // Two who make one object at a time make one object.
+            try phone.add("y", store: "south", title: "mine")
+            try other.add("y", store: "south", size: 9)
+            try await other.session.wait(for: .upload)
+            phone.session.resume()
+            try await phone.session.wait(for: .upload)
+            try await phone.wait { orders in
+                orders.contains { $0._id == "x" && $0.title == "theirs" && $0.size == 7 } && orders.contains { $0._id == "y" }
+            }
+            await phone.said.wait { !$0.sync.isEmpty }
+            let refused = phone.said.sync.flatMap { $0.compensatingWriteInfo ?? [] }
+            #expect(refused.map(\.primaryKey) == [.string("x")], "\(phone.said.all)")
+            #expect(refused.first?.reason.contains("existed already") == true)
+            #expect(try await gateway.count("SELECT count(*) FROM orders WHERE title = 'theirs' AND size = 7") == 1)
+            #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id = 'y'") == 1)
+            // From now on it is seen.
+            try phone.add("x", store: "south", title: "changed", size: 7)
+            try await phone.session.wait(for: .upload)
+            #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id = 'x' AND title = 'changed'") == 1)
+        }
+    }
 }
