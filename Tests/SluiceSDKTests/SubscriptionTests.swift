@@ -103,4 +103,17 @@ import Testing
         #expect(batch?.objects.count == 1)
         #expect(batch?.objects.first?.values["celsius"] == .double(21.5))
     }
+
+    @Test func `two asymmetric objects with one key are refused with their transaction`() async throws {
+        let realm = try await Realm(configuration: try folder.synced())
+        let error = #expect(throws: Realm.Error.self) {
+            try realm.write {
+                for celsius in [1.0, 2] {
+                    realm.create(Reading.self, value: ["_id": ObjectId("0123456789abcdef01234567"), "celsius": celsius] as [String: Any])
+                }
+            }
+        }
+        #expect(error?.message.contains("Two objects of the asymmetric class Reading have the key") == true)
+        #expect(try await _replica(of: realm).pendingIngest(after: 0) == nil)
+    }
 }
