@@ -180,8 +180,13 @@ private struct OracleStage {
             for type in device.schema.types {
                 let (want, have) = (expected[type.name] ?? [:], shown[type.name] ?? [:])
                 let asked = device.queries.filter { $0.type == type.name }.map(\.text)
+                let others = rows.filter { $0.type.name == type.name && $0.row[0].map { want[$0] == nil && have[$0] != nil } == true }
                 #expect(
-                    Set(want.keys) == Set(have.keys), "\(comment): \(device.name) of \(type.name), which asked for \(asked)")
+                    Set(want.keys) == Set(have.keys),
+                    """
+                    \(comment): \(device.name) of \(type.name), which asked for \(asked); shown besides: \
+                    \(have.filter { want[$0.key] == nil }), in the table: \(others.map { row in (0..<row.type.properties.count).map { row.row[$0] ?? .null } })
+                    """)
                 for (key, values) in want {
                     for (name, value) in values where have[key] != nil && !isSame(have[key]?[name], value) {
                         Issue.record(
