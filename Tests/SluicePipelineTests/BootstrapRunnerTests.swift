@@ -8,14 +8,6 @@ import Testing
 @testable import SluicePipeline
 
 @Suite struct `A bootstrap` {
-    private final class Channel: SessionChannel {
-        let sent = Mutex(0)
-        var bufferedBytes: Int { 0 }
-        func send(_ frames: [Frame]) { sent.withLock { $0 += frames.count } }
-        func drained(below bytes: Int) async {}
-        func close(_ error: SluiceError?) {}
-    }
-
     /// An empty table whose first snapshots do not see transaction 110 yet.
     private final class Snapshots: SnapshotStore {
         let taken = Atomic<Int>(0)
@@ -43,22 +35,21 @@ import Testing
 
     private static func fanout(_ time: PassingTime) -> Fanout {
         Fanout(
-            authority: StandInAuthority(), frames: StandInFrames(), environment: time,
+            authority: OrderAuthority(), frames: PlainFrames(), environment: time,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
     private func run(blind: Int) async throws -> (id: Fanout.Handle, taken: Int, milliseconds: Int64) {
-        let (time, frames, channel) = (PassingTime(), StandInFrames(), Channel())
+        let (time, frames, channel) = (PassingTime(), PlainFrames(), KeptMessages())
         let fanout = Self.fanout(time)
         let record = PendingRecord(position: .zero, xid: 110, bytes: [])
         await fanout.deliver(ReleasedBatch(records: [record], watermark: .zero, resync: []))
         let snapshots = Snapshots(blind: blind)
         let runner = BootstrapRunner(
-            authority: StandInAuthority(), snapshots: snapshots, fanout: fanout, frames: frames, environment: time, channel: channel)
-        let view = View(version: 1, types: [TypeView(type: 0, predicate: .true(StandInAuthority.type), mask: nil)], partitions: [])
-        let (id, held) = try await runner.run(view, replacing: nil, held: nil)
+            authority: OrderAuthority(), snapshots: snapshots, fanout: fanout, frames: frames, environment: time, channel: channel)
+        let (id, held) = try await runner.run(OrderAuthority.view, replacing: nil, held: nil)
         #expect(held.point == SnapshotPoint(cluster: "c", transaction: 100))
-        #expect(channel.sent.withLock { $0 } == 2)
+        #expect(channel.messages.count == 2)
         return (id, snapshots.taken.load(ordering: .relaxed), time.wallMilliseconds())
     }
 
@@ -85,12 +76,12 @@ import Testing
         func activate(_ handle: Fanout.Handle, replacing old: Fanout.Handle?) async -> Bool {
             await fanout.activate(handle, replacing: old, snapshot: snapshot, rows: 0, held: PBHeld())
         }
-        let gone = await fanout.add(Channel(), view: view, staged: false)
+        let gone = await fanout.add(KeptMessages(), view: view, staged: false)
         await fanout.remove(gone)
         // The one number that is free.
-        let later = await fanout.add(Channel(), view: view, staged: true)
+        let later = await fanout.add(KeptMessages(), view: view, staged: true)
         await fanout.remove(gone)
-        let other = await fanout.add(Channel(), view: view, staged: true)
+        let other = await fanout.add(KeptMessages(), view: view, staged: true)
         #expect(await activate(other, replacing: gone))
         #expect(await activate(later, replacing: nil))
         #expect(await !activate(gone, replacing: nil))

@@ -76,7 +76,7 @@ import Testing
     private func with(_ body: (Feed, SlowLog, Stage) async throws -> Void) async throws {
         let log = SlowLog()
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        let fanout = Fanout(authority: StandInAuthority(), frames: StandInFrames(), environment: SystemEnvironment(), logger: quiet)
+        let fanout = Fanout(authority: OrderAuthority(), frames: PlainFrames(), environment: SystemEnvironment(), logger: quiet)
         let feed = Feed(log: log, topics: Topics(app: "app"), fanout: fanout, logger: quiet)
         // Unstructured because: it is cancelled below, whatever the body does.
         let running = Task { try await feed.run() }

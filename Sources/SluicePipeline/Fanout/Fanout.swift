@@ -141,14 +141,16 @@ package actor Fanout {
 
     /// Has the session told once everything up to `lsn` has been said, even if none of it concerned it.
     /// - Parameter isCommit: whether something was committed there, which moves the position by itself.
-    package func announce(_ lsn: LSN, isCommit: Bool, to handle: Handle) {
-        guard let id = number(of: handle), let subscriber = subscribers[Int(id)] else { return }
+    /// - Returns: false when the subscriber is gone: nothing will be said.
+    package func announce(_ lsn: LSN, isCommit: Bool, to handle: Handle) -> Bool {
+        guard let id = number(of: handle), let subscriber = subscribers[Int(id)] else { return false }
         if watermark >= lsn {
             sendPosition(id)
         } else {
             subscribers[Int(id)]?.wanted = max(subscriber.wanted ?? .zero, lsn)
             if !isCommit { marks?.want(lsn) }
         }
+        return true
     }
 
     /// Returns once everything up to `lsn` has been delivered; throws `timeout` after the deadline.
@@ -274,7 +276,7 @@ package actor Fanout {
                 shared[key] = messages
             }
             subscribers[Int(id)]?.tokens.removeAll(keepingCapacity: true)
-            subscribers[Int(id)]?.wanted = nil
+            if let wanted = subscriber.wanted, wanted <= batch.watermark { subscribers[Int(id)]?.wanted = nil }
             subscriber.channel.send(messages ?? [])
             if subscriber.channel.bufferedBytes > Limits.outboxBytes {
                 drop(

@@ -22,6 +22,8 @@ package actor Session {
     private var seen = SeenRows()
     /// The live subscriber in the fan-out, from Hello on.
     private var subscriber: Fanout.Handle?
+    /// What was to be announced to the subscriber when a bootstrap had just put another in its place.
+    private var unannounced: (lsn: LSN, isCommit: Bool)?
     private var bootstrap: Task<Void, Never>?
     /// The set whose view is live or under way.
     private var set = PBSubscribe()
@@ -259,6 +261,10 @@ package actor Session {
             self.held = held
             seen.add(held.point, at: await services.fanout.watermark)
             subscriber = id
+            if let (lsn, isCommit) = unannounced {
+                unannounced = nil
+                await announce(lsn, isCommit: isCommit)
+            }
             state.complete(view.version)
             await services.feed.release(self.view.partitions)
             self.view = view
@@ -292,9 +298,19 @@ package actor Session {
                 send(SessionMessages.compensation(id: compensation, writes: outcome.rejected, schema: schema.schema))
             }
         }
-        guard let last, let subscriber else { return }
+        guard let last else { return }
         send(SessionMessages.uploadAck(number: last.number, lsn: last.lsn))
-        await services.fanout.announce(last.lsn, isCommit: last.isCommit, to: subscriber)
+        await announce(last.lsn, isCommit: last.isCommit)
+    }
+
+    /// Has the client told when everything up to `lsn` has been said, whichever of its subscribers is live then.
+    private func announce(_ lsn: LSN, isCommit: Bool) async {
+        guard let subscriber, await !services.fanout.announce(lsn, isCommit: isCommit, to: subscriber) else { return }
+        if self.subscriber == subscriber {
+            unannounced = (max(lsn, unannounced?.lsn ?? .zero), isCommit && unannounced?.isCommit != false)
+        } else {
+            await announce(lsn, isCommit: isCommit)
+        }
     }
 
     private func ingest(_ batch: PBIngest) async throws {
@@ -331,6 +347,7 @@ package actor Session {
             do {
                 try await fanout.passed(lsn, milliseconds: 30_000)
                 await self.settled()
+                await self.announce(lsn, isCommit: false)
                 self.send(SessionMessages.markReached(id))
             } catch {
                 self.fail(error as? SluiceError ?? SluiceError(.timeout, "A mark was not reached: \(error)."))

@@ -1,0 +1,67 @@
+import SluiceCore
+import SluiceQuery
+import SluiceWire
+import Synchronization
+import Testing
+
+@testable import SluicePipeline
+
+/// A schema with one class of orders.
+struct OrderAuthority: SchemaAuthority {
+    static let type = ObjectType(
+        name: "Order", properties: [Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "size", type: .int)])
+
+    /// All orders.
+    static let view = View(version: 1, types: [TypeView(type: 0, predicate: .true(type), mask: nil)], partitions: [])
+
+    /// What the log has of an order that was inserted.
+    static func inserted(_ key: String, at lsn: LSN) -> PendingRecord {
+        var buffer = RowBuffer()
+        buffer.beginRow()
+        buffer.append(.string(key))
+        buffer.append(Cell(tag: .int, bits: 2))
+        let position = Position(lsn: lsn, ordinal: 0)
+        let change = CapturedChange(position: position, type: 0, operation: .insert, before: nil, after: buffer.endRow())
+        let transaction = CapturedTransaction(xid: 7, lsn: lsn, commitTime: 0, origin: nil, changes: 0..<1, end: nil)
+        var writer = ByteWriter(capacity: 256)
+        ChangeRecordCodec(Schema([type])).encode(change, of: transaction, rows: buffer, previous: nil, passage: .stay, into: &writer)
+        return PendingRecord(position: position, xid: 7, bytes: Array(writer.bytes)[...])
+    }
+
+    func current() -> AppSchema { AppSchema(version: 1, schema: Schema([Self.type]), fields: QueryableFields(), isDevelopment: false) }
+    func extend(by client: [ObjectType]) async throws -> AppSchema { current() }
+    func makeQueryable(_ fields: [String: Set<String>]) async throws -> AppSchema { current() }
+}
+
+/// Frames that are the messages as they are.
+struct PlainFrames: FrameMaker {
+    fileprivate final class Storage: Sendable {
+        let message: [UInt8]
+        init(_ message: [UInt8]) { self.message = message }
+    }
+
+    func frame(_ message: [UInt8]) -> Frame { Frame(storage: Storage(message), byteCount: message.count) }
+}
+
+/// A client's end that keeps what it is sent in `PlainFrames`.
+final class KeptMessages: SessionChannel {
+    private let kept = Mutex<[PBServerMessage]>([])
+
+    var messages: [PBServerMessage] { kept.withLock(\.self) }
+    var bufferedBytes: Int { 0 }
+
+    func send(_ frames: [Frame]) {
+        for frame in frames {
+            guard let storage = frame.storage as? PlainFrames.Storage,
+                let message = try? WireProtocol.decode(PBServerMessage.self, from: storage.message)
+            else {
+                Issue.record("a frame that is no message of the server")
+                continue
+            }
+            kept.withLock { $0.append(message) }
+        }
+    }
+
+    func drained(below bytes: Int) async {}
+    func close(_ error: SluiceError?) {}
+}
