@@ -53,6 +53,20 @@ import Testing
         #expect(try await replica.held() == [])
     }
 
+    @Test func `changesets that a bootstrap has are not shown over it, those behind them are`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.apply(batch(10, put: [todo(1, "one"), todo(2, "two")]))
+        try replica.rename(1, "mine")
+        try replica.rename(2, "mine")
+        try replica.rename(2, "mine again")
+        try await replica.beginBootstrap(version: 1)
+        // What another has made of the first, and what came of the second.
+        try await stage(replica, [todo(1, "theirs"), todo(2, "mine")])
+        try await replica.endBootstrap(version: 1, lsn: LSN(rawValue: 50), types: [0], taken: 2)
+        #expect(try replica.titles() == [1: "theirs", 2: "mine again"])
+        #expect(try await replica.pendingChangesets(after: 0, maximumBytes: .max).map(\.number) == [3])
+    }
+
     @Test func `what the file has is forgotten with the server`() async throws {
         let replica = try await Replica.make(folder)
         try await replica.beginBootstrap(version: 1)

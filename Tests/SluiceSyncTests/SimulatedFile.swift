@@ -233,7 +233,7 @@ struct SimulatedFile {
         return Item(Dictionary(uniqueKeysWithValues: named))
     }
 
-    mutating func endBootstrap(_ version: UInt64, _ lsn: LSN, _ types: [Int], _ held: [UInt8]) {
+    mutating func endBootstrap(_ version: UInt64, _ lsn: LSN, _ types: [Int], _ held: [UInt8], _ taken: UInt64) {
         self.held = held
         if types.contains(0) { server = server.filter { kept.contains($0.key) } }
         for key in removed { server[key] = nil }
@@ -242,6 +242,7 @@ struct SimulatedFile {
         applied = AppliedPosition(lsn: max(lsn, applied.lsn), version: version)
         for index in sets.indices where sets[index].version == version { sets[index].state = .complete }
         sets.removeAll { $0.version < version }
+        pending.removeAll { $0.changeset.number <= taken }
         dropApplied()
     }
 

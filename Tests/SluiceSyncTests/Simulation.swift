@@ -337,7 +337,8 @@ struct Simulation {
         case .compensate(let id, let writes): clients[index].file.compensate(id, writes)
         case .beginBootstrap: clients[index].file.beginBootstrap()
         case .stage(let rows): clients[index].file.stage(rows)
-        case .endBootstrap(let version, let lsn, let types, let held): clients[index].file.endBootstrap(version, lsn, types, held)
+        case .endBootstrap(let version, let lsn, let types, let held, let taken):
+            clients[index].file.endBootstrap(version, lsn, types, held, taken)
         case .observe(let milliseconds): clients[index].file.observe(milliseconds)
         case .apply(let batch): clients[index].file.apply(batch)
         case .refuseSet(let version, let error): clients[index].file.refuse(version, error)

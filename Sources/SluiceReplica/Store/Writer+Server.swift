@@ -156,7 +156,9 @@ extension Writer {
         noteLeft(layout, key, reason)
     }
 
-    func endBootstrap(version: UInt64, lsn: LSN, types: [Int], held: [UInt8], completes: Bool) throws(SluiceError) {
+    func endBootstrap(
+        version: UInt64, lsn: LSN, types: [Int], held: [UInt8], taken: UInt64, completes: Bool
+    ) throws(SluiceError) {
         let replaced = Set(types)
         for layout in layouts where layout.hasTable {
             let staged = try isStaged(layout)
@@ -173,6 +175,7 @@ extension Writer {
         meta.bootstrapping = 0
         meta.held = held
         if completes { try setSubscriptionState(version: version, .complete) }
+        try dropPending("p.number <= \(taken)")
         try dropApplied()
         try finishReset()
     }

@@ -79,12 +79,14 @@ extension Replica {
     /// Shows what was staged, at once: objects of `types` that were neither staged nor kept leave the view, the file is at
     /// `lsn` for the set `version`, which becomes complete unless `completes` is false (the caller then sets the state
     /// itself, after its mark).
-    /// - Parameter held: what the gateway says that the file has now; `held()` gives it back to the next session.
+    /// - Parameters:
+    ///   - held: what the gateway says that the file has now; `held()` gives it back to the next session.
+    ///   - taken: pending changesets up to this number are in what was staged, and are not shown over it any more.
     package func endBootstrap(
-        version: UInt64, lsn: LSN, types: [Int], held: [UInt8] = [], completes: Bool = true
+        version: UInt64, lsn: LSN, types: [Int], held: [UInt8] = [], taken: UInt64 = 0, completes: Bool = true
     ) async throws(SluiceError) {
         try await commit { writer throws(SluiceError) in
-            try writer.endBootstrap(version: version, lsn: lsn, types: types, held: held, completes: completes)
+            try writer.endBootstrap(version: version, lsn: lsn, types: types, held: held, taken: taken, completes: completes)
         }
     }
 

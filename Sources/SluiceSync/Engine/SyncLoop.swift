@@ -105,10 +105,10 @@ struct SyncLoop {
         case .compensate(let id, let writes): try await tell(try await replica.applyCompensation(id: id, writes: writes))
         case .beginBootstrap(let version): try await replica.beginBootstrap(version: version)
         case .stage(let rows): try await stage(rows)
-        case .endBootstrap(let version, let lsn, let types, let held):
+        case .endBootstrap(let version, let lsn, let types, let held, let taken):
             let isReset = try await replica.resetUnderWay().reset != nil
             if isReset { engine.onReset(.before) }
-            try await replica.endBootstrap(version: version, lsn: lsn, types: types, held: held, completes: true)
+            try await replica.endBootstrap(version: version, lsn: lsn, types: types, held: held, taken: taken, completes: true)
             if isReset { engine.onReset(.after) }
         case .observe(let milliseconds): try await replica.observe(milliseconds)
         case .apply(let batch): try await replica.apply(batch)

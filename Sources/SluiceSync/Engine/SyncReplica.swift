@@ -30,7 +30,7 @@ package protocol SyncReplica: Sendable {
     func stage(type: Int, rows: [RowRef], of buffer: RowBuffer) async throws(SluiceError)
     func stageRemoval(type: Int, keys: [Value]) async throws(SluiceError)
     func stageKept(type: Int, keys: [Value]) async throws(SluiceError)
-    func endBootstrap(version: UInt64, lsn: LSN, types: [Int], held: [UInt8], completes: Bool) async throws(SluiceError)
+    func endBootstrap(version: UInt64, lsn: LSN, types: [Int], held: [UInt8], taken: UInt64, completes: Bool) async throws(SluiceError)
     func held() async throws(SluiceError) -> [UInt8]
     func apply(_ batch: ReplicaBatch) async throws(SluiceError)
 

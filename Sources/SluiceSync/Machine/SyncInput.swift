@@ -60,7 +60,8 @@ package enum SyncAction: Sendable {
     case compensate(UInt64, [RefusedWrite])
     case beginBootstrap(version: UInt64)
     case stage(StagedRows)
-    case endBootstrap(version: UInt64, lsn: LSN, types: [Int], held: [UInt8])
+    /// Shows what was staged, in which all changesets up to `taken` are.
+    case endBootstrap(version: UInt64, lsn: LSN, types: [Int], held: [UInt8], taken: UInt64)
     /// The gateway's clock, milliseconds since 1970, for the times of local writes.
     case observe(Int64)
     case apply(ReplicaBatch)

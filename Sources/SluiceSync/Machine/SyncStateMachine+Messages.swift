@@ -32,6 +32,7 @@ extension SyncStateMachine {
         }
         session?.readThrough = welcome.changeset
         session?.sentThrough = welcome.changeset
+        session?.takenBefore = welcome.changeset
         if welcome.ingest > 0 { actions.append(.acknowledgeIngest(welcome.ingest, [])) }
         session?.ingestThrough = welcome.ingest
         if let first = state.firstUnacknowledged, first <= welcome.changeset { askForPosition(of: welcome.changeset) }
@@ -96,7 +97,8 @@ extension SyncStateMachine {
         }
         let replaced = Set(types).union(unsubscribedTypes(in: version).subtracting(bootstrap.types)).filter { hasRows($0) }
         if let clock = session?.clock { actions.append(.observe(clock.gateway + Int64(now - clock.own))) }
-        actions.append(.endBootstrap(version: version, lsn: lsn, types: replaced.sorted(), held: held))
+        actions.append(
+            .endBootstrap(version: version, lsn: lsn, types: replaced.sorted(), held: held, taken: session?.takenBefore ?? 0))
         actions.append(.report(.downloaded(version: version)))
         session?.bootstrap = nil
         session?.settled = version
