@@ -65,11 +65,14 @@ package struct ReplicaCommit: Sendable {
     package var changes: Range<Int>
     /// When it was committed, microseconds since 1970; 0 when that is not known.
     package var time: Int64
+    /// The file's own changeset that it is; 0: none.
+    package var changeset: UInt64
 
-    package init(lsn: LSN, changes: Range<Int>, time: Int64 = 0) {
+    package init(lsn: LSN, changes: Range<Int>, time: Int64 = 0, changeset: UInt64 = 0) {
         self.lsn = lsn
         self.changes = changes
         self.time = time
+        self.changeset = changeset
     }
 }
 

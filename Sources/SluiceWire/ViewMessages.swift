@@ -32,12 +32,15 @@ package struct CommitsWriter: Sendable {
 
     private mutating func begin() { if writer.count == 0 { message = writer.open(5) } }
 
-    /// - Parameter commitTime: microseconds since 1970, UTC.
-    package mutating func beginCommit(_ lsn: LSN, commitTime: Int64) {
+    /// - Parameters:
+    ///   - commitTime: microseconds since 1970, UTC.
+    ///   - changeset: the receiver's own changeset that the transaction is; 0: none.
+    package mutating func beginCommit(_ lsn: LSN, commitTime: Int64, changeset: UInt64 = 0) {
         begin()
         commit = writer.open(1)
         writer.ifNotZero(1, fixed64: lsn.rawValue)
         writer.ifNotZero(2, zigzag: commitTime)
+        writer.ifNotZero(4, varint: changeset)
     }
 
     /// Adds a change whose row, or key, is encoded already.

@@ -46,7 +46,8 @@ import Testing
         await fanout.deliver(ReleasedBatch(records: [record], watermark: .zero, resync: []))
         let snapshots = Snapshots(blind: blind)
         let runner = BootstrapRunner(
-            authority: OrderAuthority(), snapshots: snapshots, fanout: fanout, frames: frames, environment: time, channel: channel)
+            authority: OrderAuthority(), snapshots: snapshots, fanout: fanout, frames: frames, environment: time, channel: channel,
+            client: .server, taken: { 0 })
         let (id, held) = try await runner.run(OrderAuthority.view, replacing: nil, held: nil)
         #expect(held.point == SnapshotPoint(cluster: "c", transaction: 100))
         #expect(channel.messages.count == 2)
@@ -74,7 +75,7 @@ import Testing
         let view = View(version: 1, types: [], partitions: [])
         let snapshot = TransactionSnapshot(xmin: 100, xmax: 100, running: [])
         func activate(_ handle: Fanout.Handle, replacing old: Fanout.Handle?) async -> Bool {
-            await fanout.activate(handle, replacing: old, snapshot: snapshot, rows: 0, held: PBHeld())
+            await fanout.activate(handle, replacing: old, snapshot: snapshot, rows: 0, held: PBHeld(), taken: 0)
         }
         let gone = await fanout.add(KeptMessages(), view: view, staged: false)
         await fanout.remove(gone)

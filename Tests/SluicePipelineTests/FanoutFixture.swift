@@ -15,14 +15,14 @@ struct OrderAuthority: SchemaAuthority {
     static let view = View(version: 1, types: [TypeView(type: 0, predicate: .true(type), mask: nil)], partitions: [])
 
     /// What the log has of an order that was inserted.
-    static func inserted(_ key: String, at lsn: LSN) -> PendingRecord {
+    static func inserted(_ key: String, at lsn: LSN, by origin: Origin? = nil) -> PendingRecord {
         var buffer = RowBuffer()
         buffer.beginRow()
         buffer.append(.string(key))
         buffer.append(Cell(tag: .int, bits: 2))
         let position = Position(lsn: lsn, ordinal: 0)
         let change = CapturedChange(position: position, type: 0, operation: .insert, before: nil, after: buffer.endRow())
-        let transaction = CapturedTransaction(xid: 7, lsn: lsn, commitTime: 0, origin: nil, changes: 0..<1, end: nil)
+        let transaction = CapturedTransaction(xid: 7, lsn: lsn, commitTime: 0, origin: origin, changes: 0..<1, end: nil)
         var writer = ByteWriter(capacity: 256)
         ChangeRecordCodec(Schema([type])).encode(change, of: transaction, rows: buffer, previous: nil, passage: .stay, into: &writer)
         return PendingRecord(position: position, xid: 7, bytes: Array(writer.bytes)[...])

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SluicePipeline
 
-@Suite struct `A position that a client waits for` {
+@Suite struct `What a client is told beside rows` {
     private let fanout = Fanout(
         authority: OrderAuthority(), frames: PlainFrames(), environment: SystemEnvironment(),
         logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
@@ -17,7 +17,7 @@ import Testing
 
     private var positions: [UInt64] { channel.messages.map(\.commits.lsn) }
 
-    @Test func `is told once, also when none of the commits up to there concern the client`() async {
+    @Test func `a position that it waits for once, also when none of the commits up to there concern the client`() async {
         let subscriber = await fanout.add(channel, view: View(version: 1, types: [], partitions: []), staged: false)
         #expect(await fanout.announce(LSN(rawValue: 300), isCommit: true, to: subscriber))
         await deliver(upTo: 200)
@@ -29,7 +29,7 @@ import Testing
         #expect(positions == [300, 400])
     }
 
-    @Test func `is told after a commit below it that does concern the client`() async {
+    @Test func `a position that it waits for after a commit below it that does concern the client`() async {
         let subscriber = await fanout.add(channel, view: OrderAuthority.view, staged: false)
         #expect(await fanout.announce(LSN(rawValue: 300), isCommit: true, to: subscriber))
         await deliver([OrderAuthority.inserted("a", at: LSN(rawValue: 200))], upTo: 200)
@@ -43,15 +43,47 @@ import Testing
         #expect(positions == [200, 300, 400])
     }
 
-    @Test func `goes over to the view that takes the place of the old one, and is refused after that`() async {
+    @Test func `a position through the view that takes the place of the one it was asked of, which refuses from then on`() async {
         let old = await fanout.add(channel, view: View(version: 1, types: [], partitions: []), staged: false)
         #expect(await fanout.announce(LSN(rawValue: 300), isCommit: true, to: old))
         let new = await fanout.add(channel, view: OrderAuthority.view, staged: true)
         let snapshot = TransactionSnapshot(xmin: 100, xmax: 100, running: [])
-        #expect(await fanout.activate(new, replacing: old, snapshot: snapshot, rows: 0, held: PBHeld()))
+        #expect(await fanout.activate(new, replacing: old, snapshot: snapshot, rows: 0, held: PBHeld(), taken: 0))
         // Whoever asks for it now must ask for the new one: nobody would be told.
         #expect(await !fanout.announce(LSN(rawValue: 400), isCommit: true, to: old))
         await deliver(upTo: 300)
         #expect(channel.messages.count == 2 && channel.messages.last?.commits.lsn == 300)
+    }
+
+    private let me = ClientID(rawValue: 4)
+
+    @Test func `which commits are its own changesets, and of those of others nothing`() async {
+        let other = KeptMessages()
+        _ = await fanout.add(channel, view: OrderAuthority.view, staged: false, client: me)
+        _ = await fanout.add(other, view: OrderAuthority.view, staged: false, client: ClientID(rawValue: 5))
+        let records = [
+            OrderAuthority.inserted("a", at: LSN(rawValue: 100)),
+            OrderAuthority.inserted("b", at: LSN(rawValue: 200), by: Origin(client: me, changeset: 17)),
+            OrderAuthority.inserted("c", at: LSN(rawValue: 300), by: Origin(client: ClientID(rawValue: 6), changeset: 3)),
+        ]
+        await deliver(records, upTo: 300)
+        #expect(channel.messages.flatMap(\.commits.commits).map(\.changeset) == [0, 17, 0])
+        #expect(other.messages.flatMap(\.commits.commits).map(\.changeset) == [0, 0, 0])
+        await deliver([OrderAuthority.inserted("d", at: LSN(rawValue: 400))], upTo: 400)
+        #expect(channel.messages.last?.commits == other.messages.last?.commits)
+    }
+
+    @Test(arguments: [(taken: 3, end: 18), (taken: 20, end: 20)]) func `which of its changesets a bootstrap has`(
+        taken: UInt64, end: UInt64
+    ) async {
+        let staged = await fanout.add(channel, view: OrderAuthority.view, staged: true, client: me)
+        for (number, client) in [(17, me), (18, me), (30, ClientID(rawValue: 5))] {
+            let lsn = LSN(rawValue: UInt64(number))
+            await deliver(
+                [OrderAuthority.inserted("k", at: lsn, by: Origin(client: client, changeset: UInt64(number)))], upTo: lsn.rawValue)
+        }
+        let snapshot = TransactionSnapshot(xmin: 100, xmax: 100, running: [])
+        #expect(await fanout.activate(staged, replacing: nil, snapshot: snapshot, rows: 0, held: PBHeld(), taken: taken))
+        #expect(channel.messages.last?.bootstrapEnd.changeset == end)
     }
 }

@@ -53,6 +53,8 @@ struct SimulatedGateway {
     var clients: [UInt64: Client] = [:]
     var sessions: [UInt64: Session] = [:]
     var validToken = "token-0"
+    /// The changeset that is being committed.
+    private var writing: (client: UInt64, changeset: UInt64)?
     /// How often each changeset took effect.
     var effects: [String: Int] = [:]
     var readings: [Int64: Int] = [:]
@@ -171,6 +173,7 @@ struct SimulatedGateway {
                     }))
         }
         if chance(10) { return }
+        let taken = clients[session.client]?.changeset ?? 0
         let isDifference = session.active > 0 && chance(50)
         if isDifference {
             let gone = items.filter { session.stores.contains($0.value.store) && !wanted.stores.contains($0.value.store) }
@@ -189,6 +192,7 @@ struct SimulatedGateway {
                     $0.version = wanted.version
                     $0.lsn = lsn
                     $0.types = isDifference ? [] : ["Item"]
+                    $0.changeset = taken
                     $0.held.transaction = lsn + 1
                     $0.held.types = wanted.stores.sorted().map { store in make(PBHeldType()) { $0.name = store } }
                 }))
@@ -245,8 +249,10 @@ struct SimulatedGateway {
 
     private mutating func tell(_ id: UInt64, _ changes: [PBViewChange]) {
         let (lsn, wall, first) = (lsn, wall, chance(20))
+        let changeset = writing.flatMap { sessions[id]?.client == $0.client ? $0.changeset : nil }
         let commit = make(PBCommit()) {
             $0.lsn = lsn
+            $0.changeset = changeset ?? 0
             $0.commitTime = wall * 1_000
             $0.changes = changes
         }
@@ -317,7 +323,9 @@ struct SimulatedGateway {
             let item = state.values.map { Item($0) }
             if item != items[key] { writes.append((key, item)) }
         }
+        writing = (session.client, changeset.number)
         if !writes.isEmpty { commit(writes) }
+        writing = nil
         return refused
     }
 

@@ -143,9 +143,10 @@ extension SluiceWireAction {
     /// Otherwise they would cover what others have made of them since, until the answer comes.
     @Test func `changesets whose acknowledgement was lost are over with the bootstrap that has them`() {
         var harness = MachineHarness()
-        harness.open(LocalState(firstUnacknowledged: 2), welcome: MachineHarness.welcome(changeset: 3))
-        harness.pending([set(1, ["north"], state: .complete)])
-        harness.bootstrap(1, lsn: 70)
+        harness.open()
+        harness.pending([set(1, ["north"])])
+        harness.receive(.bootstrapBegin(version: 1, rows: 0))
+        harness.receive(.bootstrapEnd(version: 1, lsn: LSN(rawValue: 70), types: [0], taken: 3))
         #expect(harness.actions.contains { if case .endBootstrap(1, LSN(rawValue: 70), _, _, 3) = $0 { true } else { false } })
     }
 

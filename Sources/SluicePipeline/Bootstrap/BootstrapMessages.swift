@@ -13,7 +13,7 @@ enum BootstrapMessages {
         }
     }
 
-    static func end(version: UInt64, lsn: LSN, rows: UInt64, types: [String], held: PBHeld) -> [UInt8] {
+    static func end(version: UInt64, lsn: LSN, rows: UInt64, types: [String], held: PBHeld, taken: UInt64) -> [UInt8] {
         encode {
             $0.bootstrapEnd = .with {
                 $0.version = version
@@ -21,6 +21,7 @@ enum BootstrapMessages {
                 $0.rows = rows
                 $0.types = types
                 $0.held = held
+                $0.changeset = taken
             }
         }
     }

@@ -14,6 +14,9 @@ struct BootstrapRunner {
     let frames: any FrameMaker
     let environment: any Environment
     let channel: any SessionChannel
+    let client: ClientID
+    /// The client's changesets that are committed now, up to this number.
+    let taken: @Sendable () async -> UInt64
 
     /// How often a bootstrap is started again because more than `Limits.stagedBytes` passed it.
     static let attempts = 5
@@ -30,14 +33,14 @@ struct BootstrapRunner {
         subscriber: Fanout.Handle, held: HeldView
     ) {
         for _ in 0..<Self.attempts {
-            let id = await fanout.add(channel, view: view, staged: true)
+            let id = await fanout.add(channel, view: view, staged: true, client: client)
             do {
-                let (start, rows) = try await read(view, held)
+                let (start, rows, taken) = try await read(view, held)
                 let holding = HeldView(view, at: start.point)
                 try await fanout.passed(start.lsn, milliseconds: Self.patience)
                 try Task.checkCancellation()
                 await ending()
-                if await fanout.activate(id, replacing: old, snapshot: start.snapshot, rows: rows, held: holding.message) {
+                if await fanout.activate(id, replacing: old, snapshot: start.snapshot, rows: rows, held: holding.message, taken: taken) {
                     return (id, holding)
                 }
                 await fanout.remove(id)
@@ -52,17 +55,19 @@ struct BootstrapRunner {
     }
 
     /// Sends the rows of the first snapshot that sees everything delivered so far.
-    private func read(_ view: View, _ held: HeldView?) async throws -> (start: SnapshotStart, rows: UInt64) {
+    private func read(_ view: View, _ held: HeldView?) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64) {
         let schema = authority.current().schema
         let queries = view.types.map { SnapshotQuery(type: schema.types[$0.type], predicate: $0.predicate, known: held?.known(of: $0)) }
         return try await SnapshotPatience.retry(environment) { try await attempt(view, queries) }
     }
 
     /// - Returns: nil when the snapshot misses a transaction already delivered.
-    private func attempt(_ view: View, _ queries: [SnapshotQuery]) async throws -> (start: SnapshotStart, rows: UInt64)? {
+    private func attempt(_ view: View, _ queries: [SnapshotQuery]) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64)? {
         let codecs = queries.map { RowCodec($0.type) }
         let masks = view.types.map(\.mask)
         let sent = Counter()
+        // Before the snapshot is there: it sees all of them.
+        let taken = await taken()
         let start = try await snapshots.read(queries) { start in
             await !fanout.contradicts(start.snapshot)
         } expected: { rows in
@@ -76,7 +81,7 @@ struct BootstrapRunner {
             try await send(keys.count, codecs[query]) { number, writer in writer.addKept(keys[number]) }
             sent.add(UInt64(keys.count))
         }
-        return start.map { ($0, sent.value) }
+        return start.map { ($0, sent.value, taken) }
     }
 
     /// Sends so many rows or keys in messages of bounded size, and waits for the client to take most of them.

@@ -40,13 +40,23 @@ package actor Fanout {
 
     private struct Subscriber {
         let channel: any SessionChannel
-        var view: View
+        let view: View
+        /// Whose own changesets are told from others' transactions; nil: nobody's.
+        let client: ClientID?
         /// Set while a bootstrap runs; live changes go out of the subscriber that it will replace.
         var staged: StagedChanges?
         /// Changes of the batch at hand: record index, event and type packed by `Token`.
         var tokens: [Token] = []
+        /// Whether changesets of the client's own are among them.
+        var hasOwn = false
         /// The client waits for the watermark to pass this.
         var wanted: LSN?
+
+        /// The client's own changeset that a change is of; 0: none.
+        func changeset(of change: DecodedChange) -> UInt64 {
+            guard let origin = change.origin, origin.client == client else { return 0 }
+            return origin.changeset
+        }
     }
 
     /// - Parameter marks: hastens positions that somebody waits for; without it they come with the next commit.
@@ -81,10 +91,10 @@ package actor Fanout {
     // MARK: Sessions
 
     /// Adds a subscriber. A staged one collects what passes it until `activate`; a live one is sent everything at once.
-    package func add(_ channel: any SessionChannel, view: View, staged: Bool) -> Handle {
+    package func add(_ channel: any SessionChannel, view: View, staged: Bool, client: ClientID? = nil) -> Handle {
         refreshSchema()
         let id = free.popLast() ?? SubscriberID(subscribers.count)
-        let subscriber = Subscriber(channel: channel, view: view, staged: staged ? StagedChanges() : nil)
+        let subscriber = Subscriber(channel: channel, view: view, client: client, staged: staged ? StagedChanges() : nil)
         if Int(id) == subscribers.count {
             subscribers.append(subscriber)
             turns.append(0)
@@ -115,8 +125,11 @@ package actor Fanout {
 
     /// Ends a bootstrap: sends what the snapshot does not contain, then the end, and makes the subscriber live in the
     /// place of `old`. Nothing can pass in between.
+    /// - Parameter taken: the snapshot has the client's changesets up to here.
     /// - Returns: false when too much was staged or a table was emptied; the bootstrap must start again.
-    package func activate(_ handle: Handle, replacing old: Handle?, snapshot: TransactionSnapshot, rows: UInt64, held: PBHeld) -> Bool {
+    package func activate(
+        _ handle: Handle, replacing old: Handle?, snapshot: TransactionSnapshot, rows: UInt64, held: PBHeld, taken: UInt64
+    ) -> Bool {
         guard let id = number(of: handle), var subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
         guard !staged.requiresAnother(than: snapshot) else { return false }
         var messages: [Frame] = []
@@ -129,7 +142,10 @@ package actor Fanout {
         var held = held
         held.lsn = watermark.rawValue
         messages.append(
-            frames.frame(BootstrapMessages.end(version: subscriber.view.version, lsn: watermark, rows: total, types: types, held: held)))
+            frames.frame(
+                BootstrapMessages.end(
+                    version: subscriber.view.version, lsn: watermark, rows: total, types: types, held: held,
+                    taken: max(taken, staged.changeset))))
         subscriber.staged = nil
         let replaced = old.flatMap(number)
         if let replaced { subscriber.wanted = subscribers[Int(replaced)]?.wanted }
@@ -219,6 +235,7 @@ package actor Fanout {
         }
         if subscribers[Int(id)]?.tokens.isEmpty == true { touched.append(id) }
         subscribers[Int(id)]?.tokens.append(Token(record: recordIndex, event: event, change: change.index))
+        if let origin = change.origin, origin.client == subscribers[Int(id)]?.client { subscribers[Int(id)]?.hasOwn = true }
     }
 
     /// Whether an object that left the view is one that the session asks for, and may not see any more.
@@ -230,7 +247,9 @@ package actor Fanout {
     private func stage(_ id: SubscriberID, _ event: ViewEvent, _ change: DecodedChange, _ record: PendingRecord) {
         guard let mask = subscribers[Int(id)]?.view.type(change.type)?.mask as [Bool]?? else { return }
         let row = event.hasRow ? decoder.row(of: change, mask: mask) : nil
-        subscribers[Int(id)]?.staged?.append(.init(xid: record.xid, type: change.type, key: decoder.key(of: change), row: row))
+        let changeset = subscribers[Int(id)]?.changeset(of: change) ?? 0
+        subscribers[Int(id)]?.staged?.append(
+            .init(xid: record.xid, type: change.type, key: decoder.key(of: change), row: row, changeset: changeset))
     }
 
     /// Sessions with the class come back by a difference bootstrap, which finds out what is left: nobody knows what each of them has.
@@ -268,14 +287,15 @@ package actor Fanout {
         var shared: [SharedKey: [Frame]] = [:]
         for id in touched {
             guard let subscriber = subscribers[Int(id)] else { continue }
-            let masks = subscriber.view.types.contains { $0.mask != nil } ? id : nil
-            let key = SharedKey(tokens: subscriber.tokens, masked: masks)
+            let isOwn = subscriber.hasOwn || subscriber.view.types.contains { $0.mask != nil }
+            let key = SharedKey(tokens: subscriber.tokens, alone: isOwn ? id : nil)
             var messages = shared[key]
             if messages == nil {
                 messages = encode(subscriber, batch)
                 shared[key] = messages
             }
             subscribers[Int(id)]?.tokens.removeAll(keepingCapacity: true)
+            subscribers[Int(id)]?.hasOwn = false
             if let wanted = subscriber.wanted, wanted <= batch.watermark { subscribers[Int(id)]?.wanted = nil }
             subscriber.channel.send(messages ?? [])
             if subscriber.channel.bufferedBytes > Limits.outboxBytes {
@@ -300,13 +320,13 @@ package actor Fanout {
                     pieces.append(frames.frame(writer.finish(batch.watermark, more: true)))
                     writer = CommitsWriter()
                 }
-                writer.beginCommit(record.position.lsn, commitTime: change.commitTime)
+                writer.beginCommit(record.position.lsn, commitTime: change.commitTime, changeset: subscriber.changeset(of: change))
                 open = record.position.lsn
             } else if writer.byteCount > Limits.bootstrapBytes * 8 {
                 writer.endCommit()
                 pieces.append(frames.frame(writer.finish(batch.watermark, more: true)))
                 writer = CommitsWriter()
-                writer.beginCommit(record.position.lsn, commitTime: change.commitTime)
+                writer.beginCommit(record.position.lsn, commitTime: change.commitTime, changeset: subscriber.changeset(of: change))
             }
             add(token, change, record, mask: subscriber.view.type(change.type)?.mask ?? nil, to: &writer)
         }
@@ -355,7 +375,8 @@ struct Token: Hashable {
 /// What makes two sessions' messages equal. Sessions with field masks never share.
 private struct SharedKey: Hashable {
     var tokens: [Token]
-    var masked: UInt32?
+    /// The subscriber whose messages nobody else gets.
+    var alone: UInt32?
 }
 
 extension ViewEvent {

@@ -8,9 +8,13 @@ struct StagedChanges {
         var key: Value
         /// The encoded row, masked for the session; nil when the object left the view.
         var row: [UInt8]?
+        /// The client's own changeset that the transaction is; 0: none.
+        var changeset: UInt64 = 0
     }
 
     private(set) var changes: [Change] = []
+    /// The newest changeset of the client's own among them.
+    private(set) var changeset: UInt64 = 0
     private var bytes = 0
     /// Too much came: the bootstrap has to start again.
     private(set) var hasOverflowed = false
@@ -38,7 +42,9 @@ struct StagedChanges {
     }
 
     mutating func append(_ change: Change) {
-        if hold(bytes: change.row?.count ?? 0) { changes.append(change) }
+        guard hold(bytes: change.row?.count ?? 0) else { return }
+        changes.append(change)
+        changeset = max(changeset, change.changeset)
     }
 
     /// The last word on each object that the snapshot does not contain, in order of first mention.

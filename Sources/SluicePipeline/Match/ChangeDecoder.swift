@@ -9,6 +9,8 @@ struct DecodedChange {
     var type: Int
     var operation: ChangeOperation
     var commitTime: Int64
+    /// The client's changeset that it is of; nil for SQL.
+    var origin: Origin?
     var primaryKey: Range<Int>
     var before: RowRef?
     var after: RowRef?
@@ -35,7 +37,7 @@ struct ChangeDecoder {
         bytes.withUnsafeBytes { buffer in
             guard let view = try? codec.decode(buffer), let type = view.type, needed(type) else { return nil }
             var change = DecodedChange(
-                index: changes.count, type: type, operation: view.operation, commitTime: view.commitTime,
+                index: changes.count, type: type, operation: view.operation, commitTime: view.commitTime, origin: view.origin,
                 primaryKey: view.primaryKey, before: nil, after: nil, row: view.after)
             do {
                 if let before = view.before { change.before = try codec.row(before, of: type, in: buffer, into: &rows) }

@@ -24,6 +24,8 @@ package actor Session {
     private var subscriber: Fanout.Handle?
     /// What was to be announced to the subscriber when a bootstrap had just put another in its place.
     private var unannounced: (lsn: LSN, isCommit: Bool)?
+    /// The file's changesets up to this number are committed.
+    private var committed: UInt64 = 0
     private var bootstrap: Task<Void, Never>?
     /// The set whose view is live or under way.
     private var set = PBSubscribe()
@@ -134,12 +136,13 @@ package actor Session {
         held = HeldView(hello.held)
         seen = SeenRows(hello.held)
         self.file = file
+        committed = file.changeset
         state.begin(changeset: file.changeset)
         plan = try await services.rules.openSession(user: user.user, types: types.map(\.name))
         send(
             SessionMessages.welcome(
                 file: file, schema: schema.schema, client: types, time: services.environment.wallMilliseconds()))
-        subscriber = await services.fanout.add(channel, view: .empty, staged: false)
+        subscriber = await services.fanout.add(channel, view: .empty, staged: false, client: file.id)
         for open in try await services.clients.openCompensations(id: file.id) {
             send(SessionMessages.compensation(id: open.id, writes: open.writes, schema: schema.schema))
         }
@@ -255,7 +258,7 @@ package actor Session {
         do {
             let runner = BootstrapRunner(
                 authority: services.authority, snapshots: services.snapshots, fanout: services.fanout, frames: services.frames,
-                environment: services.environment, channel: channel)
+                environment: services.environment, channel: channel, client: file?.id ?? .server, taken: { await self.committed })
             let (id, held) = try await runner.run(view, replacing: subscriber, held: held) { self.writable = view }
             // Also when a newer version has been asked for meanwhile: this one is what is live until then.
             self.held = held
@@ -293,6 +296,7 @@ package actor Session {
                 continue
             }
             let outcome = try await services.committer.commit(changeset, by: writer)
+            committed = changeset.number
             last = (changeset.number, outcome.lsn, true)
             if let compensation = outcome.compensation {
                 send(SessionMessages.compensation(id: compensation, writes: outcome.rejected, schema: schema.schema))

@@ -8,6 +8,8 @@ extension Writer {
         let hasPending = try any("SELECT 1 FROM _sluice_server LIMIT 1")
         for commit in batch.commits where commit.lsn > meta.applied.lsn {
             for change in batch.changes[commit.changes] { try apply(change, rows: batch.rows, hasPending: hasPending) }
+            // Not with the acknowledgement, which may come later: what others have written over it since is in the batch too.
+            if commit.changeset > 0 { try dropPending("p.number <= \(commit.changeset)") }
             if commit.time > 0 { observe(commit.time / 1_000 + 1) }
         }
         if batch.lsn > meta.applied.lsn { meta.applied.lsn = batch.lsn }

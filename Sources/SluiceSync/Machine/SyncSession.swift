@@ -49,8 +49,6 @@ struct SyncSession: Sendable {
     var queue: [(message: PBChangeset, bytes: Int)] = []
     var readThrough: UInt64 = 0
     var sentThrough: UInt64 = 0
-    /// What the gateway had taken when the session began. Nothing of older sessions comes behind it, so every bootstrap has all of it.
-    var takenBefore: UInt64 = 0
     /// The last read found nothing after `readThrough`.
     var isExhausted = false
     var inFlight: [Upload] = []

@@ -32,7 +32,6 @@ extension SyncStateMachine {
         }
         session?.readThrough = welcome.changeset
         session?.sentThrough = welcome.changeset
-        session?.takenBefore = welcome.changeset
         if welcome.ingest > 0 { actions.append(.acknowledgeIngest(welcome.ingest, [])) }
         session?.ingestThrough = welcome.ingest
         if let first = state.firstUnacknowledged, first <= welcome.changeset { askForPosition(of: welcome.changeset) }
@@ -56,7 +55,7 @@ extension SyncStateMachine {
             actions.append(.beginBootstrap(version: version))
             actions.append(.report(.downloading(version: version, rows: 0, expected: rows)))
         case .bootstrapRows(let rows): stage(rows)
-        case .bootstrapEnd(let version, let lsn, let types, let held): endBootstrap(version, lsn, types, held)
+        case .bootstrapEnd(let version, let lsn, let types, let held, let taken): endBootstrap(version, lsn, types, held, taken)
         case .commits(let batch, let more): commits(batch, more: more)
         case .uploadAck(let number, let lsn):
             session?.inFlight.removeAll { $0.number <= number }
@@ -90,15 +89,14 @@ extension SyncStateMachine {
             .report(.downloading(version: bootstrap.version, rows: bootstrap.rows, expected: bootstrap.expected)))
     }
 
-    private mutating func endBootstrap(_ version: UInt64, _ lsn: LSN, _ types: [Int], _ held: [UInt8]) {
+    private mutating func endBootstrap(_ version: UInt64, _ lsn: LSN, _ types: [Int], _ held: [UInt8], _ taken: UInt64) {
         guard let bootstrap = session?.bootstrap, bootstrap.version == version else {
             blame(SluiceError(.badMessageOrder, "The end of a bootstrap of version \(version) came outside of one."))
             return
         }
         let replaced = Set(types).union(unsubscribedTypes(in: version).subtracting(bootstrap.types)).filter { hasRows($0) }
         if let clock = session?.clock { actions.append(.observe(clock.gateway + Int64(now - clock.own))) }
-        actions.append(
-            .endBootstrap(version: version, lsn: lsn, types: replaced.sorted(), held: held, taken: session?.takenBefore ?? 0))
+        actions.append(.endBootstrap(version: version, lsn: lsn, types: replaced.sorted(), held: held, taken: taken))
         actions.append(.report(.downloaded(version: version)))
         session?.bootstrap = nil
         session?.settled = version

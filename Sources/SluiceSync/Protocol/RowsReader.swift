@@ -49,6 +49,7 @@ enum RowsReader {
         var reader = reader
         var lsn = LSN.zero
         var time: Int64 = 0
+        var changeset: UInt64 = 0
         let first = batch.changes.count
         while !reader.isAtEnd {
             let tag = try reader.tag()
@@ -59,10 +60,11 @@ enum RowsReader {
                 if let change = try change(reader.nested(try reader.content()), schema, into: &batch.rows) {
                     batch.changes.append(change)
                 }
+            case (4, .varint): changeset = try reader.varint()
             default: try reader.skip(tag.type)
             }
         }
-        batch.commits.append(ReplicaCommit(lsn: lsn, changes: first..<batch.changes.count, time: time))
+        batch.commits.append(ReplicaCommit(lsn: lsn, changes: first..<batch.changes.count, time: time, changeset: changeset))
     }
 
     private static func change(
@@ -126,7 +128,7 @@ extension ReplicaBatch {
         }
         for commit in later.commits {
             let range = commit.changes.lowerBound + offset..<commit.changes.upperBound + offset
-            commits.append(ReplicaCommit(lsn: commit.lsn, changes: range, time: commit.time))
+            commits.append(ReplicaCommit(lsn: commit.lsn, changes: range, time: commit.time, changeset: commit.changeset))
         }
         lsn = max(lsn, later.lsn)
     }

@@ -29,7 +29,8 @@ package enum ServerMessage: Sendable {
     /// Nil for a type that the file does not have.
     case bootstrapRows(StagedRows?)
     /// `held`: a `PBHeld` as it came, for the next Hello.
-    case bootstrapEnd(version: UInt64, lsn: LSN, types: [Int], held: [UInt8] = [])
+    /// - Parameter taken: the rows have what became of the client's changesets up to here.
+    case bootstrapEnd(version: UInt64, lsn: LSN, types: [Int], held: [UInt8] = [], taken: UInt64 = 0)
     case commits(ReplicaBatch, more: Bool)
     case uploadAck(number: UInt64, lsn: LSN)
     case compensation(id: UInt64, [RefusedWrite])
@@ -89,7 +90,8 @@ extension ServerMessage {
         case .bootstrapEnd(let m):
             let types = m.types.compactMap { schema?.schema.index(of: $0) }
             return .bootstrapEnd(
-                version: m.version, lsn: LSN(rawValue: m.lsn), types: types, held: m.hasHeld ? try WireProtocol.encode(m.held) : [])
+                version: m.version, lsn: LSN(rawValue: m.lsn), types: types, held: m.hasHeld ? try WireProtocol.encode(m.held) : [],
+                taken: m.changeset)
         case .uploadAck(let m): return .uploadAck(number: m.number, lsn: LSN(rawValue: m.lsn))
         case .compensation(let m): return .compensation(id: m.id, try refused(m.writes))
         case .ingestAck(let m): return .ingestAck(number: m.number, try refused(m.writes))

@@ -854,6 +854,9 @@ package nonisolated struct PBBootstrapEnd: Sendable {
   /// Clears the value of `held`. Subsequent reads from it will return its default value.
   package mutating func clearHeld() {self._held = nil}
 
+  /// The rows have what became of this client's changesets up to here.
+  package var changeset: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -890,6 +893,9 @@ package nonisolated struct PBCommit: Sendable {
   package var commitTime: Int64 = 0
 
   package var changes: [PBViewChange] = []
+
+  /// The number of this client's changeset that the transaction is; 0 when it is another's.
+  package var changeset: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -2167,7 +2173,7 @@ nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".BootstrapEnd"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}lsn\0\u{1}rows\0\u{1}types\0\u{1}held\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}lsn\0\u{1}rows\0\u{1}types\0\u{1}held\0\u{1}changeset\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2180,6 +2186,7 @@ nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 3: try { try decoder.decodeSingularUInt64Field(value: &self.rows) }()
       case 4: try { try decoder.decodeRepeatedStringField(value: &self.types) }()
       case 5: try { try decoder.decodeSingularMessageField(value: &self._held) }()
+      case 6: try { try decoder.decodeSingularUInt64Field(value: &self.changeset) }()
       default: break
       }
     }
@@ -2205,6 +2212,9 @@ nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._Mess
     try { if let v = self._held {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
     } }()
+    if self.changeset != 0 {
+      try visitor.visitSingularUInt64Field(value: self.changeset, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2214,6 +2224,7 @@ nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs.rows != rhs.rows {return false}
     if lhs.types != rhs.types {return false}
     if lhs._held != rhs._held {return false}
+    if lhs.changeset != rhs.changeset {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2261,7 +2272,7 @@ nonisolated extension PBCommits: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
 
 nonisolated extension PBCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Commit"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}lsn\0\u{3}commit_time\0\u{1}changes\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}lsn\0\u{3}commit_time\0\u{1}changes\0\u{1}changeset\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2272,6 +2283,7 @@ nonisolated extension PBCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
       case 1: try { try decoder.decodeSingularFixed64Field(value: &self.lsn) }()
       case 2: try { try decoder.decodeSingularSInt64Field(value: &self.commitTime) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.changes) }()
+      case 4: try { try decoder.decodeSingularUInt64Field(value: &self.changeset) }()
       default: break
       }
     }
@@ -2287,6 +2299,9 @@ nonisolated extension PBCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if !self.changes.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.changes, fieldNumber: 3)
     }
+    if self.changeset != 0 {
+      try visitor.visitSingularUInt64Field(value: self.changeset, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2294,6 +2309,7 @@ nonisolated extension PBCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if lhs.lsn != rhs.lsn {return false}
     if lhs.commitTime != rhs.commitTime {return false}
     if lhs.changes != rhs.changes {return false}
+    if lhs.changeset != rhs.changeset {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -52,7 +52,12 @@ import Testing
         let transactions = histories.map(\.count).reduce(0, +)
         #expect(transactions > 5 * count, "seed \(seed): \(transactions) transactions")
         let problems = CausalCheck.problems(histories, final: final)
-        #expect(problems.isEmpty, "seed \(seed), \(count) devices, \(transactions) transactions: \(problems.prefix(5))")
+        #expect(
+            problems.isEmpty,
+            """
+            seed \(seed), \(count) devices, \(transactions) transactions: \(problems.prefix(5)), \
+            \(devices.map { $0.events + " and said " + (programs[$0.number]?.said ?? "") })
+            """)
         #expect(await server.stop() == .exit(0), "\(server.program.said)")
     }
 

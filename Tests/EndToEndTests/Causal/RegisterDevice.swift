@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -16,6 +17,9 @@ final class RegisterDevice: Sendable {
     private let link: FaultyLink
     private let arguments: [String]
     let number: Int
+    /// What happened to it, each with the transactions that it had begun by then.
+    private let log = Mutex<[String]>([])
+    var events: String { "device \(number): " + log.withLock { $0.joined(separator: "; ") } }
 
     init(_ number: Int, of server: DevelopmentServer, rate: Double) throws {
         self.number = number
@@ -41,7 +45,9 @@ final class RegisterDevice: Sendable {
             try await Task.sleep(for: .milliseconds(300 + random.below(2_500)))
             let rest = ContinuousClock.now.duration(to: deadline)
             let pause = min(Duration.milliseconds(100 + random.below(9_900)), max(rest, .milliseconds(100)))
-            switch random.pick(faults) {
+            let fault = random.pick(faults)
+            note("\(fault) for \(pause)")
+            switch fault {
             case .disconnect:
                 try say("offline")
                 try await Task.sleep(for: pause)
@@ -60,6 +66,11 @@ final class RegisterDevice: Sendable {
         return program
     }
 
+    private func note(_ event: String) {
+        let transactions = (try? history().last?.number).map { $0 + 1 } ?? 0
+        log.withLock { $0.append("\(transactions): \(event)") }
+    }
+
     private func cut(_ directions: FaultyLink.Cut, _ pause: Duration) async throws {
         link.set(directions)
         try await Task.sleep(for: pause)
@@ -68,6 +79,7 @@ final class RegisterDevice: Sendable {
 
     private func restart(_ program: Program, _ signal: Int32) async throws -> Program {
         program.signal(signal)
+        defer { note("began again after it had said: \(program.said)") }
         #expect(await program.end(within: 10) == .signal(signal), "device \(number): \(program.said)")
         let next = try start()
         #expect(await next.line(within: 120) == "ready", "device \(number): \(next.said)")
