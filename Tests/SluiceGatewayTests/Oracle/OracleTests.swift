@@ -16,7 +16,7 @@ import Testing
         let environment = ProcessInfo.processInfo.environment
         let runs = environment["SLUICE_ORACLE_RUNS"].flatMap { Int($0) }
         if let seed = environment["SLUICE_ORACLE_SEED"].flatMap({ UInt64($0) }) { return Array(repeating: seed, count: runs ?? 1) }
-        return TestSupport.seeds(max(0, (runs ?? 10) - 3))
+        return TestSupport.seeds(max(0, (runs ?? 50) - 3))
     }()
 
     /// Prints a step when one seed is run again.
