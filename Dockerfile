@@ -4,7 +4,7 @@
 FROM swift:6.3-bookworm AS build
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-        libpq-dev librdkafka-dev libsqlite3-dev libssl-dev pkg-config zlib1g-dev \
+        libpq-dev librdkafka-dev libsqlite3-dev libssl-dev libzstd-dev pkg-config zlib1g-dev \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 # The dependencies first, so that a change of ours does not fetch them again.
@@ -15,13 +15,14 @@ RUN for product in sluice sluice-plugin-host; do \
         swift build -c release --static-swift-stdlib --product "$product" || exit 1; \
     done
 # The option above reaches programs only. Plugins are given a Swift runtime of their own, since the image has none.
-RUN for product in AppServicesRules WeatherIngest; do \
+RUN for product in AppServicesRules WeatherIngest RateLimits FieldRedaction AuditTrail FreezeC; do \
         swift build -c release --scratch-path .build-plugins -Xswiftc -static-stdlib --product "$product" || exit 1; \
     done
 RUN install -d /image/bin /image/lib/sluice/plugins \
     && install .build/release/sluice .build/release/sluice-plugin-host /image/bin/ \
-    && install -m 644 .build-plugins/release/libAppServicesRules.so .build-plugins/release/libWeatherIngest.so \
-        /image/lib/sluice/plugins/ \
+    && for product in AppServicesRules WeatherIngest RateLimits FieldRedaction AuditTrail FreezeC; do \
+        install -m 644 ".build-plugins/release/lib$product.so" /image/lib/sluice/plugins/ || exit 1; \
+    done \
     && strip /image/bin/* \
     && strip --strip-unneeded /image/lib/sluice/plugins/* \
     && find .build/release/ -maxdepth 1 -name '*.resources' -exec cp -R {} /image/bin/ \;
@@ -29,7 +30,7 @@ RUN install -d /image/bin /image/lib/sluice/plugins \
 FROM debian:bookworm-slim
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-        ca-certificates curl libpq5 librdkafka1 libsqlite3-0 libssl3 libstdc++6 tini tzdata zlib1g \
+        ca-certificates curl libpq5 librdkafka1 libsqlite3-0 libssl3 libstdc++6 libzstd1 tini tzdata zlib1g \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --home-dir /var/lib/sluice --create-home --shell /usr/sbin/nologin sluice
 COPY --from=build /image/ /usr/local/

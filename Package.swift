@@ -60,6 +60,10 @@ let package = Package(
         .library(name: "SluicePluginKit", targets: ["SluicePluginKit"]),
         .library(name: "AppServicesRules", type: .dynamic, targets: ["AppServicesRules"]),
         .library(name: "WeatherIngest", type: .dynamic, targets: ["WeatherIngest"]),
+        .library(name: "RateLimits", type: .dynamic, targets: ["RateLimits"]),
+        .library(name: "FieldRedaction", type: .dynamic, targets: ["FieldRedaction"]),
+        .library(name: "AuditTrail", type: .dynamic, targets: ["AuditTrail"]),
+        .library(name: "FreezeC", type: .dynamic, targets: ["FreezeC"]),
         .library(name: "DenyAllC", type: .dynamic, targets: ["DenyAllC"]),
         .library(name: "FaultyC", type: .dynamic, targets: ["FaultyC"]),
         .library(name: "OtherVersionC", type: .dynamic, targets: ["OtherVersionC"]),
@@ -84,7 +88,10 @@ let package = Package(
         // Layer 0: C
         .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CRdKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
         .target(name: "CSluicePlugin"),
+        .target(name: "CSluiceSandbox"),
         .target(name: "CSluiceVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
 
         // Layer 1: words everybody uses
@@ -105,6 +112,7 @@ let package = Package(
         .target(name: "SluiceMatch", dependencies: ["SluiceCore", "SluiceQuery"], swiftSettings: common),
 
         // Layer 4: adapters, one outside system each
+        .target(name: "SluiceCompression", dependencies: ["SluiceCore", "CZlib", "CZstd"], swiftSettings: adapter + server),
         .target(
             name: "SluicePostgres",
             dependencies: ["SluiceCore", "CLibPQ", .product(name: "Logging", package: "swift-log")],
@@ -117,7 +125,7 @@ let package = Package(
         ),
         .target(
             name: "SluicePluginHost",
-            dependencies: ["SluiceCore", "CSluicePlugin", .product(name: "Logging", package: "swift-log")],
+            dependencies: ["SluiceCore", "CSluicePlugin", "CSluiceSandbox", .product(name: "Logging", package: "swift-log")],
             swiftSettings: adapter + server
         ),
         .target(
@@ -170,7 +178,7 @@ let package = Package(
             name: "SluiceGateway",
             dependencies: [
                 "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch",
-                "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluicePluginHost", "SluiceNet",
+                "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluicePluginHost", "SluiceNet", "SluiceCompression",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 nio("NIOCore"),
@@ -192,7 +200,7 @@ let package = Package(
         .executableTarget(
             name: "sluice",
             dependencies: [
-                "SluiceCore", "SluiceGateway", "SluiceSync", "SluiceWire",
+                "SluiceCore", "SluiceGateway", "SluiceSync", "SluiceWire", "SluiceCompression",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
             ],
@@ -206,6 +214,10 @@ let package = Package(
         // Plugins: everybody's way in, ours included
         plugin("AppServicesRules", dependencies: ["CSluicePlugin", "SluicePluginKit"]),
         plugin("WeatherIngest", dependencies: ["CSluicePlugin", "SluicePluginKit"]),
+        plugin("RateLimits", dependencies: ["CSluicePlugin", "SluicePluginKit"]),
+        plugin("FieldRedaction", dependencies: ["CSluicePlugin", "SluicePluginKit"]),
+        plugin("AuditTrail", dependencies: ["CSluicePlugin", "SluicePluginKit"]),
+        plugin("FreezeC", dependencies: ["CSluicePlugin"]),
         plugin("DenyAllC", dependencies: ["CSluicePlugin"]),
         // What the tests of the plugin host need: one that misbehaves on demand, one of another ABI.
         plugin("FaultyC", dependencies: ["CSluicePlugin"]),
@@ -241,13 +253,19 @@ let package = Package(
             "SluicePostgres",
             dependencies: ["SluiceCore", "SluiceQuery", "SluicePostgres", .product(name: "Logging", package: "swift-log")]),
         tests("SluiceKafka", dependencies: ["SluiceCore", "SluiceKafka", "CRdKafka", .product(name: "Logging", package: "swift-log")]),
+        // The plugin host on a kernel that lacks a part of the sandbox.
+        .executableTarget(name: "old-kernel", dependencies: ["CSluiceSandbox"], path: "Tests/Programs/OldKernel"),
         tests(
             "SluicePluginHost",
-            dependencies: ["SluiceCore", "SluicePluginHost", "CSluicePlugin", .product(name: "Logging", package: "swift-log")]),
+            dependencies: [
+                "SluiceCore", "SluicePluginHost", "CSluicePlugin", "old-kernel", .product(name: "Logging", package: "swift-log"),
+            ]),
+        tests("SluiceCompression", dependencies: ["SluiceCore", "SluiceCompression"]),
         tests("SluicePluginKit", dependencies: ["SluicePluginKit", "CSluicePlugin"]),
         tests(
             "AppServicesRules",
             dependencies: ["SluiceCore", "SluiceQuery", "SluicePluginHost", .product(name: "Logging", package: "swift-log")]),
+        tests("ShippedPlugins", dependencies: ["SluiceCore", "SluicePluginHost", .product(name: "Logging", package: "swift-log")]),
         tests("WeatherIngest", dependencies: ["SluiceCore", "SluicePluginHost", .product(name: "Logging", package: "swift-log")]),
         tests(
             "SluiceNet",
@@ -284,11 +302,13 @@ let package = Package(
         tests(
             "SluiceGateway",
             dependencies: [
-                "SluiceCore", "SluiceGateway", "SluiceKafka", "SluiceNet", "SluicePipeline", "SluicePostgres", "SluiceQuery",
+                "SluiceCompression", "SluiceCore", "SluiceGateway", "SluiceKafka", "SluiceNet", "SluicePipeline", "SluicePostgres",
+                "SluiceQuery",
                 "SluiceReplica", "SluiceSync", "SluiceWire",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "Hummingbird", package: "hummingbird"), .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "JWTKit", package: "jwt-kit"), .product(name: "Logging", package: "swift-log"), nio("NIOCore"),
+                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"), "SluiceSDK",
             ]),
         // A device of the causal test.

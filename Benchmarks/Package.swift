@@ -26,6 +26,23 @@ func shared(
     .target(name: name, dependencies: dependencies, path: "Shared/\(name)", exclude: exclude, swiftSettings: settings)
 }
 
+/// A plugin of the product.
+func plugin(_ name: String) -> Target {
+    .target(
+        name: name,
+        dependencies: ["CSluicePlugin", "SluicePluginKit"],
+        path: "Plugins/\(name)",
+        exclude: ["README.md"],
+        swiftSettings: common,
+        linkerSettings: [
+            .unsafeFlags([
+                "-Xlinker", "-z", "-Xlinker", "defs",
+                "-Xlinker", "--version-script=\(Context.packageDirectory)/Plugins/exports.map",
+            ])
+        ]
+    )
+}
+
 /// A reference program.
 func limit(_ name: String, linking libraries: [String] = []) -> Target {
     .executableTarget(
@@ -40,6 +57,7 @@ let package = Package(
         .executable(name: "sluice", targets: ["sluice"]),
         .executable(name: "sluice-plugin-host", targets: ["sluice-plugin-host"]),
         .library(name: "AppServicesRules", type: .dynamic, targets: ["AppServicesRules"]),
+        .library(name: "RateLimits", type: .dynamic, targets: ["RateLimits"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -58,7 +76,10 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CLibPQ", path: "Shared/CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CRdKafka", path: "Shared/CRdKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
+        .systemLibrary(name: "CZlib", path: "Shared/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "CZstd", path: "Shared/CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
         .target(name: "CSluicePlugin", path: "Shared/CSluicePlugin"),
+        .target(name: "CSluiceSandbox", path: "Shared/CSluiceSandbox"),
         .target(name: "CSluiceVFS", path: "Shared/CSluiceVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
         shared("SluiceCore", []),
         shared("SluicePluginKit", ["CSluicePlugin"], settings: adapter),
@@ -68,7 +89,8 @@ let package = Package(
         shared("SluiceMatch", ["SluiceCore", "SluiceQuery"]),
         shared("SluicePostgres", ["SluiceCore", "CLibPQ"] + log, settings: adapter),
         shared("SluiceKafka", ["SluiceCore", "CRdKafka"] + log, settings: adapter),
-        shared("SluicePluginHost", ["SluiceCore", "CSluicePlugin"] + log, settings: adapter),
+        shared("SluiceCompression", ["SluiceCore", "CZlib", "CZstd"], settings: adapter),
+        shared("SluicePluginHost", ["SluiceCore", "CSluicePlugin", "CSluiceSandbox"] + log, settings: adapter),
         shared(
             "SluiceNet",
             ["SluiceCore"] + log
@@ -87,7 +109,7 @@ let package = Package(
             "SluiceGateway",
             [
                 "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch",
-                "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluicePluginHost", "SluiceNet",
+                "SluiceCompression", "SluicePipeline", "SluicePostgres", "SluiceKafka", "SluicePluginHost", "SluiceNet",
             ] + log
                 + of("hummingbird", "Hummingbird") + of("swift-http-types", "HTTPTypes") + of("swift-nio", "NIOCore")
                 + of("swift-service-lifecycle", "ServiceLifecycle") + of("jwt-kit", "JWTKit")
@@ -96,7 +118,7 @@ let package = Package(
         shared("RealmSwift", ["SluiceSDK"]),
         .executableTarget(
             name: "sluice",
-            dependencies: ["SluiceCore", "SluiceGateway", "SluiceSync", "SluiceWire"]
+            dependencies: ["SluiceCompression", "SluiceCore", "SluiceGateway", "SluiceSync", "SluiceWire"]
                 + of("swift-argument-parser", "ArgumentParser") + of("swift-protobuf", "SwiftProtobuf"),
             path: "Shared/sluice",
             swiftSettings: common
@@ -104,26 +126,21 @@ let package = Package(
         .executableTarget(
             name: "sluice-plugin-host", dependencies: ["SluicePluginHost"], path: "Shared/sluice-plugin-host", swiftSettings: common
         ),
-        .target(
-            name: "AppServicesRules",
-            dependencies: ["CSluicePlugin", "SluicePluginKit"],
-            path: "Plugins/AppServicesRules",
-            exclude: ["README.md"],
-            swiftSettings: common,
-            linkerSettings: [
-                .unsafeFlags([
-                    "-Xlinker", "-z", "-Xlinker", "defs",
-                    "-Xlinker", "--version-script=\(Context.packageDirectory)/Plugins/exports.map",
-                ])
-            ]
-        ),
+        plugin("AppServicesRules"),
+        plugin("RateLimits"),
         // The references, in C.
         limit("wsload"),
         limit("wsrv"),
         limit("sqlite", linking: ["sqlite3"]),
+        .executableTarget(name: "limit-kafkaproduce", dependencies: ["CRdKafka"], path: "limits/kafkaproduce"),
+        .executableTarget(name: "limit-pginsert", dependencies: ["CLibPQ"], path: "limits/pginsert"),
         .executableTarget(
             name: "SluiceBench",
-            dependencies: ["SluiceCore", "SluiceQuery", "SluicePostgres", "SluiceWire", "RealmSwift"]
+            dependencies: [
+                "SluiceCore", "SluiceQuery", "SluicePostgres", "SluicePluginHost", "SluiceWire", "SluiceReplica", "SluiceSync",
+                "RealmSwift",
+            ]
+                + log
                 + of("swift-argument-parser", "ArgumentParser")
                 + of("swift-protobuf", "SwiftProtobuf") + of("GRDB.swift", "GRDB"),
             swiftSettings: common

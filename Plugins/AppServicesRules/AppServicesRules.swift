@@ -6,6 +6,7 @@ import SluicePluginKit
 final class AppServicesRules: SessionRules {
     static let name = "AppServicesRules"
     static let version = "1.0"
+    static let configKeys: [String: ConfigKey]? = [:]
 
     private let log: PluginLog
     private var rules = RuleBook()

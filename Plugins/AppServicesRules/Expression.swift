@@ -43,7 +43,10 @@ indirect enum Expression: Hashable {
 extension Expression {
     private static let logic = ["$and", "$or", "$nor", "$not", "%and", "%or", "%nor", "%not"]
     private static let operators = Comparison.allCases.map(\.rawValue) + ["$exists", "%exists", "$not", "%not"]
-    private static let functionMistake = "%function is not available: decide with %%user.custom_data, or write a plugin"
+    /// A call of a function, which nothing runs here: like an expansion that sync does not have, it makes its role deny.
+    private static func function(_ value: PluginValue) -> Expansion {
+        .foreign("%function\(value["name"]?.string.map { " \"\($0)\"" } ?? "")")
+    }
 
     /// - Throws: what cannot be meant, with the line if it is known.
     init(parsing value: PluginValue) throws(RuleMistake) {
@@ -66,7 +69,7 @@ extension Expression {
             case "$or", "%or": return .any(try list(member))
             case "$nor", "%nor": return .not(.any(try list(member)))
             case "$not", "%not": return .not(try Expression(parsing: member.value))
-            case "%function": throw RuleMistake(functionMistake)
+            case "%function": return .exists(.expansion(function(member.value)), true)
             case _ where member.key.hasPrefix("%%"):
                 return try test(.expansion(try Expansion(member.key)), member.value)
             case _ where member.key.hasPrefix("$") || member.key.hasPrefix("%"):
@@ -107,7 +110,7 @@ extension Expression {
             default: throw RuleMistake("\(member.key) takes true or false, not \(member.value.json)")
             }
         case "$not", "%not": return .not(try test(subject, member.value))
-        case "%function": throw RuleMistake(functionMistake)
+        case "%function": return .exists(.expansion(function(member.value)), true)
         default:
             guard let comparison = Comparison(rawValue: member.key) else {
                 throw RuleMistake(
@@ -130,6 +133,7 @@ extension Expression {
             return .list(operands)
         case .object(let members):
             if let value = RuleValue(extended: value) { return .value(value) }
+            if members.count == 1, members[0].key == "%function" { return .expansion(function(members[0].value)) }
             if members.count == 1, let conversion = Conversion(rawValue: members[0].key) {
                 return .converted(conversion, try converted(members[0]))
             }

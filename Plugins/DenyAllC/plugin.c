@@ -82,6 +82,7 @@ sluice_status sluice_plugin_entry(const sluice_host *host, sluice_plugin *plugin
     plugin->state = state;
     plugin->name = text("DenyAllC");
     plugin->version = text("1.0");
+    plugin->config_schema = text("{\"allow\":{\"type\":\"list\",\"of\":{\"type\":\"text\"}}}");
     plugin->configure = configure;
     plugin->open_session = open_session;
     return SLUICE_OK;

@@ -6,15 +6,28 @@
 
 #include "sluice_plugin.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include "break_out.h"
 
 struct state {
     const sluice_host *host;
     int configured; /* times that configure was called */
+    int misspells;  /* whether it is configured to answer open_session in a form that there is not */
 };
 
 static sluice_text text(const char *literal) {
@@ -25,6 +38,24 @@ static sluice_text text(const char *literal) {
 static void put(const sluice_sink *answer, const char *words) { answer->write(answer->context, text(words)); }
 
 static int has(sluice_text input, const char *word) { return memmem(input.data, input.length, word, strlen(word)) != NULL; }
+
+static int count_of(sluice_text input, const char *word) {
+    int count = 0;
+    for (const char *rest = input.data, *end = rest + input.length;
+         (rest = memmem(rest, (size_t)(end - rest), word, strlen(word))) != NULL; rest += strlen(word))
+        count++;
+    return count;
+}
+
+/* As many of one verdict as there are. */
+static void put_verdicts(const sluice_sink *answer, const char *list, const char *verdict, int count) {
+    put(answer, list);
+    for (int i = 0; i < count; i++) {
+        if (i) put(answer, ",");
+        put(answer, verdict);
+    }
+    put(answer, "]}");
+}
 
 /* Returns whether it has answered in `status`. */
 static int misbehave(struct state *state, sluice_text input, const sluice_sink *answer, sluice_status *status) {
@@ -82,6 +113,34 @@ static int misbehave(struct state *state, sluice_text input, const sluice_sink *
             memset(block, 1, 1 << 20);
         }
     }
+    if (has(input, "do-break-out")) {
+        char told[2048];
+        break_out(told, sizeof told);
+        put(answer, "{\"types\":{\"Store\":{\"read\":\"FALSEPREDICATE\",\"write\":\"FALSEPREDICATE\",\"insert\":false,"
+                    "\"delete\":false,\"role\":\"");
+        put(answer, told);
+        put(answer, "\"}}}");
+        return 1;
+    }
+    const char *path = memmem(input.data, input.length, "do-read:", 8);
+    if (path) {
+        char name[1024] = "", text_of_file[64] = "";
+        const char *end = memchr(path, ';', (size_t)(input.data + input.length - path));
+        if (end && (size_t)(end - path) < sizeof name) memcpy(name, path + 8, (size_t)(end - path) - 8);
+        int file = open(name, O_RDONLY);
+        if (file < 0 || read(file, text_of_file, sizeof text_of_file - 1) < 0) snprintf(text_of_file, sizeof text_of_file, "%s", name_of(errno));
+        put(answer, "{\"types\":{\"Store\":{\"read\":\"FALSEPREDICATE\",\"write\":\"FALSEPREDICATE\",\"insert\":false,"
+                    "\"delete\":false,\"role\":\"");
+        put(answer, text_of_file);
+        put(answer, "\"}}}");
+        return 1;
+    }
+    if (has(input, "do-share"))
+        for (;;) {
+            char *block = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+            if (block == MAP_FAILED) abort();
+            memset(block, 1, 1 << 20);
+        }
     return 0;
 }
 
@@ -90,6 +149,7 @@ static sluice_status configure(void *opaque, sluice_text input, const sluice_sin
     sluice_status status;
     if (misbehave(state, input, answer, &status)) return status;
     state->configured++;
+    state->misspells = has(input, "configured-to-misspell");
     if (has(input, "do-warn")) put(answer, "{\"warnings\":[\"a warning\"]}");
     return SLUICE_OK;
 }
@@ -99,6 +159,10 @@ static sluice_status open_session(void *opaque, sluice_text input, const sluice_
     struct state *state = opaque;
     sluice_status status;
     if (misbehave(state, input, answer, &status)) return status;
+    if (state->misspells) {
+        put(answer, "{\"typs\":{}}");
+        return SLUICE_OK;
+    }
     char line[256];
     snprintf(line, sizeof line,
              "{\"types\":{\"Store\":{\"read\":\"size > 1\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":false,"
@@ -123,7 +187,7 @@ static sluice_status check_write(void *opaque, sluice_text input, const sluice_s
         put(answer, "{\"writes\":[{\"verdict\":\"allow\"},{\"verdict\":\"deny\",\"reason\":\"the second is not allowed\"},"
                     "{\"verdict\":\"amend\",\"set\":{\"size\":7}}]}");
     } else {
-        put(answer, "{\"writes\":[{\"verdict\":\"allow\"}]}");
+        put_verdicts(answer, "{\"writes\":[", "{\"verdict\":\"allow\"}", has(input, "one alone") ? 1 : count_of(input, "\"operation\":"));
     }
     return SLUICE_OK;
 }
@@ -131,9 +195,18 @@ static sluice_status check_write(void *opaque, sluice_text input, const sluice_s
 static sluice_status ingest(void *opaque, sluice_text input, const sluice_sink *answer) {
     sluice_status status;
     if (misbehave(opaque, input, answer, &status)) return status;
+    int count = count_of(input, "\"_id\":");
+    if (count != 8 && !has(input, "one alone")) {
+        put_verdicts(answer, "{\"objects\":[", "{\"verdict\":\"accept\"}", count);
+        return SLUICE_OK;
+    }
     put(answer, "{\"objects\":[{\"verdict\":\"accept\"},{\"verdict\":\"accept\",\"object\":{\"_id\":\"b\",\"value\":2.5}},"
-                "{\"verdict\":\"route\",\"type\":\"Rare\",\"object\":{\"_id\":\"c\",\"note\":\"rare\"}},{\"verdict\":\"drop\"},"
-                "{\"verdict\":\"reject\",\"reason\":\"too hot\"},{\"verdict\":\"accept\",\"object\":{\"_id\":\"f\",\"value\":\"hot\"}}]}");
+                "{\"verdict\":\"route\",\"type\":\"Rare\",\"object\":{\"_id\":\"c\",\"note\":\"rare\"}},{\"verdict\":\"drop\",\"reason\":\"old\"},"
+                "{\"verdict\":\"reject\",\"reason\":\"too hot\"},{\"verdict\":\"accept\",\"object\":{\"_id\":\"f\",\"value\":\"hot\"}},"
+                "{\"verdict\":\"split\",\"objects\":[{\"type\":\"Rare\",\"object\":{\"_id\":\"g1\",\"note\":\"rare\"}},"
+                "{\"type\":\"Reading\",\"object\":{\"_id\":\"g2\",\"value\":1}}]},"
+                "{\"verdict\":\"split\",\"objects\":[{\"type\":\"Rare\",\"object\":{\"_id\":\"h1\"}},"
+                "{\"type\":\"Nothing\",\"object\":{\"_id\":\"h2\"}}]}]}");
     return SLUICE_OK;
 }
 

@@ -4,6 +4,7 @@ import SluicePluginKit
 final class WeatherIngest: IngestRules {
     static let name = "WeatherIngest"
     static let version = "1.0"
+    static let configKeys: [String: ConfigKey]? = [:]
 
     init(log: PluginLog) {}
 

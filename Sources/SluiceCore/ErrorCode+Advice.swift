@@ -28,7 +28,6 @@ extension ErrorCode {
             )
         case .badQuery:
             ("A subscription is not acceptable; the set that was active stays active.", "Correct the query named in the message.")
-        case .initialSyncNotCompleted: ("The gateway is still preparing its tables.", "Wait; the client tries again by itself.")
         case .writeNotAllowed: ("An asymmetric object was refused and skipped.", "Check the ingest rules for this type.")
         case .compensatingWrite:
             ("A write was not allowed and has been undone.", "Check the reason given; the values are kept in sluice.rejected_write.")
@@ -97,18 +96,36 @@ extension ErrorCode {
         case .userNotFound: ("There is no such user.", "Register first.")
         case .nameInUse: ("The name is taken.", "Log in, or choose another.")
         case .bodyTooLarge: ("The request's body is over the limit.", "Send several smaller requests.")
+        case .unsupportedEncoding: ("The body is compressed in a way that is not known.", "Send gzip, zstd or no Content-Encoding.")
+        case .badCompression:
+            ("The body's compressed stream is damaged or cut.", "Check Content-Encoding, and send the whole stream again.")
         case .badJSON: ("The body is not the JSON that is expected.", "Correct it at the place named.")
         case .tooManyRequests: ("Too many requests at once.", "Try again after the time in Retry-After.")
         case .providerDisabled: ("This way to log in is not enabled for the app.", "Enable it in auth/providers.json.")
         case .invalidSession: ("The refresh token is unknown, expired or revoked.", "Log in again.")
+        case .idempotencyKeyInUse:
+            (
+                "The Idempotency-Key is that of another request, or of one that is still under way.",
+                "Use a key of its own for each body; when it is the same request, try again after the time in Retry-After."
+            )
+        case .apiKeyNotFound: ("There is no such API key.", "List the keys, or create one.")
         case .pluginMissing: ("A plugin's file is not there or cannot be loaded.", "Check the path and its dependencies with ldd.")
         case .pluginABIMismatch:
-            ("A plugin was built for another version of sluice_plugin.h.", "Build it again with this release's header.")
+            ("A plugin was built for another version of sluice_plugin.h.", "Upgrade the side that the message names.")
         case .pluginCrashed: ("A plugin ended its host process.", "Read the plugin's last words in the log; the host has been replaced.")
         case .pluginTimeout: ("A plugin did not answer in time.", "Make it faster or raise its deadline; the host has been replaced.")
-        case .pluginRefused: ("A plugin refused.", "See the reason it gave.")
+        case .pluginRefused: ("A plugin denies what was asked, or cannot be used as it is configured.", "See the reason it gave.")
         case .pluginBadAnswer: ("A plugin's answer cannot be used.", "Correct the plugin at the place named.")
         case .pluginUnavailable: ("The plugin host is not running.", "It is restarted by itself; calls are denied meanwhile.")
+        case .pluginUnlisted: ("A plugin's file is not in the app directory's plugins.json.", "List it with `sluice plugin add`.")
+        case .pluginAltered:
+            (
+                "A plugin's file is not the one that was listed: its SHA-256 or its signature does not fit.",
+                "If you changed it, list it again with `sluice plugin add`; if you did not, find out who did."
+            )
+        case .pluginUnfit:
+            ("A plugin does not do what the interface asks of it.", "Run `sluice plugin check` on its file, and mend what it names.")
+        case .pluginFailed: ("A plugin could not decide, which denies.", "See the reason it gave.")
         case .postgresUnreachable: ("PostgreSQL does not answer.", "Check that it runs and that the connection string is right.")
         case .postgresStatement: ("PostgreSQL refused a statement.", "See its own message and SQLSTATE.")
         case .postgresSetting: ("A setting of PostgreSQL does not fit.", "Set it as named and restart PostgreSQL.")
@@ -123,10 +140,12 @@ extension ErrorCode {
         case .logTopic: ("A topic is missing or has the wrong shape.", "Create it as named, or let the gateway create it.")
         case .logGap: ("The log lost records.", "Nothing: the sessions concerned resynchronise by bootstrap.")
         case .logDelivery: ("The brokers did not take a record.", "See the broker's error; nothing is lost, it is sent again.")
+        case .logFull: ("More records wait for the brokers than may wait.", "Send again after a pause; check that the brokers keep pace.")
         case .ingestRejected: ("The ingest rules rejected an object.", "See the reason; the object is in sluice.ingest_rejected.")
         case .ingestMalformed:
             ("An object to ingest is not readable or does not fit its type.", "Correct the object; it is in sluice.ingest_rejected.")
         case .ingestUnknownType: ("There is no asymmetric type of this name.", "Correct the name, or mark the type asymmetric.")
+        case .ingestTooLarge: ("An object to ingest is over the limit.", "Split it, or keep large data elsewhere and send a reference.")
         case .configUnknownKey: ("A configuration file has a key that means nothing.", "Correct its spelling or remove it.")
         case .configInvalid: ("A configuration value cannot be used.", "Correct it as named.")
         case .configMissing: ("A required setting is missing.", "Add it as named.")

@@ -21,7 +21,6 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case userMismatch = 223
     case invalidSchemaChange = 225
     case badQuery = 226
-    case initialSyncNotCompleted = 229
     case writeNotAllowed = 230
     case compensatingWrite = 231
     case slowClient = 250
@@ -70,10 +69,14 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case userNotFound = 404
     case nameInUse = 409
     case bodyTooLarge = 413
+    case unsupportedEncoding = 415
     case badJSON = 422
+    case badCompression = 423
     case tooManyRequests = 429
     case providerDisabled = 440
     case invalidSession = 441
+    case idempotencyKeyInUse = 442
+    case apiKeyNotFound = 443
 
     // Plugins
     case pluginMissing = 500
@@ -83,6 +86,10 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case pluginRefused = 504
     case pluginBadAnswer = 505
     case pluginUnavailable = 506
+    case pluginUnlisted = 507
+    case pluginAltered = 508
+    case pluginUnfit = 509
+    case pluginFailed = 510
 
     // PostgreSQL
     case postgresUnreachable = 600
@@ -97,11 +104,13 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case logTopic = 701
     case logGap = 702
     case logDelivery = 703
+    case logFull = 704
 
     // Ingest
     case ingestRejected = 800
     case ingestMalformed = 801
     case ingestUnknownType = 802
+    case ingestTooLarge = 803
 
     // Configuration
     case configUnknownKey = 900
@@ -129,18 +138,26 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     /// What it means, in one sentence.
     package var meaning: String { advice.meaning }
 
+    /// `badJSON` as `bad-json`, `pluginABIMismatch` as `plugin-abi-mismatch`.
     private static func kebab(_ identifier: String) -> String {
+        let characters = Array(identifier)
         var words = ""
-        var previousIsUpper = true
-        for character in identifier {
-            if character.isUppercase {
-                if !previousIsUpper { words.append("-") }
-                words.append(character.lowercased())
-            } else {
-                words.append(character)
-            }
-            previousIsUpper = character.isUppercase
+        for (index, character) in characters.enumerated() {
+            let followsLower = index > 0 && !characters[index - 1].isUppercase
+            let endsCapitals = index > 0 && index + 1 < characters.count && !characters[index + 1].isUppercase
+            if character.isUppercase, followsLower || endsCapitals { words.append("-") }
+            words.append(character.lowercased())
         }
         return words
+    }
+}
+
+extension ErrorCode {
+    /// Errors of a plugin that has given no answer: it may give one later.
+    package var isPluginFailure: Bool {
+        switch self {
+        case .pluginCrashed, .pluginTimeout, .pluginBadAnswer, .pluginUnavailable, .pluginFailed: true
+        default: false
+        }
     }
 }

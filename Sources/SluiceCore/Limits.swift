@@ -32,6 +32,19 @@ package enum Limits {
     /// Objects, and bytes, of one ingest batch.
     package static let ingestBatchObjects = 1_000
     package static let ingestBatchBytes = 4 << 20
+    /// One asymmetric object as JSON, bytes: what brokers take by default, less what the record's key and frame need. Beyond: refused.
+    package static let ingestObjectBytes = 1_000_000
+    /// Objects, and bytes, of one request by HTTP that are handed over at a time; further pieces of its body are read when those are
+    /// acknowledged.
+    package static let ingestPieceObjects = 1_000
+    package static let ingestPieceBytes = 512 << 10
+    /// Requests by HTTP that ingest at a time, and bytes of theirs that are not acknowledged. Beyond: new ones are refused with 429.
+    package static let ingestRequests = 256
+    package static let ingestWaitingBytes = 64 << 20
+    /// Refused objects that one answer in JSON names; the others are only counted.
+    package static let ingestNamedRefusals = 1_000
+    /// Hours that the answer to a request with an Idempotency-Key is kept.
+    package static let idempotencyHours = 24
     /// Uploads of one session that are accepted and not yet committed, bytes. Beyond: reading from the socket stops.
     package static let uploadBytes = 32 << 20
     /// How far ahead of the gateway's clock a client's time may be, milliseconds (CR-30).

@@ -87,10 +87,23 @@ package enum WriteVerdict: Hashable, Sendable {
     case amend([String: Value])
 }
 
+/// One of the objects that an asymmetric object is split into.
+package struct IngestPart: Hashable, Sendable {
+    package var type: String
+    package var values: [String: Value]
+
+    package init(type: String, values: [String: Value]) {
+        self.type = type
+        self.values = values
+    }
+}
+
 package enum IngestVerdict: Hashable, Sendable {
     case accept
     case transform([String: Value])
     case route(type: String, values: [String: Value])
-    case drop
+    /// Several objects in its place, of asymmetric types.
+    case split([IngestPart])
+    case drop(reason: String)
     case reject(reason: String)
 }

@@ -54,11 +54,38 @@ package struct Gateway: Sendable {
             try await ready(addresses)
             try await gracefulShutdown()
         }
-        let services: [any Service] = parts.services + [servers.sessions, servers.client, servers.admin, announce]
+        var services: [any Service] = parts.services + [servers.sessions, servers.client, servers.admin, announce]
+        services.append(watchUsers(parts, servers.sessions))
+        if let directory = configuration.directory { services.append(watchRules(in: directory, parts, servers.sessions)) }
         var group = ServiceGroupConfiguration(
             services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) }, logger: logger)
         group.maximumGracefulShutdownDuration = .seconds(3)
         try await Self.run(ServiceGroup(configuration: group))
+    }
+
+    private func watchUsers(_ parts: GatewayParts, _ sessions: SessionService) -> any Service {
+        let (access, generations) = (parts.access, parts.generations)
+        return BackgroundService("users") {
+            try await access.watch.run { change in
+                if let error = change.error { await sessions.disconnect(user: change.user, error) }
+                if change.kind == .data, let user = try? await access.authenticator.user(id: change.user) {
+                    await generations.userChanged(user)
+                }
+                // Also of one who is gone: a session that is just beginning may not know it yet.
+                if change.kind != .revoked { sessions.reconsider(user: change.user) }
+            } lost: {
+                await sessions.disconnect(user: nil, SluiceError(.resync, "What happened to users meanwhile is not known any more."))
+            }
+        }
+    }
+
+    private func watchRules(in directory: String, _ parts: GatewayParts, _ sessions: SessionService) -> any Service {
+        let (schema, logger) = (parts.schema, logger)
+        let watch = RuleWatch(
+            directory: directory, generations: parts.generations, plugins: parts.plugins,
+            schema: { schema.current() }, announce: { sessions.reconsider(user: nil) }, metrics: parts.metrics, environment: environment,
+            logger: logger)
+        return BackgroundService("rules") { try await watch.run() }
     }
 
     /// Runs the services. A cancellation lets them end in order, each before those it needs; the group cancels what has not

@@ -1,29 +1,34 @@
+import Logging
 import SluiceCore
 import SluicePipeline
 import SluicePostgres
-import Synchronization
 
 /// Who users are: accounts, tokens, and what their changes do to sessions.
 struct GatewayAccess: Sendable {
     let users: UserService
+    /// Keys that programs log in with.
+    let keys: APIKeys
     let authenticator: AccountAuthenticator
-    /// Set once the sessions are there.
-    let onChange: UserChangeHook
+    /// What happens to users after this.
+    let watch: UserWatch
 
-    static func open(pool: PostgresPool, app: AppConfiguration, environment: any Environment) async throws -> GatewayAccess {
+    static func open(
+        pool: PostgresPool, app: AppConfiguration, environment: any Environment, logger: Logger
+    ) async throws -> GatewayAccess {
         var generator = SystemRandomNumberGenerator()
         let proposed = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
         let key = try await TokenStore(pool: pool).signingKey("access", proposed: proposed)
         let tokens = try await AccessTokens(appID: app.appID, key: key, environment: environment)
         let directory = PostgresUsers(pool: pool)
-        let onChange = UserChangeHook()
+        let watch = try await UserWatch(UserChangeStore(pool: pool), environment: environment, logger: logger)
         let providers = Set(app.authProviders.filter(\.isEnabled).map(\.type))
         let users = UserService(
             directory: directory, tokens: tokens,
             settings: .init(providers: providers, refreshTokenLifetime: Int64(app.refreshTokenLifetime)), environment: environment,
-            changed: { await onChange.tell($0, $1) })
+            changed: { _, _ in await watch.look() })
         return GatewayAccess(
-            users: users, authenticator: AccountAuthenticator(tokens: tokens, directory: directory), onChange: onChange)
+            users: users, keys: APIKeys(directory: PostgresAPIKeys(pool: pool), users: users),
+            authenticator: AccountAuthenticator(tokens: tokens, directory: directory), watch: watch)
     }
 }
 
@@ -35,21 +40,14 @@ struct AccountAuthenticator: Authenticator {
 
     func authenticate(token: String) async throws -> Authenticated {
         let verified = try await tokens.verify(token)
-        guard let account = try await directory.find(id: verified.user.id) else {
-            throw SluiceError(.badAuthentication, "User \(verified.user.id) does not exist any more.")
+        return Authenticated(user: try await user(id: verified.user.id), expires: verified.expires)
+    }
+
+    func user(id: String) async throws -> UserContext {
+        guard let account = try await directory.find(id: id) else {
+            throw SluiceError(.badAuthentication, "User \(id) does not exist any more.")
         }
         guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
-        return Authenticated(user: account.context, expires: verified.expires)
+        return account.context
     }
-}
-
-/// Tells the sessions when a user changes; empty until they exist.
-final class UserChangeHook: Sendable {
-    private let listener = Mutex<(@Sendable (String, UserService.Change) async -> Void)?>(nil)
-
-    func listen(_ listener: @escaping @Sendable (String, UserService.Change) async -> Void) {
-        self.listener.withLock { $0 = listener }
-    }
-
-    func tell(_ user: String, _ change: UserService.Change) async { await listener.withLock { $0 }?(user, change) }
 }

@@ -20,14 +20,19 @@ package struct GatewayConfiguration: Sendable {
         package var files: [String]
         /// Whether they run in the gateway's own process.
         package var inProcess: Bool
+        /// Who may sign plugins; none: signatures are not asked for.
+        package var keys: [PluginKey]
 
-        package init(files: [String] = [], inProcess: Bool = false) {
+        package init(files: [String] = [], inProcess: Bool = false, keys: [PluginKey] = []) {
             self.files = files
             self.inProcess = inProcess
+            self.keys = keys
         }
     }
 
     package var app: AppConfiguration
+    /// The app directory, whose rules are taken up as they are edited; nil: they stay as they are in `app`.
+    package var directory: String?
     /// A libpq connection string.
     package var postgres: String
     /// Kafka's bootstrap servers; nil is the embedded log.
@@ -38,10 +43,11 @@ package struct GatewayConfiguration: Sendable {
     package var isDevelopment: Bool
 
     package init(
-        app: AppConfiguration, postgres: String, kafka: String?, network: Network, plugins: Plugins = Plugins(),
+        app: AppConfiguration, directory: String? = nil, postgres: String, kafka: String?, network: Network, plugins: Plugins = Plugins(),
         isDevelopment: Bool = false
     ) {
         self.app = app
+        self.directory = directory
         self.postgres = postgres
         self.kafka = kafka
         self.network = network

@@ -10,33 +10,44 @@ import SluicePostgres
 struct GatewayParts: Sendable {
     let pool: PostgresPool
     let marker: PostgresMarker
+    /// Waits for the disk on behalf of all uploads.
+    let disk: PostgresPool
     let kafka: KafkaLog?
-    let chain: PluginChain
+    let generations: RuleGenerations
+    let plugins: RulePlugins
     let schema: GatewaySchema
     let sessionServices: SessionServices
     let access: GatewayAccess
     let readiness: Readiness
     let metrics: Metrics
     let quarantine: QuarantineKeeper
+    let letters: DeadLetterReplay
+    let idempotency: IdempotencyKeys
     let services: [any Service]
 
     /// - Throws: what is missing or unfit; nothing is left open then.
     static func open(_ configuration: GatewayConfiguration, logger: Logger, environment: any Environment) async throws -> GatewayParts {
         let pool = PostgresPool(configuration.postgres, size: 8)
         var kafka: KafkaLog?
-        var chain: PluginChain?
+        var generations: RuleGenerations?
         do {
             let names = try await PostgresPreparation.prepare(pool, app: configuration.app.appID)
             kafka = try configuration.kafka.map {
                 try KafkaLog(
                     KafkaConfiguration(bootstrapServers: $0, clientID: "sluice-\(configuration.app.appID)"), logger: logger)
             }
-            let plugins = PluginChain(plugins: try specs(configuration), hostExecutable: try InstalledFiles.pluginHost(), logger: logger)
-            chain = plugins
+            let metrics = Metrics()
+            let records = PluginRecords(
+                log: kafka, app: configuration.app.appID, isDevelopment: configuration.isDevelopment, logger: logger)
+            let plugins = RulePlugins(configuration, records: records, metrics: metrics, logger: logger)
+            let rules = RuleGenerations(try plugins.chain(configuration.app), app: configuration.app, environment: environment)
+            generations = rules
             return try await join(
-                configuration, Outside(pool: pool, names: names, kafka: kafka, chain: plugins), logger: logger, environment: environment)
+                configuration, Outside(pool: pool, names: names, kafka: kafka, generations: rules, plugins: plugins, metrics: metrics),
+                logger: logger,
+                environment: environment)
         } catch {
-            await chain?.stop()
+            await generations?.stop()
             await kafka?.close()
             await pool.close()
             throw error
@@ -48,7 +59,9 @@ struct GatewayParts: Sendable {
         let pool: PostgresPool
         let names: ReplicationNames
         let kafka: KafkaLog?
-        let chain: PluginChain
+        let generations: RuleGenerations
+        let plugins: RulePlugins
+        let metrics: Metrics
     }
 
     private static func join(
@@ -56,7 +69,7 @@ struct GatewayParts: Sendable {
     ) async throws -> GatewayParts {
         let app = configuration.app
         let topics = Topics(app: app.appID)
-        let (pool, names, kafka, chain) = (outside.pool, outside.names, outside.kafka, outside.chain)
+        let (pool, names, kafka, generations) = (outside.pool, outside.names, outside.kafka, outside.generations)
         let log: any MessageLog = kafka ?? EmbeddedLog(environment: environment)
         let tables = GatewayTables(app: app, pool: pool, names: names)
         let applied = AppliedSchema(store: AppSchemaStore(pool: pool))
@@ -65,36 +78,37 @@ struct GatewayParts: Sendable {
             app.schema, fields: app.queryableFields, isDevelopment: configuration.isDevelopment, tables: tables, log: log, topics: topics)
         if !configuration.isDevelopment { try await applied.record(app) }
         try await PostgresFailure.translating { try await PostgresCapture.ensureSlot(names.slot, pool, logger) }
-        try await chain.start()
-        try await chain.configure(
-            app: AppDescription.json(
-                appID: app.appID, directory: app.files, schema: schema.current().schema, queryableFields: schema.current().fields))
-        let rules = PluginRules(chain: chain, authority: schema)
-        let access = try await GatewayAccess.open(pool: pool, app: app, environment: environment)
-        let metrics = Metrics()
+        try await generations.start(schema.current())
+        let rules = PluginRules(generations: generations, authority: schema)
+        let access = try await GatewayAccess.open(pool: pool, app: app, environment: environment, logger: logger)
+        let metrics = outside.metrics
+        metrics.show(generations.missing)
         let readiness = Readiness()
         let quarantine = QuarantineKeeper(store: QuarantineStore(pool: pool), tables: tables, metrics: metrics, logger: logger)
         let frames = SocketFrames()
         let marker = PostgresMarker(configuration.postgres)
+        let disk = PostgresPool(configuration.postgres, name: "disk", size: 1)
         let fanout = Fanout(
             authority: schema, frames: frames, environment: environment, logger: logger,
             marks: MarkWriter(marker, environment: environment, logger: logger))
+        let resume = LogResume(log: log, environment: environment, logger: logger)
         let feed = Feed(log: log, topics: topics, fanout: fanout, logger: logger)
-        let store = PostgresWrites(pool: pool, tables: tables)
+        let store = PostgresWrites(pool: pool, log: DurableLog(pool: disk), tables: tables)
         let ingestStore = PostgresIngest(pool: pool, tables: tables, conninfo: configuration.postgres)
-        let watch = IngestWatch(metrics: metrics)
+        let watch = IngestWatch(metrics: metrics, logger: logger)
         let intake: any IngestIntake =
             kafka == nil
-            ? DirectIntake(store: ingestStore, rules: rules, authority: schema, report: watch.report)
+            ? DirectIntake(store: ingestStore, rules: rules, authority: schema, observer: watch)
             : LogIntake(log: log, topics: topics, partitions: { try await schema.ingestPartitions(of: $0) })
         let services = SessionServices(
             app: app.appID, authenticator: access.authenticator, clients: PostgresClients(pool: pool), authority: schema, rules: rules,
             snapshots: PostgresSnapshots(pool: pool, tables: tables, unfit: quarantine.met),
             committer: Committer(store: store, rules: rules, environment: environment),
             ingest: intake, feed: feed,
-            fanout: fanout, layout: schema, frames: frames, environment: environment, logger: logger,
+            fanout: fanout, resume: resume, layout: schema, frames: frames, environment: environment, logger: logger,
             isRecoveryAllowed: app.isRecoveryAllowed)
-        let schemaWatch = SchemaWatch(applied: applied, schema: schema, chain: chain, app: app, environment: environment, logger: logger)
+        let schemaWatch = SchemaWatch(
+            applied: applied, schema: schema, generations: generations, environment: environment, logger: logger)
         let publisher = Publisher(
             source: PostgresCapture(
                 conninfo: configuration.postgres, names: names, tables: tables, pool: pool, logger: logger),
@@ -105,8 +119,19 @@ struct GatewayParts: Sendable {
             BackgroundService("feed") { try await feed.run() },
             BackgroundService("publisher") { try await publisher.run() },
             BackgroundService("quarantine") { try await quarantine.run() },
+            BackgroundService("partitions") {
+                try await PartitionKeeper(store: TimePartitionStore(pool: pool), environment: environment, logger: logger).run()
+            },
         ]
+        let idempotency = IdempotencyKeys(store: IngestRequestStore(pool: pool), environment: environment, logger: logger)
+        background.append(BackgroundService("idempotency") { try await idempotency.prune() })
         if !configuration.isDevelopment { background.append(BackgroundService("schema") { try await schemaWatch.run() }) }
+        let letters = DeadLetterStore(pool: pool)
+        let relay = kafka.map { _ in
+            DeadLetterRelay(
+                letters: letters, ingest: ingestStore, log: log, topic: topics.deadLetters, environment: environment, logger: logger)
+        }
+        if let relay { background.append(BackgroundService("dead letters") { try await relay.run() }) }
         if kafka != nil {
             background.append(
                 IngestService(
@@ -114,29 +139,21 @@ struct GatewayParts: Sendable {
                     logger: logger))
         }
         return GatewayParts(
-            pool: pool, marker: marker, kafka: kafka, chain: chain, schema: schema, sessionServices: services, access: access,
-            readiness: readiness, metrics: metrics, quarantine: quarantine, services: background)
+            pool: pool, marker: marker, disk: disk, kafka: kafka, generations: generations, plugins: outside.plugins, schema: schema,
+            sessionServices: services,
+            access: access,
+            readiness: readiness, metrics: metrics, quarantine: quarantine,
+            letters: DeadLetterReplay(letters: letters, intake: intake, authority: schema, relay: relay), idempotency: idempotency,
+            services: background)
     }
 
     /// Ends what is left when the services have ended.
     func close() async {
-        await chain.stop()
+        await generations.stop()
+        await sessionServices.resume.close()
         await kafka?.close()
         await marker.close()
+        await disk.close()
         await pool.close()
-    }
-
-    /// The plugins named, or the roles of the app directory when it has any.
-    private static func specs(_ configuration: GatewayConfiguration) throws(SluiceError) -> [PluginSpec] {
-        let mode: PluginSpec.Mode = configuration.plugins.inProcess ? .inProcess : .process
-        var files = configuration.plugins.files
-        let hasRules = configuration.app.files.keys.contains { $0.hasSuffix("rules.json") || $0.hasSuffix("default_rule.json") }
-        if hasRules, !files.contains(where: { $0.contains("AppServicesRules") }) {
-            guard let rules = InstalledFiles.plugin("AppServicesRules") else {
-                throw SluiceError(.pluginMissing, "The app directory has roles, and the plugin AppServicesRules is not installed.")
-            }
-            files.insert(rules, at: 0)
-        }
-        return files.map { PluginSpec(path: $0, mode: mode) }
     }
 }

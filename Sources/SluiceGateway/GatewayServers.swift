@@ -22,14 +22,13 @@ struct GatewayServers: Sendable {
         let appID = configuration.app.appID
         let sessions = SessionService(services: parts.sessionServices)
         self.sessions = sessions
-        parts.access.onChange.listen { user, change in
-            await sessions.disconnect(user: user, change.error(user))
-        }
         let path = WireProtocol.path(app: appID)
         let router = Router(context: ClientContext.self)
         router.add(middleware: ErrorMiddleware())
-        AuthRoutes(users: parts.access.users, settings: .init(appID: appID, syncPath: path)).add(to: router)
-        IngestRoutes(services: parts.sessionServices).add(to: router)
+        AuthRoutes(users: parts.access.users, keys: parts.access.keys, settings: .init(appID: appID, syncPath: path)).add(to: router)
+        let keyRoutes = APIKeyRoutes(keys: parts.access.keys, users: parts.access.users)
+        keyRoutes.add(to: router)
+        IngestRoutes(services: parts.sessionServices, keys: parts.access.keys, idempotency: parts.idempotency).add(to: router)
         HealthRoutes(readiness: parts.readiness).add(to: router)
         client = NetServer(
             configuration: .init(
@@ -39,7 +38,17 @@ struct GatewayServers: Sendable {
         adminRouter.add(middleware: ErrorMiddleware())
         HealthRoutes(readiness: parts.readiness).add(to: adminRouter)
         AdminUserRoutes(users: parts.access.users).add(to: adminRouter.group("/admin/v1"))
+        keyRoutes.addAdmin(to: adminRouter.group("/admin/v1"))
         AdminQuarantineRoutes(quarantine: parts.quarantine).add(to: adminRouter.group("/admin/v1"))
+        let services = parts.sessionServices
+        AdminIngestRoutes(letters: parts.letters).add(to: adminRouter.group("/admin/v1"))
+        AdminWhyRoute(
+            explainer: ObjectExplainer(
+                users: parts.access.users.directory, authority: services.authority, rules: services.rules, snapshots: services.snapshots,
+                sessions: sessions, quarantine: parts.quarantine)
+        ).add(to: adminRouter.group("/admin/v1"))
+        AdminExplainRoute(explainer: SubscriptionExplainer(users: parts.access.users.directory, services: services))
+            .add(to: adminRouter.group("/admin/v1"))
         let (metrics, fanout, environment) = (parts.metrics, parts.sessionServices.fanout, parts.sessionServices.environment)
         MetricsRoute(metrics: metrics) {
             metrics.number(.sessions).set(Double(sessions.count))
@@ -51,17 +60,5 @@ struct GatewayServers: Sendable {
             configuration: .init(
                 host: configuration.network.adminHost, port: configuration.network.adminPort, shutdownDeadline: Self.shutdownDeadline),
             router: adminRouter, logger: quiet)
-    }
-}
-
-extension UserService.Change {
-    /// Why a session ends. After a change of custom data it comes back by itself, under the new rules.
-    func error(_ user: String) -> SluiceError {
-        switch self {
-        case .customData: SluiceError(.resync, "The custom data of user \(user) changed; the session starts again under the new rules.")
-        case .disabled: SluiceError(.userDisabled, "User \(user) was disabled.")
-        case .deleted: SluiceError(.userDisabled, "User \(user) was deleted.")
-        case .sessionsRevoked: SluiceError(.invalidSession, "The sessions of user \(user) were revoked.")
-        }
     }
 }

@@ -42,16 +42,25 @@ struct IngestService: Service {
     private func sink(for type: String, partitions: Int32) -> IngestSink {
         IngestSink(
             type: type, topic: topics.ingest(of: type), partitions: partitions, log: log, store: store, rules: rules, authority: schema,
-            environment: environment, logger: logger, report: watch.report)
+            environment: environment, logger: logger, observer: watch)
     }
 }
 
 /// Counts what is ingested.
-struct IngestWatch: Sendable {
+struct IngestWatch: IngestObserver {
     let metrics: Metrics
+    let logger: Logger
 
-    func report(_ type: String, accepted: Int, refused: Int) {
-        metrics.number(.ingested, label: type).add(accepted)
-        metrics.number(.ingestRefused, label: type).add(refused)
+    func took(_ type: String, _ tally: IngestTally) {
+        metrics.number(.ingested, label: type).add(tally.written + tally.duplicates)
+        metrics.number(.ingestDuplicates, label: type).add(tally.duplicates)
+        metrics.number(.ingestRefused, label: type).add(tally.refused)
+        guard !tally.dropped.isEmpty else { return }
+        metrics.number(.ingestDropped, label: type).add(tally.dropped.values.reduce(0, +))
+        for (reason, count) in tally.dropped {
+            logger.debug("The ingest rules let objects go.", metadata: ["type": "\(type)", "reason": "\(reason)", "count": "\(count)"])
+        }
     }
+
+    func lags(_ type: String, records: Int64) { metrics.number(.ingestLag, label: type).set(Double(records)) }
 }

@@ -119,6 +119,8 @@ final class QuarantineKeeper: Sendable {
         return count
     }
 
+    func reason(type: String, key: String) async throws -> String? { try await store.reason(type: type, key: key) }
+
     func list(type: String?, limit: Int) async throws -> (rows: [QuarantinedRow], count: Int) {
         (try await store.list(type: type, limit: limit), try await store.count())
     }

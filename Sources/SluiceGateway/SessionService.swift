@@ -5,29 +5,28 @@ import SluiceNet
 import SluicePipeline
 import Synchronization
 
-/// Runs a session for each WebSocket that is accepted, as a child of its own that cannot hurt the others.
+/// Runs a session for each WebSocket that is accepted; whenever it has something to do, as a child of its own that cannot hurt
+/// the others.
 final class SessionService: Service {
     private let services: SessionServices
-    private let arrivals: AsyncStream<SocketChannel>
-    private let door: AsyncStream<SocketChannel>.Continuation
+    /// Those that have something to do and nobody yet who does it: each at most once.
+    private let calls: AsyncStream<SocketChannel>
+    private let caller: AsyncStream<SocketChannel>.Continuation
     private let open = Mutex<[ObjectIdentifier: SocketChannel]>([:])
     private let maximum: Int
-
-    /// Connections accepted and not yet running; more are refused with `too-many-requests`.
-    static let waitingConnections = 1_024
 
     /// - Parameter maximum: sessions at once (LIM: 5,000 in the original; default 20,000).
     init(services: SessionServices, maximum: Int = 20_000) {
         self.services = services
         self.maximum = maximum
-        (arrivals, door) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.waitingConnections))
+        (calls, caller) = AsyncStream.makeStream(bufferingPolicy: .unbounded)
     }
 
     var count: Int { open.withLock(\.count) }
 
     /// Decides on an upgrade request; called on an event loop.
     func accept(_ request: UpgradeRequest) -> UpgradeDecision {
-        let channel = SocketChannel(services: services) { [weak self] channel in
+        let channel = SocketChannel(services: services, onWork: { [caller] in caller.yield($0) }) { [weak self] channel in
             self?.open.withLock { $0[ObjectIdentifier(channel)] = nil }
         }
         let isFull = open.withLock { open in
@@ -35,26 +34,40 @@ final class SessionService: Service {
             open[ObjectIdentifier(channel)] = channel
             return false
         }
-        guard !isFull, case .enqueued = door.yield(channel) else {
-            open.withLock { $0[ObjectIdentifier(channel)] = nil }
+        if isFull {
             return .refuse(SluiceError(.tooManyRequests, "This gateway has \(maximum) sessions open.", fix: "Try again, or add a gateway."))
         }
         return .accept(channel)
     }
 
-    /// Ends every session of a user at once (SES-5, AUTH-5).
-    func disconnect(user: String, _ error: SluiceError) async {
+    /// Ends every session of a user at once (SES-5, AUTH-5); nil: all there are.
+    func disconnect(user: String?, _ error: SluiceError) async {
         for channel in open.withLock({ Array($0.values) }) { await channel.disconnect(user: user, error) }
+    }
+
+    /// What a user's sessions ask for of a class, the oldest device first.
+    func statuses(of type: Int, named name: String, user: String) async -> [SessionStatus] {
+        var statuses: [SessionStatus] = []
+        for channel in open.withLock({ Array($0.values) }) {
+            if let status = await channel.status(of: type, named: name, user: user) { statuses.append(status) }
+        }
+        return statuses.sorted { $0.client.rawValue < $1.client.rawValue }
+    }
+
+    /// Has sessions take up what has changed: the data of a user, or the rules of all.
+    func reconsider(user: String?) {
+        for channel in open.withLock({ Array($0.values) }) { channel.reconsider(user: user) }
     }
 
     func run() async throws {
         await withGracefulShutdownHandler {
             await withDiscardingTaskGroup { group in
-                for await channel in arrivals { group.addTask { await channel.run() } }
+                for await channel in calls { group.addTask { await channel.work() } }
                 group.cancelAll()
+                for channel in open.withLock({ Array($0.values) }) { group.addTask { await channel.end() } }
             }
         } onGracefulShutdown: {
-            self.door.finish()
+            self.caller.finish()
         }
     }
 }

@@ -7,16 +7,20 @@ package final class KafkaDelivery: Sendable {
         /// Records without an answer, and one more until the whole batch is handed over.
         var remaining: Int
         var ends: [UInt64: Int64] = [:]
+        /// Every offset of a partition, when they are kept.
+        var offsets: [UInt64: [Int64]] = [:]
         var failure: SluiceError?
         var waiter: CheckedContinuation<[KafkaPartition: Int64], any Error>?
         var isTaken = false
     }
 
     let topics: [String]
+    private let keepsOffsets: Bool
     private let progress: Mutex<Progress>
 
-    init(topics: [String], records: Int) {
+    init(topics: [String], records: Int, keepsOffsets: Bool = false) {
         self.topics = topics
+        self.keepsOffsets = keepsOffsets
         progress = Mutex(Progress(remaining: records))
     }
 
@@ -49,6 +53,16 @@ package final class KafkaDelivery: Sendable {
         finish { state in
             let key = UInt64(topic) << 32 | UInt64(UInt32(bitPattern: partition))
             state.ends[key] = max(state.ends[key] ?? 0, offset + 1)
+            if keepsOffsets { state.offsets[key, default: []].append(offset) }
+        }
+    }
+
+    /// The offset of each record of an acknowledged batch whose offsets are kept. An idempotent producer keeps the order of
+    /// each partition, so its n-th record of the batch has the n-th of its offsets.
+    func offsets(of batch: KafkaRecordBatch) -> [Int64] {
+        var byPartition = progress.withLock { $0.offsets }.mapValues { $0.sorted(by: >) }
+        return batch.entries.map { entry in
+            byPartition[UInt64(UInt32(bitPattern: entry.topic)) << 32 | UInt64(UInt32(bitPattern: entry.partition))]?.popLast() ?? -1
         }
     }
 

@@ -12,6 +12,8 @@ package struct KafkaFetchBatch: Sendable {
         package var timestamp: Int64
         package var key: Range<Int>
         package var value: Range<Int>
+        /// The value of the header `content-type`; empty without one.
+        package var contentType: Range<Int>
         /// Whether the record has no value at all (a deletion in a compacted topic).
         package var isTombstone: Bool
     }
@@ -49,17 +51,20 @@ package struct KafkaFetchBatch: Sendable {
     }
 
     mutating func append(
-        topic: Int32, partition: Int32, offset: Int64, timestamp: Int64, key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer?
+        topic: Int32, partition: Int32, offset: Int64, timestamp: Int64, key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer?,
+        contentType: UnsafeRawBufferPointer
     ) {
         let start = bytes.count
         unsafe bytes.append(contentsOf: key)
         let middle = bytes.count
         if let value = unsafe value { unsafe bytes.append(contentsOf: value) }
+        let end = bytes.count
+        unsafe bytes.append(contentsOf: contentType)
         let isTombstone = unsafe value == nil
         entries.append(
             Entry(
                 topic: topic, partition: partition, offset: offset, timestamp: timestamp, key: start..<middle,
-                value: middle..<bytes.count, isTombstone: isTombstone
+                value: middle..<end, contentType: end..<bytes.count, isTombstone: isTombstone
             )
         )
     }

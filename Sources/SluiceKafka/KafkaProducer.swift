@@ -26,11 +26,21 @@ package final class KafkaProducer: Sendable {
 
     /// Hands a batch over, waiting for room only. Batches begun one after the other keep their order in each partition.
     /// The bytes are copied: the batch may be emptied and filled again at once.
-    /// - Throws: `logDelivery` when no room came free in time or the producer is closed.
+    /// - Throws: `logFull` when no room came free in time, `logDelivery` when the producer is closed.
     package func begin(_ batch: KafkaRecordBatch) async throws -> KafkaDelivery {
         if batch.isEmpty { return KafkaDelivery(topics: [], records: 0) }
         try await core.room(records: batch.count, bytes: batch.byteCount)
         return core.enqueue(batch)
+    }
+
+    /// `produce`, for who wants to know of each record where it is.
+    /// - Returns: the offset of each record, in the order of the batch.
+    package func place(_ batch: KafkaRecordBatch) async throws -> [Int64] {
+        if batch.isEmpty { return [] }
+        try await core.room(records: batch.count, bytes: batch.byteCount)
+        let delivery = core.enqueue(batch, keepsOffsets: true)
+        _ = try await delivery.acknowledged()
+        return delivery.offsets(of: batch)
     }
 
     /// Sends one record to the partition that its key hashes to (`Partitioner`) and waits until it is acknowledged.

@@ -123,7 +123,7 @@ extension ProducerCore {
         guard !expired.isEmpty else { return }
         let limit = "\(configuration.producerRecords) records, \(configuration.producerBytes) bytes"
         let error = SluiceError(
-            .logDelivery,
+            .logFull,
             "The queue to \(configuration.bootstrapServers) stayed full (\(limit)) for \(configuration.deliveryTimeout).",
             fix: "Check that the brokers are up and keep pace."
         )

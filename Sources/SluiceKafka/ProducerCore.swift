@@ -79,8 +79,8 @@ final class ProducerCore: Sendable {
     }
 
     /// Hands a batch over; its room must have been taken.
-    func enqueue(_ batch: KafkaRecordBatch) -> KafkaDelivery {
-        let delivery = KafkaDelivery(topics: batch.topics, records: batch.count)
+    func enqueue(_ batch: KafkaRecordBatch, keepsOffsets: Bool = false) -> KafkaDelivery {
+        let delivery = KafkaDelivery(topics: batch.topics, records: batch.count, keepsOffsets: keepsOffsets)
         let (token, client) = shared.withLock { ($0.slots.insert(.batch(delivery)), $0.phase.client) }
         if let client {
             settle(client.produce(batch, token: token))

@@ -148,13 +148,30 @@ extension ReaderCore {
                     topic: lastTopic.index, partition: message.partition, offset: message.offset,
                     timestamp: rd_kafka_message_timestamp(pointer, nil),
                     key: UnsafeRawBufferPointer(start: message.key, count: message.key_len),
-                    value: message.payload.map { unsafe UnsafeRawBufferPointer(start: $0, count: message.len) })
+                    value: message.payload.map { unsafe UnsafeRawBufferPointer(start: $0, count: message.len) },
+                    contentType: Self.contentType(pointer))
             }
             if !state.ready.entries.isEmpty, case .down = state.connection {
                 state.connection = .up
             }
             return errors
         }
+    }
+
+    /// The value of the header by which producers say how a record's value is written; it lives as long as the message.
+    private static func contentType(_ message: UnsafeMutablePointer<rd_kafka_message_t>) -> UnsafeRawBufferPointer {
+        var headers: OpaquePointer?
+        guard unsafe rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR, let headers = unsafe headers else {
+            return unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+        }
+        for name in ["content-type", "Content-Type"] {
+            var value: UnsafeRawPointer?
+            var count = 0
+            if unsafe rd_kafka_header_get_last(headers, name, &value, &count) == RD_KAFKA_RESP_ERR_NO_ERROR {
+                return unsafe UnsafeRawBufferPointer(start: value, count: value == nil ? 0 : count)
+            }
+        }
+        return unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     }
 
     /// Sorts an error of a partition: gone records, a missing topic, or something that passes by itself.

@@ -22,8 +22,10 @@ extension ListClock {
                 places[element.first].was(hash, now: present[element.first], to: .base(writer.base))
             }
             if listed.indices.contains(index), was(listed[index]) != false { return found(listed[index], mine) }
-            // The list that the writer saw is not known any more: the same value, nearest to where it was.
-            let like = listed.indices.filter { was(listed[$0]) == true }
+            // The list that the writer saw is not known any more: the same value, nearest to where it was; or an element that had
+            // it before others changed it.
+            var like = listed.indices.filter { was(listed[$0]) == true }
+            if like.isEmpty { like = listed.indices.filter { places[listed[$0].first].original?.hash == hash } }
             return like.min { abs($0 - index) < abs($1 - index) }.map { found(listed[$0], mine) }
         case .own(let tag, let index, let hash):
             if let first = self.index(of: ID(client: writer.stamp.client, tag: tag)), places[first].element == nil {

@@ -40,7 +40,10 @@ struct EditMerge {
         if rest.isEmpty, edit.action == .remove {
             guard writer.stamp >= entry.stamp || entry.isDefault else { return .lost }
             let before = fields.removeValue(forKey: key)
-            entry = PropertyClock(stamp: writer.stamp, reset: Deletion(stamp: writer.stamp, lsn: writer.now))
+            // What was added later counts should a set arrive that lies between, whichever of the two came first (CR-10).
+            entry = PropertyClock(
+                stamp: writer.stamp, additions: entry.additions.filter { $0.stamp > writer.stamp },
+                reset: Deletion(stamp: writer.stamp, lsn: writer.now))
             clock.setEntry(key, entry, writer.now)
             return before == nil ? .same : .changed
         }

@@ -5,16 +5,18 @@ extension ErrorCode {
     /// The HTTP status of an answer with this error.
     package var httpStatus: HTTPResponse.Status {
         switch self {
-        case .badRequest, .badSyntax, .badJSON, .badMessageOrder, .unknownMessage, .wrongProtocolVersion, .badQuery, .badChangeset,
+        case .badRequest, .badSyntax, .badJSON, .badCompression, .badMessageOrder, .unknownMessage, .wrongProtocolVersion, .badQuery,
+            .badChangeset,
             .ingestMalformed, .wrongValueType, .unknownProperty, .configInvalid, .configUnknownKey, .configMissing:
             .badRequest
         case .invalidPassword, .tokenExpired, .badAuthentication, .invalidSession, .userDisabled: .unauthorized
         case .permissionDenied, .writeNotAllowed, .ingestRejected, .pluginRefused: .forbidden
-        case .userNotFound, .unknownType, .ingestUnknownType, .providerDisabled: .notFound
-        case .nameInUse, .userMismatch: .conflict
-        case .bodyTooLarge, .limitsExceeded: .contentTooLarge
-        case .tooManyRequests: .tooManyRequests
-        case .shuttingDown, .initialSyncNotCompleted, .postgresUnreachable, .logUnreachable, .pluginUnavailable, .logDelivery:
+        case .userNotFound, .apiKeyNotFound, .unknownType, .ingestUnknownType, .providerDisabled: .notFound
+        case .nameInUse, .userMismatch, .idempotencyKeyInUse: .conflict
+        case .bodyTooLarge, .limitsExceeded, .ingestTooLarge: .contentTooLarge
+        case .unsupportedEncoding: .unsupportedMediaType
+        case .tooManyRequests, .logFull: .tooManyRequests
+        case .shuttingDown, .postgresUnreachable, .logUnreachable, .pluginUnavailable, .logDelivery:
             .serviceUnavailable
         case .timeout, .pluginTimeout: .gatewayTimeout
         default: .internalServerError
@@ -31,6 +33,7 @@ extension ErrorCode {
         case .userDisabled: "UserDisabled"
         case .nameInUse: "AccountNameInUse"
         case .providerDisabled: "AuthProviderNotFound"
+        case .apiKeyNotFound: "APIKeyNotFound"
         case .badRequest: "BadRequest"
         case .badJSON: "MalformedJSON"
         case .bodyTooLarge: "RequestTooLarge"

@@ -4,6 +4,8 @@ import SluiceCore
 package struct Topics: Hashable, Sendable {
     package var app: String
     package var progress: String { "\(app).progress" }
+    /// Asymmetric objects that were refused; no class has a hyphen in its name.
+    package var deadLetters: String { "\(app).ingest-rejected" }
 
     package init(app: String) { self.app = app }
 

@@ -52,10 +52,16 @@ package struct PluginInfo: Hashable, Sendable {
     package var name: String
     package var version: String
     package var hooks: Set<Hook>
+    /// What its configuration may hold, as the plugin declares it (`ConfigSchema`); nil: it does not say.
+    package var configSchema: String?
+    /// What it is not shut off by, since the kernel lacks it: `seccomp`, `landlock`, `privileges`; `process` for one in process.
+    package var missing: [String]
 
-    package init(name: String, version: String, hooks: Set<Hook>) {
+    package init(name: String, version: String, hooks: Set<Hook>, configSchema: String? = nil, missing: [String] = []) {
         self.name = name
         self.version = version
         self.hooks = hooks
+        self.configSchema = configSchema
+        self.missing = missing
     }
 }

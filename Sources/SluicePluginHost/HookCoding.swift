@@ -139,7 +139,7 @@ enum HookCoding {
     private static func ingestVerdict(
         _ answer: Answer, _ json: JSON, type: ObjectType, schema: Schema, at place: String
     ) throws(SluiceError) -> IngestVerdict {
-        try answer.allow(["verdict", "object", "type", "reason"], in: json, at: place)
+        try answer.allow(["verdict", "object", "objects", "type", "reason"], in: json, at: place)
         switch json["verdict"]?.string {
         case "accept":
             guard let object = json["object"], object != .null else { return .accept }
@@ -150,10 +150,27 @@ enum HookCoding {
                 return .reject(reason: "\(answer.plugin) routed it to \(name), which is no asymmetric type")
             }
             return values(answer, object, type: target, schema: schema) { .route(type: name, values: $0) }
-        case "drop": return .drop
+        case "split": return try split(answer, json, schema: schema, at: place)
+        case "drop": return .drop(reason: json["reason"]?.string ?? "\(answer.plugin) gives no reason")
         case "reject": return .reject(reason: json["reason"]?.string ?? "\(answer.plugin) gives no reason")
-        default: throw answer.bad("\(place).verdict is not accept, route, drop or reject")
+        default: throw answer.bad("\(place).verdict is not accept, route, split, drop or reject")
         }
+    }
+
+    private static func split(_ answer: Answer, _ json: JSON, schema: Schema, at place: String) throws(SluiceError) -> IngestVerdict {
+        guard let objects = json["objects"]?.array else { throw answer.bad("\(place).objects is no array") }
+        var parts: [IngestPart] = []
+        for (index, part) in objects.enumerated() {
+            try answer.allow(["type", "object"], in: part, at: "\(place).objects[\(index)]")
+            let name = try answer.text(part, "type", at: "\(place).objects[\(index)]")
+            guard let target = schema[name], target.kind == .asymmetric, let object = part["object"] else {
+                return .reject(reason: "\(answer.plugin) split it into an object of \(name), which is no asymmetric type")
+            }
+            let verdict = values(answer, object, type: target, schema: schema) { .route(type: name, values: $0) }
+            guard case .route(_, let values) = verdict else { return verdict }
+            parts.append(IngestPart(type: name, values: values))
+        }
+        return .split(parts)
     }
 
     /// An object that does not fit its type is set apart: trying again would not help it.
@@ -178,7 +195,8 @@ struct Answer {
     let hook: Hook
     let json: JSON
 
-    /// - Throws: `pluginRefused` with the reason when the plugin did not say ok, `pluginBadAnswer` when it said no JSON.
+    /// - Throws: `pluginRefused` or `pluginFailed` with the reason when the plugin did not say ok, `pluginBadAnswer` when it said no
+    ///   JSON.
     init(_ answer: HookAnswer, plugin: String, hook: Hook) throws(SluiceError) {
         self.plugin = plugin
         self.hook = hook
@@ -188,7 +206,7 @@ struct Answer {
             throw SluiceError(.pluginRefused, "\(plugin) refused: \(answer.bytes.isEmpty ? "it gives no reason" : answer.text)")
         case .failed, .unusable, .late:
             throw SluiceError(
-                .pluginRefused, "\(plugin) failed in \(hook.name): \(answer.bytes.isEmpty ? "it gives no reason" : answer.text)")
+                .pluginFailed, "\(plugin) failed in \(hook.name): \(answer.bytes.isEmpty ? "it gives no reason" : answer.text)")
         }
         do { json = answer.bytes.isEmpty ? .null : try JSON.parse(answer.bytes) } catch {
             throw SluiceError(.pluginBadAnswer, "\(plugin) answered \(hook.name) with something that is not JSON: \(error.message)")
@@ -215,7 +233,7 @@ struct Answer {
     }
 
     func verdicts(_ key: String, count: Int) throws(SluiceError) -> [JSON] {
-        try allow([key], in: json, at: "the answer")
+        try allow([key, "records"], in: json, at: "the answer")
         guard let list = json[key]?.array, list.count == count else {
             throw bad("\"\(key)\" has \(json[key]?.array?.count ?? 0) verdicts instead of \(count)")
         }

@@ -144,6 +144,7 @@ final class HostLoop {
 
     private func hostEnded() {
         let how = endPeer()
+        owner.observer.hostEnded(owner.label)
         perform(calls.hostEnded(how, now: monotonicNow()))
         reportStart()
         forwarder.note(

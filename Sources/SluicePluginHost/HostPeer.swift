@@ -19,13 +19,15 @@ struct HostPeer {
     /// Must be called on a thread that lives as long as the host: the kernel ends the process with the *thread* that
     /// started it.
     /// - Throws: `pluginUnavailable` when there is no such program or no descriptor left.
-    static func start(_ spec: PluginSpec, executable: String) throws(SluiceError) -> HostPeer {
+    static func start(_ spec: PluginSpec, _ image: PluginImage, executable: String) throws(SluiceError) -> HostPeer {
         let pair = try Descriptors.socketPair()
         switch spec.mode {
         case .inProcess:
             Descriptors.makeNonBlocking(pair.0)
             let theirs = pair.1
-            Threads.start { PluginServer.run(descriptor: theirs) }
+            // Never closed: the library that is loaded from it is never unloaded, and the loader tells libraries by their paths.
+            let library = fcntl(image.descriptor, F_DUPFD_CLOEXEC, 0)
+            Threads.start { PluginServer(descriptor: theirs, library: library, sandbox: nil).run() }
             return HostPeer(socket: pair.0, output: -1, kind: .thread)
         case .process:
             let output: (ours: Int32, theirs: Int32)
@@ -34,9 +36,10 @@ struct HostPeer {
                 throw error
             }
             defer { Descriptors.close(pair.1, output.theirs) }
-            let arguments = [executable, "--memory-bytes", String(spec.memoryBytes), spec.path]
+            let folder = spec.folder.map { ["--folder", $0] } ?? []
+            let arguments = [executable, "--memory-bytes", String(spec.memoryBytes)] + folder + [spec.path]
             do {
-                let pid = try Spawn.run(arguments, socket: pair.1, output: output.theirs)
+                let pid = try Spawn.run(arguments, socket: pair.1, library: image.descriptor, output: output.theirs)
                 Descriptors.makeNonBlocking(pair.0)
                 Descriptors.makeNonBlocking(output.ours)
                 return HostPeer(socket: pair.0, output: output.ours, kind: .process(pid))

@@ -133,6 +133,7 @@ extension PluginInfo {
         [
             "name": .string(name), "version": .string(version),
             "hooks": .array(hooks.map(\.rawValue).sorted().map { .int(Int64($0)) }),
+            "config_schema": configSchema.map { .string($0) } ?? .null, "missing": .array(missing.map { .string($0) }),
         ]
     }
 
@@ -141,6 +142,8 @@ extension PluginInfo {
             throw HostedProtocol.malformed("an answer to load that lacks a member")
         }
         let numbers = hooks.compactMap { $0.int.flatMap { UInt8(exactly: $0) } }
-        self.init(name: name, version: version, hooks: Set(numbers.compactMap { Hook(rawValue: $0) }))
+        self.init(
+            name: name, version: version, hooks: Set(numbers.compactMap { Hook(rawValue: $0) }),
+            configSchema: json["config_schema"]?.string, missing: (json["missing"]?.array ?? []).compactMap(\.string))
     }
 }

@@ -24,30 +24,71 @@ package final class PluginChain: Sendable {
     private let logger: Logger
     private let state = Mutex(State())
 
+    private let observer: PluginObserver
+    /// Returns when the records are kept.
+    private let keep: @Sendable ([PluginRecord]) async throws(SluiceError) -> Void
+
     /// - Parameter hostExecutable: path of the program `sluice-plugin-host`; not used by plugins in process.
-    package init(plugins: [PluginSpec], hostExecutable: String, logger: Logger) {
+    package init(
+        plugins: [PluginSpec], hostExecutable: String, logger: Logger, observer: PluginObserver = PluginObserver(),
+        keep: @escaping @Sendable ([PluginRecord]) async throws(SluiceError) -> Void = PluginRecord.nowhere
+    ) {
+        self.keep = keep
         self.logger = logger
-        hosts = plugins.map { PluginHostProcess(spec: $0, executable: hostExecutable, logger: logger) }
+        self.observer = observer
+        hosts = plugins.map { PluginHostProcess(spec: $0, executable: hostExecutable, logger: logger, observer: observer) }
     }
 
     /// The plugins as they introduced themselves, in order; empty before `start`.
     package var plugins: [PluginInfo] { state.withLock { $0.links.map(\.info) } }
 
+    /// What `start` has loaded.
+    var loaded: [(host: PluginHostProcess, info: PluginInfo)] { state.withLock { $0.links.map { ($0.host, $0.info) } } }
+
     /// The process of each plugin; nil in process and while it is being replaced.
     package var processIDs: [Int32?] { hosts.map(\.processID) }
 
-    /// Loads all plugins. To be called once, and followed by `configure`.
+    /// Loads all plugins and holds their configurations against what they declare. To be called once, and followed by `configure`.
     /// - Throws: `pluginMissing`, `pluginABIMismatch`, `pluginRefused`, `pluginTimeout`, `pluginCrashed` or
-    ///   `pluginUnavailable`, naming the file; the chain is then stopped.
+    ///   `pluginUnavailable`, naming the file; `configUnknownKey`, `configInvalid` or `configMissing` with the line; the chain
+    ///   is then stopped.
     package func start() async throws(SluiceError) {
         var links: [Link] = []
         for host in hosts {
-            do { links.append(Link(host: host, info: try await host.start())) } catch {
+            do {
+                let info = try await host.start()
+                try host.spec.checkConfig(info)
+                report(info, of: host)
+                links.append(Link(host: host, info: info))
+            } catch {
                 await stop()
                 throw error
             }
         }
         state.withLock { $0.links = links }
+    }
+
+    /// Never silently: what a plugin is not shut off by.
+    private func report(_ info: PluginInfo, of host: PluginHostProcess) {
+        let plugin: Logger.Metadata = ["plugin": .string(info.name), "version": .string(info.version), "file": .string(host.spec.path)]
+        logger.info("A plugin is loaded.", metadata: plugin)
+        for part in info.missing { logger.warning(Self.statement(missing: part), metadata: plugin) }
+    }
+
+    private static func statement(missing part: String) -> Logger.Message {
+        switch part {
+        case "process": "A plugin runs inside the gateway: nothing keeps it from the gateway's memory, files and network."
+        case "seccomp": "The kernel has no seccomp filter: a plugin's process can use the network and start processes."
+        case "landlock": "The kernel has no Landlock: a plugin's process can read files while its library is loaded, and none afterwards."
+        default: "A plugin's process could not give up its privileges."
+        }
+    }
+
+    /// How many of the plugins lack each part of the sandbox.
+    package var missing: [String: Int] {
+        state.withLock { state in
+            state.links.flatMap(\.info.missing).reduce(into: [:]) { $0[$1, default: 0] += 1 }
+        }
     }
 
     /// Ends all hosts. Calls in flight fail with `pluginUnavailable`.
@@ -122,7 +163,9 @@ package final class PluginChain: Sendable {
             do throws(SluiceError) {
                 let input: JSON = ["user": HookCoding.json(user), "writes": .array(asked.map { HookCoding.json($0) })]
                 let answer = try await ask(link, .checkWrite, input)
-                review.apply(try HookCoding.writeVerdicts(answer, writes: asked, schema: schema), to: open)
+                let verdicts = try HookCoding.writeVerdicts(answer, writes: asked, schema: schema)
+                try await keepRecords(of: answer)
+                review.apply(verdicts, to: open)
             } catch {
                 return writes.map { _ in .deny(reason: error.message) }
             }
@@ -141,7 +184,9 @@ package final class PluginChain: Sendable {
             let open = review.undecided
             let asked = open.map { ExtendedJSON.json(review.objects[$0]) }
             let answer = try await ask(link, .ingest, ["type": .string(type.name), "objects": .array(asked)])
-            review.apply(try HookCoding.ingestVerdicts(answer, count: asked.count, type: type, schema: schema), to: open)
+            let verdicts = try HookCoding.ingestVerdicts(answer, count: asked.count, type: type, schema: schema)
+            try await keepRecords(of: answer)
+            review.apply(verdicts, to: open)
         }
         return review.verdicts
     }
@@ -155,9 +200,23 @@ package final class PluginChain: Sendable {
         }
     }
 
+    /// What the answer decides on goes on only when what the plugin wants kept is kept.
+    private func keepRecords(of answer: Answer) async throws(SluiceError) {
+        let records = try HookCoding.records(answer)
+        if !records.isEmpty { try await keep(records) }
+    }
+
     private func links(with hook: Hook) -> [Link] { state.withLock { $0.links.filter { $0.info.hooks.contains(hook) } } }
 
     private func ask(_ link: Link, _ hook: Hook, _ input: JSON, deadline: UInt64? = nil) async throws(SluiceError) -> Answer {
-        try Answer(try await link.host.call(hook, input.utf8, deadline: deadline), plugin: link.info.name, hook: hook)
+        let start = monotonicNow()
+        do throws(SluiceError) {
+            let answer = try Answer(try await link.host.call(hook, input.utf8, deadline: deadline), plugin: link.info.name, hook: hook)
+            observer.called(hook, monotonicNow() - start, false)
+            return answer
+        } catch {
+            observer.called(hook, monotonicNow() - start, true)
+            throw error
+        }
     }
 }

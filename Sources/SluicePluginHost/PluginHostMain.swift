@@ -1,44 +1,29 @@
+import CSluiceSandbox
 import Glibc
 
-/// The program `sluice-plugin-host`: hosts the plugin named by its last argument, speaking to the gateway on descriptor 3.
+/// The program `sluice-plugin-host`: hosts the plugin that its descriptor 4 holds, speaking to the gateway on descriptor 3.
 package enum PluginHostMain {
     /// Serves until the gateway hangs up or dies.
     package static func run() {
-        guard fcntl(3, F_GETFD) >= 0 else {
+        guard fcntl(3, F_GETFD) >= 0, fcntl(4, F_GETFD) >= 0 else {
             print("sluice-plugin-host is started by the gateway and is of no use by itself.")
             exit(64)
         }
-        endWithParent()
-        closeInherited()
+        sluice_end_with_parent()
+        // The gateway's descriptors that were not marked to be closed on exec.
+        sluice_close_from(5)
         limit(RLIMIT_CORE, to: 0)
-        let bytes = memoryBytes(CommandLine.arguments)
+        let bytes = option("--memory-bytes").flatMap { UInt64($0) } ?? 0
         // A sanitizer maps terabytes: a build with one runs without the limit.
         if bytes > 0, unsafe dlsym(nil, "__sanitizer_print_stack_trace") == nil { limit(RLIMIT_DATA, to: bytes) }
-        PluginServer.run(descriptor: 3)
+        PluginServer(descriptor: 3, library: 4, sandbox: HostSandbox.enter(folder: option("--folder"))).run()
         exit(0)
     }
 
-    private static func memoryBytes(_ arguments: [String]) -> UInt64 {
-        guard let index = arguments.firstIndex(of: "--memory-bytes"), index + 1 < arguments.count else { return 0 }
-        return UInt64(arguments[index + 1]) ?? 0
-    }
-
-    /// Has the kernel end this process when the gateway's thread that started it ends, however that comes.
-    private static func endWithParent() {
-        // prctl is variadic, which Swift does not import; with integer arguments a fixed signature has the same calling
-        // convention on Linux.
-        typealias Prctl = @convention(c) (Int32, UInt, UInt, UInt, UInt) -> Int32
-        let setParentDeathSignal: Int32 = 1
-        guard let address = unsafe dlsym(nil, "prctl") else { return }
-        _ = unsafe unsafeBitCast(address, to: Prctl.self)(setParentDeathSignal, UInt(SIGKILL), 0, 0, 0)
-    }
-
-    /// Closes the gateway's descriptors that were not marked to be closed on exec, before the plugin could use them.
-    private static func closeInherited() {
-        // close_range is a GNU extension, which Swift's Glibc module leaves out.
-        typealias CloseRange = @convention(c) (UInt32, UInt32, Int32) -> Int32
-        guard let address = unsafe dlsym(nil, "close_range") else { return }
-        _ = unsafe unsafeBitCast(address, to: CloseRange.self)(4, .max, 0)
+    private static func option(_ name: String) -> String? {
+        let arguments = CommandLine.arguments
+        guard let index = arguments.firstIndex(of: name), index + 1 < arguments.count else { return nil }
+        return arguments[index + 1]
     }
 
     private static func limit(_ resource: __rlimit_resource, to bytes: UInt64) {

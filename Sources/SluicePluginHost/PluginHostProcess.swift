@@ -13,6 +13,7 @@ final class PluginHostProcess: Sendable {
     let label: String
     private let executable: String
     private let logger: Logger
+    let observer: PluginObserver
     private let shared = Mutex(Shared())
 
     private struct Shared {
@@ -28,6 +29,8 @@ final class PluginHostProcess: Sendable {
         var starting: CheckedContinuation<Result<PluginInfo, SluiceError>, Never>?
         var stopping: [CheckedContinuation<Void, Never>] = []
         var processID: pid_t?
+        /// What every host loads, from the first start on.
+        var image: PluginImage?
     }
 
     private struct Waiter {
@@ -35,7 +38,8 @@ final class PluginHostProcess: Sendable {
         var continuation: CheckedContinuation<Result<HookAnswer, SluiceError>, Never>
     }
 
-    init(spec: PluginSpec, executable: String, logger: Logger) {
+    init(spec: PluginSpec, executable: String, logger: Logger, observer: PluginObserver = PluginObserver()) {
+        self.observer = observer
         self.spec = spec
         self.executable = executable
         self.logger = logger
@@ -48,6 +52,8 @@ final class PluginHostProcess: Sendable {
     /// Starts the host and loads the plugin. To be called once.
     /// - Throws: why the plugin cannot be used; the host is then stopped.
     func start() async throws(SluiceError) -> PluginInfo {
+        let image: PluginImage
+        if let checked = spec.image { image = checked } else { image = try PluginImage(readingFrom: spec.path) }
         let wake = try Descriptors.socketPair()
         Descriptors.makeNonBlocking(wake.0)
         Descriptors.makeNonBlocking(wake.1)
@@ -56,6 +62,7 @@ final class PluginHostProcess: Sendable {
                 guard shared.life == .idle else { return false }
                 shared.life = .running
                 shared.waker = wake.1
+                shared.image = image
                 shared.starting = continuation
                 return true
             }
@@ -180,6 +187,9 @@ extension PluginHostProcess {
         for continuation in stopping { continuation.resume() }
     }
 
-    func startPeer() throws(SluiceError) -> HostPeer { try HostPeer.start(spec, executable: executable) }
+    func startPeer() throws(SluiceError) -> HostPeer {
+        guard let image = shared.withLock({ $0.image }) else { throw SluiceError(.pluginMissing, "\(spec.path) has not been read") }
+        return try HostPeer.start(spec, image, executable: executable)
+    }
     func makeForwarder() -> LogForwarder { LogForwarder(logger: logger, plugin: label) }
 }

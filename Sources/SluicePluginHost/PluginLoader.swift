@@ -5,9 +5,14 @@ import SluiceCore
 /// Opens plugins.
 enum PluginLoader {
     /// Opens the library, calls its entry once and checks the table. The library stays for the life of the process.
+    /// - Parameters:
+    ///   - library: the descriptor of a file that holds it. Another number for each library of a process.
+    ///   - path: what it is called.
     /// - Throws: `pluginMissing`, `pluginABIMismatch` or `pluginRefused`, naming the file.
-    static func load(path: String, log: @escaping @Sendable (UInt8, String) -> Void) throws(SluiceError) -> LoadedPlugin {
-        let entry = try unsafe symbol(path: path)
+    static func load(
+        _ library: Int32, path: String, log: @escaping @Sendable (UInt8, String) -> Void
+    ) throws(SluiceError) -> LoadedPlugin {
+        let entry = try unsafe symbol(library, path: path)
         let host = unsafe makeHost(log: log)
         var table = unsafe sluice_plugin()
         unsafe table.size = UInt32(MemoryLayout<sluice_plugin>.size)
@@ -16,11 +21,7 @@ enum PluginLoader {
         let collector = AnswerCollector()
         let status = unsafe collector.withSink { sink in unsafe entry(host, &table, sink) }
         guard unsafe table.abi_major == UInt32(SLUICE_PLUGIN_ABI_MAJOR) else {
-            let found = unsafe "\(table.abi_major).\(table.abi_minor)"
-            throw SluiceError(
-                .pluginABIMismatch,
-                "\(path) is built for version \(found) of the plugin interface; this is \(SLUICE_PLUGIN_ABI_MAJOR).\(SLUICE_PLUGIN_ABI_MINOR)"
-            )
+            throw unsafe mismatch(path, table)
         }
         guard status == SLUICE_OK else {
             let reason = String(decoding: collector.bytes, as: UTF8.self)
@@ -29,20 +30,27 @@ enum PluginLoader {
         return unsafe LoadedPlugin(path: path, table: table)
     }
 
+    /// Says which side to upgrade.
+    private static func mismatch(_ path: String, _ table: sluice_plugin) -> SluiceError {
+        let found = unsafe "\(table.abi_major).\(table.abi_minor)"
+        let isNewer = unsafe table.abi_major > UInt32(SLUICE_PLUGIN_ABI_MAJOR)
+        let remedy = isNewer ? "the gateway is to be upgraded" : "the plugin is to be built with this release's sluice_plugin.h"
+        let ours = "\(SLUICE_PLUGIN_ABI_MAJOR).\(SLUICE_PLUGIN_ABI_MINOR)"
+        return SluiceError(
+            .pluginABIMismatch, "\(path) is built for version \(found) of the plugin interface; this is \(ours): \(remedy)")
+    }
+
     private typealias Entry =
         @convention(c) (
             UnsafePointer<sluice_host>, UnsafeMutablePointer<sluice_plugin>, UnsafePointer<sluice_sink>
         ) -> sluice_status
 
-    private static func symbol(path: String) throws(SluiceError) -> Entry {
-        guard unsafe access(path, R_OK) == 0 else {
-            throw SluiceError(.pluginMissing, "there is no readable plugin at \(path)", fix: "Correct the plugin's path.")
-        }
-        // A name without a slash would be searched for in the system's library folders.
-        let name = path.contains("/") ? path : "./\(path)"
+    private static func symbol(_ file: Int32, path: String) throws(SluiceError) -> Entry {
+        let name = "/proc/self/fd/\(file)"
         guard let library = unsafe dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) else {
             let reason = unsafe dlerror().map { unsafe String(cString: $0) } ?? "no reason given"
-            throw SluiceError(.pluginMissing, "\(path) cannot be loaded: \(reason)")
+            let told = reason.hasPrefix("\(name): ") ? String(reason.dropFirst(name.count + 2)) : reason
+            throw SluiceError(.pluginMissing, "\(path) cannot be loaded: \(told)")
         }
         guard let address = unsafe dlsym(library, "sluice_plugin_entry") else {
             throw SluiceError(
@@ -77,7 +85,9 @@ final class LoadedPlugin {
         let name = unsafe table.name.string
         let file = path.split(separator: "/").last.map(String.init) ?? path
         let hooks = Hook.allCases.filter { unsafe Self.function($0, of: table) != nil }
-        info = unsafe PluginInfo(name: name.isEmpty ? file : name, version: table.version.string, hooks: Set(hooks))
+        info = unsafe PluginInfo(
+            name: name.isEmpty ? file : name, version: table.version.string, hooks: Set(hooks),
+            configSchema: table.config_schema.data == nil ? nil : table.config_schema.string)
     }
 
     /// Calls a hook. A hook that the plugin lacks answers as a failure.

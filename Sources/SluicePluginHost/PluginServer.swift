@@ -3,37 +3,59 @@ import SluiceCore
 import Synchronization
 
 /// The host's side of the socket: loads the plugin and answers calls, one at a time.
-enum PluginServer {
+struct PluginServer {
+    private let library: Int32
+    private let descriptor: Int32
+    private let channel: ServerChannel
+    private var sandbox: HostSandbox?
+    private var plugin: LoadedPlugin?
+
+    /// - Parameters:
+    ///   - library: the plugin's library, a file in memory.
+    ///   - sandbox: what this process has been shut in by; nil inside the gateway.
+    init(descriptor: Int32, library: Int32, sandbox: HostSandbox?) {
+        self.library = library
+        self.descriptor = descriptor
+        self.sandbox = sandbox
+        channel = ServerChannel(descriptor: descriptor)
+    }
+
     /// Serves until the other end is closed. Blocks the thread.
-    static func run(descriptor: Int32) {
-        let channel = ServerChannel(descriptor: descriptor)
+    mutating func serve() {
         defer { channel.close() }
         var decoder = HostedDecoder()
-        var plugin: LoadedPlugin?
         while case .bytes(let bytes) = Descriptors.read(descriptor) {
             decoder.feed(bytes)
             do {
                 while let message = try decoder.next() {
                     guard case .call(let id, let hook, let deadline, let input) = message else { continue }
-                    channel.send(.answer(id: id, answer(hook, deadline: deadline, input: input, plugin: &plugin, channel: channel)))
+                    channel.send(.answer(id: id, answer(hook, deadline: deadline, input: input)))
                 }
             } catch { return }
         }
     }
 
-    private static func answer(
-        _ hook: Hook, deadline: UInt64, input: [UInt8], plugin: inout LoadedPlugin?, channel: ServerChannel
-    ) -> HookAnswer {
-        if hook == .load {
-            let path = String(decoding: input, as: UTF8.self)
-            do {
-                let loaded = try PluginLoader.load(path: path) { level, text in channel.send(.log(level: level, text: text)) }
-                plugin = loaded
-                return HookAnswer(status: .ok, bytes: loaded.info.json.utf8)
-            } catch { return HookAnswer(status: .unusable, bytes: error.hostedBytes) }
-        }
+    func run() {
+        var server = self
+        server.serve()
+    }
+
+    private mutating func answer(_ hook: Hook, deadline: UInt64, input: [UInt8]) -> HookAnswer {
+        if hook == .load { return load(path: String(decoding: input, as: UTF8.self)) }
         guard monotonicNow() < deadline else { return HookAnswer(status: .late, bytes: []) }
         return plugin?.call(hook, input) ?? HookAnswer(status: .failed, bytes: Array("no plugin is loaded".utf8))
+    }
+
+    private mutating func load(path: String) -> HookAnswer {
+        let channel = channel
+        do {
+            let loaded = try PluginLoader.load(library, path: path) { level, text in channel.send(.log(level: level, text: text)) }
+            plugin = loaded
+            sandbox?.seal()
+            var info = loaded.info
+            info.missing = sandbox?.missing ?? ["process"]
+            return HookAnswer(status: .ok, bytes: info.json.utf8)
+        } catch { return HookAnswer(status: .unusable, bytes: error.hostedBytes) }
     }
 }
 

@@ -1,7 +1,7 @@
 package import SluiceCore
 
 /// One plugin of the chain, as the gateway's configuration names it.
-package struct PluginSpec: Hashable, Sendable {
+package struct PluginSpec: Sendable {
     package enum Mode: Hashable, Sendable {
         /// In a supervised process of its own: a crash or hang costs the call that caused it.
         case process
@@ -10,8 +10,14 @@ package struct PluginSpec: Hashable, Sendable {
     }
 
     package var path: String
+    /// The library as it was checked: what is loaded, whatever becomes of the file. Nil: the file is read when the plugin starts.
+    package var image: PluginImage?
+    /// The one folder whose files the plugin may read, when it runs in a process of its own; nil: none.
+    package var folder: String?
     /// Handed to the plugin's `configure` as `config`.
     package var config: JSON
+    /// The file that `config` stands in, as errors name it.
+    package var configFile: String
     package var mode: Mode
     /// Nanoseconds for one call, waiting for its turn included. Beyond: `pluginTimeout`; a plugin that works on one call
     /// for longer than this is replaced.
@@ -22,10 +28,14 @@ package struct PluginSpec: Hashable, Sendable {
     package var memoryBytes: UInt64
 
     package init(
-        path: String, config: JSON = .null, mode: Mode = .process, deadline: UInt64 = Limits.pluginCallNanoseconds,
+        path: String, image: PluginImage? = nil, folder: String? = nil, config: JSON = .null, configFile: String = "its configuration",
+        mode: Mode = .process, deadline: UInt64 = Limits.pluginCallNanoseconds,
         startDeadline: UInt64 = 10_000_000_000, memoryBytes: UInt64 = 1 << 30
     ) {
         self.path = path
+        self.image = image
+        self.folder = folder
+        self.configFile = configFile
         self.config = config
         self.mode = mode
         self.deadline = deadline
@@ -36,6 +46,8 @@ package struct PluginSpec: Hashable, Sendable {
 
 /// Bounds of the plugin host beside those of `Limits`.
 package enum PluginLimits {
+    /// A plugin's file, bytes. Beyond: `pluginMissing`.
+    package static let imageBytes = 256 << 20
     /// One message to or from the host process, bytes. Beyond: the call fails with `limitsExceeded`, an answer counts as a
     /// failure of the plugin.
     package static let messageBytes = 32 << 20

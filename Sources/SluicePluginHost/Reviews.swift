@@ -40,12 +40,12 @@ struct IngestReview {
         verdicts = objects.map { _ in .accept }
     }
 
-    /// Those that are still of their type: neither routed, dropped nor rejected.
+    /// Those that are still of their type: neither routed, split, dropped nor rejected.
     var undecided: [Int] {
         verdicts.indices.filter {
             switch verdicts[$0] {
             case .accept, .transform: true
-            case .route, .drop, .reject: false
+            case .route, .split, .drop, .reject: false
             }
         }
     }

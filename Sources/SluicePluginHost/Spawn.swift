@@ -6,13 +6,15 @@ enum Spawn {
     /// Variables of the gateway's environment that a plugin's process gets: not its secrets.
     private static let inherited = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "SWIFT_BACKTRACE"]
 
-    /// Starts a program with `socket` as its descriptor 3, `output` as its standard output and error, and
+    /// Starts a program with `socket` as its descriptor 3, `library` as 4, `output` as its standard output and error, and
     /// default signals. The program closes what else it inherits (`PluginHostMain`).
     /// - Throws: `pluginUnavailable` naming the program.
-    static func run(_ arguments: [String], socket: Int32, output: Int32) throws(SluiceError) -> pid_t {
+    static func run(_ arguments: [String], socket: Int32, library: Int32, output: Int32) throws(SluiceError) -> pid_t {
         // Moved out of the way first, so that no dup2 overwrites the source of another.
-        let sources = (fcntl(socket, F_DUPFD_CLOEXEC, 16), fcntl(output, F_DUPFD_CLOEXEC, 16))
-        defer { Descriptors.close(sources.0, sources.1) }
+        let sources = (
+            fcntl(socket, F_DUPFD_CLOEXEC, 16), fcntl(output, F_DUPFD_CLOEXEC, 16), fcntl(library, F_DUPFD_CLOEXEC, 16)
+        )
+        defer { Descriptors.close(sources.0, sources.1, sources.2) }
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
@@ -20,6 +22,7 @@ enum Spawn {
         unsafe posix_spawn_file_actions_adddup2(&actions, sources.1, 1)
         unsafe posix_spawn_file_actions_adddup2(&actions, sources.1, 2)
         unsafe posix_spawn_file_actions_adddup2(&actions, sources.0, 3)
+        unsafe posix_spawn_file_actions_adddup2(&actions, sources.2, 4)
         var attributes = posix_spawnattr_t()
         unsafe posix_spawnattr_init(&attributes)
         defer { unsafe posix_spawnattr_destroy(&attributes) }

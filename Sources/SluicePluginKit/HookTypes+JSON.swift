@@ -103,7 +103,9 @@ extension IngestVerdict {
         case .accept: ["verdict": "accept"]
         case .transform(let object): ["verdict": "accept", "object": object]
         case .route(let type, let object): ["verdict": "route", "type": .string(type), "object": object]
-        case .drop: ["verdict": "drop"]
+        case .split(let parts):
+            ["verdict": "split", "objects": .array(parts.map { ["type": .string($0.type), "object": $0.object] })]
+        case .drop(let reason): ["verdict": "drop", "reason": .string(reason)]
         case .reject(let reason): ["verdict": "reject", "reason": .string(reason)]
         }
     }

@@ -158,8 +158,21 @@ public enum IngestVerdict: Hashable, Sendable {
     case transform(PluginValue)
     /// Stored as an object of another asymmetric type.
     case route(type: String, object: PluginValue)
-    /// Acknowledged and forgotten.
-    case drop
+    /// Stored as several objects instead, each of an asymmetric type: all of them or, when one does not fit, none.
+    case split([Part])
+    /// Acknowledged and forgotten; the reason is for the operator's log.
+    case drop(reason: String)
     /// Kept apart with the reason.
     case reject(reason: String)
+
+    /// One of the objects that an object is split into.
+    public struct Part: Hashable, Sendable {
+        public var type: String
+        public var object: PluginValue
+
+        public init(type: String, object: PluginValue) {
+            self.type = type
+            self.object = object
+        }
+    }
 }

@@ -61,9 +61,11 @@ func checkSubscriptionHook(
 func checkWriteHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {
     unsafe run(state, input, answer) { plugin, input in
         let writes = try input.list("writes").map { try PluginWrite($0) }
-        let verdicts = try hook(plugin, (any WriteRules).self)
-            .checkWrites(user: try PluginUser(input["user"]), writes: writes)
-        return ["writes": .array(verdicts.map(\.value))]
+        let user = try PluginUser(input["user"])
+        let verdicts = try hook(plugin, (any WriteRules).self).checkWrites(user: user, writes: writes)
+        let kept = try (plugin as? any RecordingWriteRules)?.records(user: user, writes: writes, verdicts: verdicts) ?? []
+        let answer: PluginValue = ["writes": .array(verdicts.map(\.value))]
+        return kept.isEmpty ? answer : .object((answer.members ?? []) + [PluginValue.Member("records", .array(kept.map(\.value)))])
     }
 }
 

@@ -28,6 +28,7 @@ public enum PluginMain {
         unsafe table.state = Unmanaged.passRetained(Instance(instance)).toOpaque()
         unsafe table.name = lasting(type.name)
         unsafe table.version = lasting(type.version)
+        if let keys = type.configKeys { unsafe table.config_schema = lasting(ConfigKey.json(keys).json) }
         unsafe table.configure = configureHook
         if instance is any SessionRules { unsafe table.open_session = openSessionHook }
         if instance is any SubscriptionRules { unsafe table.check_subscription = checkSubscriptionHook }

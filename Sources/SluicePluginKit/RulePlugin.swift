@@ -10,6 +10,9 @@ public protocol RulePlugin: AnyObject {
     /// As logs and errors name the plugin.
     static var name: String { get }
     static var version: String { get }
+    /// What the plugin's configuration may hold; the gateway checks it, with the line of each mistake, before `configure`.
+    /// Nil, the default: anything. Empty: nothing.
+    static var configKeys: [String: ConfigKey]? { get }
 
     init(log: PluginLog)
 
@@ -20,6 +23,7 @@ public protocol RulePlugin: AnyObject {
 }
 
 extension RulePlugin {
+    public static var configKeys: [String: ConfigKey]? { nil }
     public func configure(_ app: AppConfiguration) throws -> [String] { [] }
 }
 

@@ -14,8 +14,8 @@ import Synchronization
 /// _sluice_staging_<Class>     rows of a bootstrap under way
 /// _sluice_ingest              asymmetric objects until they are acknowledged
 /// _sluice_error               refusals that the app has not been told about
-/// _sluice_link                links in collections, by target, where the app follows them backwards
-/// _sluice_link_dirty          rows whose collections changed in a transaction under way
+/// _sluice_link                links in collections, embedded objects and mixed values, by target
+/// _sluice_link_dirty          rows whose links of this kind changed in a transaction under way
 /// _sluice_inverse             the properties that _sluice_link covers
 /// _sluice_commit              what the latest commits touched, for other processes; its last number is the state's version
 /// _sluice_meta                format version, identity, position, counters, clock
@@ -57,12 +57,11 @@ package final class Replica: Sendable {
     /// Opens the file, making it when it is missing, and fits its tables to the schema. Several processes may have it open, with the same
     /// classes; they write one at a time.
     /// - Parameters:
-    ///   - inverses: the link properties, by class, that `RowStore.origins` is asked for; they get an index.
     ///   - indexes: the properties, by class, that get an index for queries. Those that had one and are not named lose it.
     /// - Throws: `replicaVersion` when a newer release wrote the file, `replicaCorrupt` when it is no local file or
     ///   damaged, `invalidSchemaChange` when the schema cannot be stored, or is not that of a file opened for reading only.
     package init(
-        path: String, schema: Schema, isSynced: Bool = true, inverses: [String: Set<String>] = [:], indexes: [String: Set<String>] = [:],
+        path: String, schema: Schema, isSynced: Bool = true, indexes: [String: Set<String>] = [:],
         options: ReplicaOptions = ReplicaOptions(), environment: any Environment = SystemEnvironment()
     ) throws(SluiceError) {
         self.path = path
@@ -70,8 +69,7 @@ package final class Replica: Sendable {
         self.isSynced = isSynced
         self.options = options
         layouts = try TableLayout.all(of: schema)
-        // What a file that is only read has of indexes is not known; without them links are found by reading the table.
-        links = LinkIndex(options.isReadOnly ? [:] : inverses, schema: schema)
+        links = LinkIndex(schema, isFitted: !options.isReadOnly && !options.isUnfitted)
         writer = Writer(
             connection: try Connection.open(path: path, options.isReadOnly ? .readOnly : .writer(isTemporary: options.isTemporary)),
             layouts: layouts, links: links, isSynced: isSynced, environment: environment)

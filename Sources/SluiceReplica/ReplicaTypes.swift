@@ -116,10 +116,12 @@ package struct IngestBatch: Hashable, Sendable {
 
 /// An object that the server took off the device.
 package struct LeftObject: Hashable, Sendable {
-    package enum Reason: Hashable, Sendable {
-        case deleted, leftQuery, lostPermission
-        /// It is not in the view that a bootstrap brought: any of the others, or the subscriptions have changed.
-        case leftView
+    package enum Reason: Int64, Hashable, Sendable {
+        case deleted = 1
+        case leftQuery = 2
+        case lostPermission = 3
+        /// It is not in the view that a bootstrap brought, and nobody knows which of the others it is.
+        case leftView = 0
     }
 
     /// The most of one commit that are told.

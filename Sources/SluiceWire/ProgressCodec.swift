@@ -22,12 +22,15 @@ package struct LogProgress: Hashable, Sendable {
     package var grown: [PartitionEnd]
     /// From here on nothing is missing; zero when that is not said.
     package var since: LSN
+    /// Nothing that was committed between this and `lsn` is missing; zero when that is not said.
+    package var completeSince: LSN
 
-    package init(lsn: LSN, commitTime: Int64, grown: [PartitionEnd], since: LSN) {
+    package init(lsn: LSN, commitTime: Int64, grown: [PartitionEnd], since: LSN, completeSince: LSN = .zero) {
         self.lsn = lsn
         self.commitTime = commitTime
         self.grown = grown
         self.since = since
+        self.completeSince = completeSince
     }
 }
 
@@ -44,6 +47,7 @@ package enum ProgressCodec {
             writer.close(content)
         }
         writer.ifNotZero(4, fixed64: progress.since.rawValue)
+        writer.ifNotZero(5, fixed64: progress.completeSince.rawValue)
     }
 
     package static func encode(_ progress: LogProgress) -> [UInt8] {
@@ -62,6 +66,7 @@ package enum ProgressCodec {
             case (2, .varint): progress.commitTime = try reader.zigzag()
             case (3, .lengthDelimited): progress.grown.append(try partition(reader.nested(try reader.content())))
             case (4, .fixed64): progress.since = LSN(rawValue: try reader.fixed64())
+            case (5, .fixed64): progress.completeSince = LSN(rawValue: try reader.fixed64())
             default: try reader.skip(tag.type)
             }
         }

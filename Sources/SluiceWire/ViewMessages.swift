@@ -105,6 +105,8 @@ package struct BootstrapRowsWriter: Sendable {
     private let message: Int
     package let codec: RowCodec
     package private(set) var rowCount = 0
+    /// Why the objects left, as numbers, in the order of `addGone`.
+    private var reasons: [UInt8] = []
 
     package init(_ codec: RowCodec) {
         self.codec = codec
@@ -130,8 +132,10 @@ package struct BootstrapRowsWriter: Sendable {
     }
 
     /// Adds the key of an object that is no longer in the view; removals count after all rows of the message.
-    package mutating func addGone(_ key: Value) {
+    /// - Parameter reason: nil when it is not known.
+    package mutating func addGone(_ key: Value, _ reason: ViewEvent? = nil) {
         ValueCodec.nested(3, key, into: &writer)
+        reasons.append(reason?.rawValue ?? 0)
         rowCount += 1
     }
 
@@ -143,6 +147,11 @@ package struct BootstrapRowsWriter: Sendable {
 
     /// - Returns: the `ServerMessage`.
     package consuming func finish() -> [UInt8] {
+        if reasons.contains(where: { $0 != 0 }) {
+            let content = writer.open(5)
+            for reason in reasons { writer.byte(reason) }
+            writer.close(content)
+        }
         writer.close(message)
         return writer.take()
     }

@@ -28,24 +28,45 @@ struct GatewayClient {
         return token
     }
 
+    /// Gets JSON.
+    func get(_ path: String, _ parameters: [String: String]) async throws -> Answer {
+        var components = URLComponents(string: url + path)
+        components?.queryItems = parameters.sorted { $0.key < $1.key }.map { URLQueryItem(name: $0.key, value: $0.value) }
+        guard let address = components?.url else { throw SluiceError(.configInvalid, "\(url) is not an address.") }
+        return try await send(URLRequest(url: address), attempts: 1)
+    }
+
     /// Posts and reads the JSON that comes back.
-    /// - Parameter attempts: how often to try while nobody answers or the gateway is not ready (5xx), half a second apart.
-    func post(_ path: String, _ body: Data, contentType: String, token: String?, attempts: Int) async throws -> Answer {
+    /// - Parameter attempts: how often to try while nobody answers or the gateway is not ready (5xx, 429, 409 of a request that is still
+    ///   under way): half a second apart, or as `Retry-After` says.
+    func post(
+        _ path: String, _ body: Data, contentType: String, token: String?, _ headers: [String: String] = [:], attempts: Int
+    ) async throws -> Answer {
         guard let address = URL(string: url + path) else { throw SluiceError(.configInvalid, "\(url) is not an address.") }
         var request = URLRequest(url: address)
         request.httpMethod = "POST"
         request.httpBody = body
-        request.timeoutInterval = 60
         request.setValue(contentType, forHTTPHeaderField: "Content-Type")
         if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
+        for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
+        return try await send(request, attempts: attempts)
+    }
+
+    private func send(_ asked: URLRequest, attempts: Int) async throws -> Answer {
+        var request = asked
+        request.timeoutInterval = 60
         var last = SluiceError(.connectionFailed, "The gateway at \(url) cannot be reached.")
+        var pause = Duration.milliseconds(500)
         for attempt in 0..<max(attempts, 1) {
-            if attempt > 0 { try await Task.sleep(for: .milliseconds(500)) }
+            if attempt > 0 { try await Task.sleep(for: pause) }
+            pause = .milliseconds(500)
             do {
                 let (data, response) = try await URLSession.shared.data(for: request)
-                let status = (response as? HTTPURLResponse)?.statusCode ?? 0
-                let answer = Answer(status: status, json: (try? JSON.parse(Array(data))) ?? .null)
-                if status < 500 { return answer }
+                let http = response as? HTTPURLResponse
+                let answer = Answer(status: http?.statusCode ?? 0, json: (try? JSON.parse(Array(data))) ?? .null)
+                let seconds = http?.value(forHTTPHeaderField: "Retry-After").flatMap { Int($0) }
+                guard answer.status >= 500 || (seconds != nil && [409, 429].contains(answer.status)) else { return answer }
+                if let seconds { pause = .seconds(min(max(seconds, 1), 30)) }
                 last = answer.error
             } catch {
                 last = SluiceError(.connectionFailed, "The gateway at \(url) cannot be reached: \(error.localizedDescription)")

@@ -1,14 +1,22 @@
 import ArgumentParser
 import Foundation
+import SluiceCompression
 import SluiceCore
 import SluiceGateway
 
 struct Ingest: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Send asymmetric objects to a gateway: NDJSON from files or standard input.",
+        abstract: "Send asymmetric objects to a gateway, and those again that were refused.",
+        subcommands: [IngestSend.self, IngestReplay.self], defaultSubcommand: IngestSend.self)
+}
+
+struct IngestSend: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "send", abstract: "Send asymmetric objects: NDJSON from files or standard input. The command when none is named.",
         discussion: """
-            Each line is one object of the type. Lines are sent in batches; a batch that gets no answer is sent again, which is harmless
-            because an object lands once. Refused lines are printed on standard error with their numbers; the exit code is then 3.
+            Each line is one object of the type. Lines are read and sent in batches, compressed, each with an Idempotency-Key; a batch that
+            gets no answer, or 429 or 5xx, is sent again, and is answered as the first time when it had arrived. Refused lines are printed on
+            standard error with their numbers; the exit code is then 3.
             """)
 
     @Argument(help: "The asymmetric type.")
@@ -19,22 +27,34 @@ struct Ingest: AsyncParsableCommand {
 
     @OptionGroup var login: LoginOptions
 
-    @Option(help: "Lines of one request, 1 to 10,000.")
+    @Option(help: "An API key, in place of a login; default: the environment's SLUICE_API_KEY.")
+    var apiKey: String?
+
+    @Option(help: "Lines of one request, 1 to 10,000; fewer when they have 4 MiB.")
     var batch = 1_000
 
     func validate() throws {
         guard (1...10_000).contains(batch) else { throw ValidationError("--batch is 1 to 10,000, not \(batch).") }
+        if apiKey != nil, login.token != nil || login.email != nil {
+            throw ValidationError("--api-key goes without --token and --email.")
+        }
     }
 
     func run() async throws {
         try await reporting {
             let client = GatewayClient(url: login.url)
-            let token = try await login.token(client)
-            var sent = SentLines(type: type, client: client, token: token, batch: batch)
-            for file in files.isEmpty ? ["/dev/stdin"] : files { try await sent.send(file: file) }
+            var sent = SentLines(type: type, client: client, token: try await token(client), batch: batch)
+            if files.isEmpty { try await sent.send(.standardInput, named: "standard input") }
+            for file in files { try await sent.send(try LineReader(path: file), named: file) }
             StandardError.write("\(sent.accepted) accepted, \(sent.rejected) rejected\n")
             if sent.rejected > 0 { throw ExitCode(3) }
         }
+    }
+
+    private func token(_ client: GatewayClient) async throws -> String {
+        let isLogin = login.token != nil || login.email != nil
+        if let key = apiKey ?? (isLogin ? nil : ProcessEnvironment()["SLUICE_API_KEY"]) { return key }
+        return try await login.token(client)
     }
 }
 
@@ -65,10 +85,16 @@ struct LoginOptions: ParsableArguments {
 
 /// Sends lines in batches and counts what became of them.
 struct SentLines {
-    let type: String
-    let client: GatewayClient
-    let token: String
-    let batch: Int
+    /// Bytes of one request, before they are compressed.
+    private static let batchBytes = 4 << 20
+
+    private let type: String
+    private let client: GatewayClient
+    private let token: String
+    private let batch: Int
+    /// The keys of this run's requests begin with it.
+    private let run = UUID().uuidString.lowercased()
+    private var requests = 0
     private(set) var accepted = 0
     private(set) var rejected = 0
 
@@ -79,28 +105,31 @@ struct SentLines {
         self.batch = batch
     }
 
-    mutating func send(file: String) async throws {
-        let reader = try LineReader(path: file)
-        var lines: [String] = []
-        var first = 1
+    mutating func send(_ reader: LineReader, named name: String) async throws {
+        var body: [UInt8] = []
+        var (first, lines) = (1, 0)
         while let line = try reader.next() {
-            lines.append(String(decoding: line, as: UTF8.self))
-            if lines.count == batch {
-                try await send(lines, of: file, first: first)
-                first += lines.count
-                lines = []
+            body += line
+            body.append(UInt8(ascii: "\n"))
+            lines += 1
+            if lines == batch || body.count >= Self.batchBytes {
+                try await send(body, of: name, first: first)
+                (first, lines) = (first + lines, 0)
+                body.removeAll(keepingCapacity: true)
             }
         }
-        if !lines.isEmpty { try await send(lines, of: file, first: first) }
+        if lines > 0 { try await send(body, of: name, first: first) }
     }
 
-    private mutating func send(_ lines: [String], of file: String, first: Int) async throws {
-        let body = Data(lines.joined(separator: "\n").utf8)
-        let answer = try await client.post("/v1/ingest/\(type)", body, contentType: "application/x-ndjson", token: token, attempts: 20)
-        guard let count = answer.json["accepted"]?.int else { throw answer.error }
+    private mutating func send(_ lines: [UInt8], of file: String, first: Int) async throws {
+        requests += 1
+        let headers = ["Content-Encoding": "gzip", "Idempotency-Key": "\(run)-\(requests)"]
+        let answer = try await client.post(
+            "/v1/ingest/\(type)", Data(Gzip.compress(lines)), contentType: "application/x-ndjson", token: token, headers, attempts: 20)
+        guard let count = answer.json["accepted"]?.int, answer.json["complete"]?.bool == true else { throw answer.error }
         accepted += Int(count)
+        rejected += Int(answer.json["rejected_count"]?.int ?? 0)
         for refusal in answer.json["rejected"]?.array ?? [] {
-            rejected += 1
             let line = first + Int(refusal["line"]?.int ?? 1) - 1
             StandardError.write("\(file):\(line): \(refusal["error"]?.string ?? "rejected")\n")
         }

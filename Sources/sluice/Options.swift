@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import SluiceCore
 import SluiceGateway
 
@@ -43,15 +44,28 @@ struct NetworkOptions: ParsableArguments {
 }
 
 struct PluginOptions: ParsableArguments {
-    @Option(name: .customLong("plugin"), help: ArgumentHelp("A rule plugin; may be repeated, the order is the chain's.", valueName: "file"))
+    @Option(
+        name: .customLong("plugin"),
+        help: ArgumentHelp("A rule plugin beside those of the app's plugins.json; may be repeated.", valueName: "file"))
     var files: [String] = []
+
+    @Option(
+        name: .customLong("plugin-key"),
+        help: ArgumentHelp(
+            "A public Ed25519 key: plugins then need the signature of one. May be repeated; a file, or base64.", valueName: "key"))
+    var keys: [String] = []
 
     @Flag(
         name: .customLong("plugins-in-process"),
         help: "Run the plugins in the gateway's own process: faster, and a crash of theirs is the gateway's.")
     var inProcess = false
 
-    func specs() throws -> GatewayConfiguration.Plugins { .init(files: files, inProcess: inProcess) }
+    func specs() throws -> GatewayConfiguration.Plugins {
+        .init(files: files, inProcess: inProcess, keys: try keys.map(Self.key))
+    }
+
+    /// A key that is given as a file or as it is.
+    static func key(_ text: String) throws -> PluginKey { try PluginKey((try? String(contentsOfFile: text, encoding: .utf8)) ?? text) }
 }
 
 /// An error as the command line shows it, with the exit code that scripts can tell it by.

@@ -24,7 +24,7 @@ struct Serve: AsyncParsableCommand {
         let environment = ProcessEnvironment()
         try await reporting {
             let configuration = GatewayConfiguration(
-                app: try app.configuration(), postgres: try app.conninfo(), kafka: kafka ?? environment["SLUICE_KAFKA"],
+                app: try app.configuration(), directory: app.app, postgres: try app.conninfo(), kafka: kafka ?? environment["SLUICE_KAFKA"],
                 network: network.configuration, plugins: try plugins.specs(), isDevelopment: false)
             try await GatewayProcess.run(configuration, json: network.json)
         }

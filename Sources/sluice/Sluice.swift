@@ -6,5 +6,9 @@ struct Sluice: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sluice",
         abstract: "A self-hosted sync gateway for offline-first apps, on your own PostgreSQL and Kafka.",
-        subcommands: [Serve.self, Dev.self, SchemaCommand.self, Ingest.self, Watch.self, QueryCommand.self, Errors.self])
+        subcommands: [
+            Serve.self, Dev.self, SchemaCommand.self, PluginCommand.self, Ingest.self, Watch.self, Why.self, Explain.self,
+            QueryCommand.self,
+            Errors.self,
+        ])
 }

@@ -35,6 +35,15 @@ import Testing
         #expect(plan["Nothing"] == .denied)
     }
 
+    @Test func `a function that decides on a role makes that role deny, and no others`() async throws {
+        let byFunction = #"{"%%true": {"%function": {"name": "isChief", "arguments": ["%%user.id"]}}}"#
+        let app = App(roles: "[\(role("all", when: #"{"%%user.id": "ann"}"#)), \(role("chief", when: byFunction))]")
+        #expect(try await app.task(for: user("ann")).read == "TRUEPREDICATE")
+        let plan = try await app.task(for: user("bob"))
+        #expect(plan.read == "FALSEPREDICATE" && plan.role.contains("there is no %function \"isChief\""), "\(plan.role)")
+        #expect(try await app.warnings.contains { $0.contains("role \"chief\"") && $0.contains("%function \"isChief\"") })
+    }
+
     @Test func `an incompatible role denies, and later ones are not tried`() async throws {
         let app = App(roles: "[\(role("a", when: "true", filters: #"{"read": true}"#)), \(role("b", when: "true"))]")
         let plan = try await app.task(for: user("ann"))

@@ -102,7 +102,7 @@ import Testing
 
     @Test func `names are unique`() {
         #expect(Set(ErrorCode.allCases.map(\.name)).count == ErrorCode.allCases.count)
-        #expect(ErrorCode.badJSON.name == "bad-json" && ErrorCode.pluginABIMismatch.name == "plugin-abimismatch")
+        #expect(ErrorCode.badJSON.name == "bad-json" && ErrorCode.pluginABIMismatch.name == "plugin-abi-mismatch")
     }
 
     @Test func `an error prints code, message and fix`() {

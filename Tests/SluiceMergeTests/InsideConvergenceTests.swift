@@ -133,7 +133,7 @@ extension ObjectChange {
         }
     }
 
-    @Test(arguments: [11376190969057031027, 12172570430950109622, 16087843202685815222] + seeds(2))
+    @Test(arguments: [11376190969057031027, 12172570430950109622, 16087843202685815222, 6102221097084107107] + seeds(2))
     func `CR-32 edits converge with SQL writes between them`(seed: UInt64) throws {
         var generator = SplitMix64(seed: seed)
         for round in 0..<25 {

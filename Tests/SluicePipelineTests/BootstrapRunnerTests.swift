@@ -30,6 +30,7 @@ import Testing
         }
 
         func currentLSN() async throws -> LSN { .zero }
+        func place() async throws -> (lsn: LSN, cluster: String) { (.zero, "c") }
         func source(of type: ObjectType) throws -> String { "" }
     }
 

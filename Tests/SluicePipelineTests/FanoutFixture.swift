@@ -46,9 +46,16 @@ struct PlainFrames: FrameMaker {
 /// A client's end that keeps what it is sent in `PlainFrames`.
 final class KeptMessages: SessionChannel {
     private let kept = Mutex<[PBServerMessage]>([])
+    private let end = Mutex<SluiceError?>(nil)
 
     var messages: [PBServerMessage] { kept.withLock(\.self) }
-    var bufferedBytes: Int { 0 }
+    /// What it was closed with.
+    var goodbye: SluiceError? { end.withLock(\.self) }
+    /// Always so many wait.
+    let bufferedBytes: Int
+    var isClosed: Bool { goodbye != nil }
+
+    init(bufferedBytes: Int = 0) { self.bufferedBytes = bufferedBytes }
 
     func send(_ frames: [Frame]) {
         for frame in frames {
@@ -63,5 +70,5 @@ final class KeptMessages: SessionChannel {
     }
 
     func drained(below bytes: Int) async {}
-    func close(_ error: SluiceError?) {}
+    func close(_ error: SluiceError?) { end.withLock { $0 = error } }
 }

@@ -55,6 +55,14 @@ import Testing
         #expect(channel.messages.count == 2 && channel.messages.last?.commits.lsn == 300)
     }
 
+    @Test func `nothing more when it does not read what it was told`() async {
+        let (slow, quick) = (KeptMessages(bufferedBytes: Limits.outboxBytes + 1), KeptMessages(bufferedBytes: Limits.outboxBytes))
+        for channel in [slow, quick] { _ = await fanout.add(channel, view: OrderAuthority.view, staged: false) }
+        for lsn in [200, 300] as [UInt64] { await deliver([OrderAuthority.inserted("a", at: LSN(rawValue: lsn))], upTo: lsn) }
+        #expect(slow.goodbye?.code == .slowClient && slow.messages.count == 1)
+        #expect(quick.goodbye == nil && quick.messages.count == 2)
+    }
+
     private let me = ClientID(rawValue: 4)
 
     @Test func `which commits are its own changesets, and of those of others nothing`() async {

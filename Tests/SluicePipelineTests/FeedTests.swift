@@ -44,9 +44,11 @@ import Testing
 
         func prepare(_ topics: [TopicSpec]) async throws -> [Int32] { topics.map(\.partitions) }
         func append(_ batch: LogBatch) async throws -> [LogPartition: Int64] { [:] }
+        func place(_ batch: LogBatch) async throws -> [Int64] { [] }
         func ends(of partitions: [LogPartition]) async throws -> [LogPartition: Int64] {
             Dictionary(uniqueKeysWithValues: partitions.map { ($0, 7) })
         }
+        func ranges(of partitions: [LogPartition]) async throws -> [LogPartition: Range<Int64>] { [:] }
         func makeReader() async throws -> any LogReader { self }
 
         func assign(_ partitions: [LogPartition: Int64]) async throws {

@@ -110,6 +110,26 @@ func failure<R>(_ body: () async throws -> R) async -> SluiceError? {
     } catch { return error as? SluiceError }
 }
 
+/// What an observer heard.
+final class Counts: Sendable {
+    private let state = Mutex((calls: 0, failures: 0, ended: [String]()))
+
+    var calls: Int { state.withLock { $0.calls } }
+    var failures: Int { state.withLock { $0.failures } }
+    var ended: [String] { state.withLock { $0.ended } }
+
+    var observer: PluginObserver {
+        PluginObserver(
+            called: { _, _, isFailure in
+                self.state.withLock {
+                    $0.calls += 1
+                    $0.failures += isFailure ? 1 : 0
+                }
+            },
+            hostEnded: { plugin in self.state.withLock { $0.ended.append(plugin) } })
+    }
+}
+
 let schema = Schema([
     ObjectType(
         name: "Store",

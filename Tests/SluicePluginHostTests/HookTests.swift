@@ -44,11 +44,11 @@ import Testing
 
     @Test(arguments: [
         ("do-deny", ErrorCode.pluginRefused, "FaultyC refused: not today"),
-        ("do-fail", .pluginRefused, "FaultyC failed in open_session: the directory service is down"),
-        ("do-odd-status", .pluginRefused, "failed in open_session"),
+        ("do-fail", .pluginFailed, "FaultyC failed in open_session: the directory service is down"),
+        ("do-odd-status", .pluginFailed, "failed in open_session"),
         ("do-garbage", .pluginBadAnswer, "not JSON"),
         ("do-misspell", .pluginBadAnswer, "unknown key \"readable_field\""),
-        ("do-overflow", .pluginRefused, "larger than"),
+        ("do-overflow", .pluginFailed, "larger than"),
     ])
     func `an answer that cannot be used is a named error`(word: String, code: ErrorCode, text: String) async throws {
         for mode in Self.modes {
@@ -97,27 +97,36 @@ import Testing
                     #expect(reason.contains("FaultyC"))
                 }
             }
-            let short = await chain.checkWrites(user: user("somebody"), writes: [write(), write()], schema: schema)
+            let short = await chain.checkWrites(user: user("one alone"), writes: [write(), write()], schema: schema)
             #expect(short.allSatisfy { if case .deny(let reason) = $0 { reason.contains("1 verdicts instead of 2") } else { false } })
         }
     }
 
     @Test(arguments: modes)
     func `ingest brings back every kind of verdict`(mode: PluginSpec.Mode) async throws {
-        let objects = ["a", "b", "c", "d", "e", "f"].map { ["_id": Value.string($0), "value": .double(1)] }
+        let objects = ["a", "b", "c", "d", "e", "f", "g", "h"].map { ["_id": Value.string($0), "value": .double(1)] }
         let verdicts = try await withChain([faulty(mode)]) { try await $0.ingest(type: reading, objects: objects, schema: schema) }
         #expect(
             verdicts.prefix(5) == [
                 .accept, .transform(["_id": .string("b"), "value": .double(2.5)]),
-                .route(type: "Rare", values: ["_id": .string("c"), "note": .string("rare")]), .drop, .reject(reason: "too hot"),
+                .route(type: "Rare", values: ["_id": .string("c"), "note": .string("rare")]), .drop(reason: "old"),
+                .reject(reason: "too hot"),
             ])
-        guard case .reject(let reason) = verdicts.last else { throw SluiceError(.internalError, "the unfit object was taken") }
+        guard case .reject(let reason) = verdicts[5] else { throw SluiceError(.internalError, "the unfit object was taken") }
         #expect(reason.contains("made it unfit"))
+        #expect(
+            verdicts[6]
+                == .split([
+                    IngestPart(type: "Rare", values: ["_id": .string("g1"), "note": .string("rare")]),
+                    IngestPart(type: "Reading", values: ["_id": .string("g2"), "value": .double(1)]),
+                ]))
+        guard case .reject(let reason) = verdicts[7] else { throw SluiceError(.internalError, "a part of no type was taken") }
+        #expect(reason.contains("Nothing"))
     }
 
     @Test func `ingest fails as a whole when the plugin fails`() async throws {
         try await withChain([faulty()]) { chain in
-            for (word, code) in [("do-crash", ErrorCode.pluginCrashed), ("do-fail", .pluginRefused), ("one alone", .pluginBadAnswer)] {
+            for (word, code) in [("do-crash", ErrorCode.pluginCrashed), ("do-fail", .pluginFailed), ("one alone", .pluginBadAnswer)] {
                 let error = await failure { try await chain.ingest(type: reading, objects: [["_id": .string(word)]], schema: schema) }
                 #expect(error?.code == code)
             }
@@ -140,7 +149,7 @@ import Testing
             try await chain.configure(app: ["app_id": "do-warn"])
             // FaultyC is then given the first app again, which it counts.
             let error = await failure { try await chain.configure(app: ["app_id": "do-fail"]) }
-            #expect(error?.code == .pluginRefused)
+            #expect(error?.code == .pluginFailed)
             #expect(try await chain.openSession(user: user("somebody"), types: ["Store"])?["Store"].role == "listed & configured 2")
         }
         #expect(log.lines.contains { $0.hasPrefix("warning a plugin warns about the app") && $0.contains("a warning") })

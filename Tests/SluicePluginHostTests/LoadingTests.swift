@@ -25,7 +25,7 @@ import Testing
         let error = await startError(PluginSpec(path: Built.plugin("OtherVersionC"), mode: mode))
         #expect(error?.code == .pluginABIMismatch)
         #expect(error?.message.contains("libOtherVersionC.so is built for version 2.4") == true)
-        #expect(error?.message.contains("this is 1.0") == true)
+        #expect(error?.message.contains("this is 1.1") == true)
     }
 
     @Test func `names a host program that is not there`() async {
@@ -39,7 +39,11 @@ import Testing
     func `tells who the plugin is`(mode: PluginSpec.Mode) async throws {
         let infos = try await withChain([faulty(mode), PluginSpec(path: Built.plugin("DenyAllC"), mode: mode)]) { $0.plugins }
         #expect(infos.map(\.name) == ["FaultyC", "DenyAllC"])
-        #expect(infos[1] == PluginInfo(name: "DenyAllC", version: "1.0", hooks: [.configure, .openSession]))
+        #expect(
+            infos[1]
+                == PluginInfo(
+                    name: "DenyAllC", version: "1.0", hooks: [.configure, .openSession],
+                    configSchema: #"{"allow":{"type":"list","of":{"type":"text"}}}"#, missing: mode == .inProcess ? ["process"] : []))
     }
 
     @Test func `one bad plugin stops the whole chain`() async {

@@ -43,7 +43,10 @@ private final class Complete: SessionRules, SubscriptionRules, WriteRules, Inges
     }
 
     func ingest(type: String, objects: [PluginValue]) throws -> [IngestVerdict] {
-        [.accept, .transform(["a": 1]), .route(type: "U", object: ["b": 2]), .drop, .reject(reason: "bad")]
+        [
+            .accept, .transform(["a": 1]), .route(type: "U", object: ["b": 2]), .split([.init(type: "U", object: ["c": 3])]),
+            .drop(reason: "old"), .reject(reason: "bad"),
+        ]
     }
 
     func userChanged(_ user: PluginUser) throws { users.append(user) }
@@ -174,10 +177,10 @@ private final class Hosted {
 
     @Test func `answers ingest`() throws {
         let hosted = Hosted(Complete.self)
-        let answer = try hosted.call(hosted.table.ingest, #"{"type":"T","objects":[{},{},{},{},{}]}"#)
+        let answer = try hosted.call(hosted.table.ingest, #"{"type":"T","objects":[{},{},{},{},{},{}]}"#)
         #expect(
             answer.answer
-                == #"{"objects":[{"verdict":"accept"},{"verdict":"accept","object":{"a":1}},{"verdict":"route","type":"U","object":{"b":2}},{"verdict":"drop"},{"verdict":"reject","reason":"bad"}]}"#
+                == #"{"objects":[{"verdict":"accept"},{"verdict":"accept","object":{"a":1}},{"verdict":"route","type":"U","object":{"b":2}},{"verdict":"split","objects":[{"type":"U","object":{"c":3}}]},{"verdict":"drop","reason":"old"},{"verdict":"reject","reason":"bad"}]}"#
         )
     }
 

@@ -23,6 +23,23 @@ private func item(_ properties: Property...) -> TableCatalog {
     return TableCatalog(schema: Schema([type]))
 }
 
+@Suite struct `The settings of a server` {
+    @Test func `that do not fit are named, with what is wanted`() async throws {
+        try await TestPostgres.withConnection { (connection) async throws in
+            let name = "sluice_ascii_\(UInt32.random(in: .min ... .max))"
+            _ = try await connection.script("CREATE DATABASE \(name) ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+            let other = try await PostgresConnection.connect("\(try TestPostgres.conninfo()) dbname=\(name)")
+            let failures = try await ServerSettings.check(other, slot: "none")
+            await other.close()
+            _ = try await connection.script("DROP DATABASE \(name)")
+            let unfit = failures.first { $0.message.contains("server_encoding") }
+            #expect(
+                unfit?.code == .postgresSetting
+                    && unfit?.message == "server_encoding is SQL_ASCII; wanted is UTF8 (a property of the database).")
+        }
+    }
+}
+
 @Suite struct `The table catalog` {
     @Test func `makes tables that it then finds fit, and changes nothing the second time`() async throws {
         try await TestPostgres.withConnection { (connection) async throws in

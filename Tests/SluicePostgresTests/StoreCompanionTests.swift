@@ -74,20 +74,20 @@ import Testing
                 for await _ in begun { break }
                 return try await store.open(id: file.id, secret: [1], user: "ann")
             }()
-            _ = try await fixture.rows.transaction { transaction in
-                _ = try await transaction.begin(origin, session: file.session)
+            _ = try await fixture.rows.waitingTransaction { transaction, connection in
+                _ = try await connection.withSession { try transaction.open($0, origin, session: file.session) }
                 begin.yield()
                 try await fixture.waitForBlocked("UPDATE sluice.client%")
-                try await transaction.finish(origin, base: .zero)
+                transaction.finish(origin, base: .zero)
             }
             let opened = try await opening
             #expect(opened.lastChangeset == 1 && opened.session == file.session + 1)
             let next = Origin(client: file.id, changeset: 2)
             let error = await #expect(throws: SluiceError.self) {
-                try await fixture.rows.transaction { try await $0.begin(next, session: file.session) }
+                try await fixture.rows.transaction { try $0.open($1, next, session: file.session) }
             }
             #expect(error?.code == .resync)
-            let (accepted, _) = try await fixture.rows.transaction { try await $0.begin(next, session: opened.session) }
+            let (accepted, _) = try await fixture.rows.transaction { try $0.open($1, next, session: opened.session) }
             #expect(accepted.changeset == 1)
         }
     }
@@ -150,6 +150,32 @@ import Testing
             try await store.delete(id: "u1")
             let error = await #expect(throws: SluiceError.self) { try await store.setData(id: "u1", ["k": 1]) }
             #expect(error?.code == .userNotFound)
+        }
+    }
+
+    @Test func `what happens to them is noted in order, by whomever, and nothing that is as it was`() async throws {
+        try await StoreFixture.with { fixture in
+            let (users, tokens, changes) = (
+                UserStore(pool: fixture.pool), TokenStore(pool: fixture.pool), UserChangeStore(pool: fixture.pool)
+            )
+            for id in ["ann", "bob", "cleo"] { try await users.create(UserRecord(id: id, provider: "anon-user", customData: ["n": 1])) }
+            #expect(try await changes.last() == 0)
+            try await users.setCustomData(id: "ann", ["n": 1])
+            try await users.setPassword(id: "ann", hash: "new")
+            try await users.setCustomData(id: "ann", ["n": 2])
+            try await users.setDisabled(id: "bob", true)
+            try await users.setDisabled(id: "bob", false)
+            try await tokens.revokeAll(user: "cleo")
+            #expect(try await changes.changes(after: 0).map(\.said) == ["ann data", "bob disabled", "cleo revoked"])
+            let last = try await changes.last()
+            _ = try await fixture.sql("UPDATE sluice.user_account SET custom_data = '{\"n\": 2}'; DELETE FROM sluice.user_account")
+            let bulk = try await changes.changes(after: last)
+            #expect(bulk.prefix(2).map(\.said).sorted() == ["bob data", "cleo data"])
+            #expect(bulk.dropFirst(2).map(\.said).sorted() == ["ann deleted", "bob deleted", "cleo deleted"])
+            #expect(bulk.map(\.number) == bulk.map(\.number).sorted())
+            _ = try await fixture.sql("UPDATE sluice.user_change SET at = now() - interval '2 hours'")
+            try await changes.prune()
+            #expect(try await changes.changes(after: 0).isEmpty)
         }
     }
 
@@ -236,4 +262,8 @@ import Testing
     ) async throws -> R {
         try await fixture.pool.withConnection { try await $0.withSession(body) }
     }
+}
+
+extension UserChange {
+    fileprivate var said: String { "\(user) \(kind)" }
 }

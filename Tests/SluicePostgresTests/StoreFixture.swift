@@ -43,7 +43,7 @@ struct StoreFixture: Sendable {
         return try TableShape(found, in: schema)
     }
 
-    var rows: PostgresRowStore { PostgresRowStore(pool: pool, tables: Self.shape) }
+    var rows: PostgresRowStore { PostgresRowStore(pool: pool, log: DurableLog(pool: pool), tables: Self.shape) }
 
     static func with<R: Sendable>(_ body: (StoreFixture) async throws -> R) async throws -> R {
         try await TestPostgres.withDatabase { conninfo in
@@ -80,13 +80,13 @@ struct StoreFixture: Sendable {
     /// A changeset's transaction that does only this.
     @discardableResult
     func write(
-        _ client: ClientID, changeset: UInt64, _ body: @escaping @Sendable (PostgresRowTransaction) async throws -> Void
+        _ client: ClientID, changeset: UInt64, _ body: @Sendable (PostgresRowTransaction) throws -> Void
     ) async throws -> LSN {
         let origin = Origin(client: client, changeset: changeset)
-        return try await rows.transaction { transaction in
-            _ = try await transaction.begin(origin)
-            try await body(transaction)
-            try await transaction.finish(origin, base: .zero)
+        return try await rows.transaction { transaction, session in
+            _ = try transaction.open(session, origin)
+            try body(transaction)
+            transaction.finish(origin, base: .zero)
         }.lsn
     }
 }

@@ -8,8 +8,14 @@ import Testing
         PostgresIngestStore(pool: fixture.pool, conninfo: fixture.conninfo, tables: StoreFixture.shape)
     }
 
-    private func readings(_ keys: some Sequence<Int>, sensor: String = "s") -> [(type: String, row: Row)] {
-        keys.map { ("Reading", Row([.int(Int64($0)), .string(sensor), .double(Double($0) / 2)])) }
+    private func readings(_ keys: some Sequence<Int>, sensor: String = "s") -> [IngestRow] {
+        keys.map { reading(.int(Int64($0)), .string(sensor), .double(Double($0) / 2)) }
+    }
+
+    private func reading(_ values: Value...) -> IngestRow {
+        IngestRow(
+            type: "Reading", row: Row(values),
+            source: IngestSource(type: "Sent", bytes: Array(ExtendedJSON.json(values[0]).text.utf8), offset: 7))
     }
 
     @Test func `writes rows and offset together, and repeats nothing`() async throws {
@@ -59,17 +65,21 @@ import Testing
             _ = try await fixture.sql("ALTER TABLE \"Reading\" ADD CHECK (value < 10), ADD UNIQUE (sensor, value)")
             let store = store(fixture)
             var accepted = readings(0..<30)
-            accepted.append(("Reading", Row([.int(100), .string("nul\0"), .null])))
-            accepted.append(("Reading", Row([.int(101), .string("s"), .double(1)])))
-            accepted.append(("Reading", Row([.int(102), .null, .null])))
-            let refused = RefusedRecord(type: "Reading", code: .ingestMalformed, reason: "not JSON \0", object: "{\0")
+            accepted.append(reading(.int(100), .string("nul\0"), .null))
+            accepted.append(reading(.int(101), .string("s"), .double(1)))
+            accepted.append(reading(.int(102), .null, .null))
+            let source = IngestSource(type: "Reading", bytes: Array("{\0".utf8))
+            let refused = RefusedRecord(source: source, code: .ingestMalformed, reason: "not JSON \0")
             let outcome = try await store.commit(
                 IngestBatch(topic: "t", partition: 3, offsets: 0..<40, accepted: accepted, refused: [refused]))
             #expect(outcome.written == 20 && outcome.refused == 13)
-            let kept = try await fixture.sql("SELECT code, reason, object, source FROM sluice.ingest_rejected ORDER BY id")
+            let kept = try await fixture.sql(
+                "SELECT code, reason, object, source, bytes, log_offset, type FROM sluice.ingest_rejected ORDER BY id")
             #expect(kept.count == 14 && kept[0, 0] == "801" && kept[0, 1] == "not JSON ␀" && kept[0, 2] == "{␀" && kept[0, 3] == "t/3")
             #expect(kept[1, 0] == "800" && kept[1, 1]?.contains("check constraint") == true)
-            #expect(kept.column(2).contains(#"{"_id":101,"sensor":"s","value":1.0}"#))
+            #expect(kept[0, 4] == "\\x7b00" && kept[0, 5] == nil)
+            let place = try #require(kept.column(2).firstIndex(of: "101"))
+            #expect(kept[place, 4] == nil && kept[place, 5] == "7" && kept[place, 6] == "Sent")
             #expect(try await store.offsets(topic: "t", partitions: [3]) == [3: 40])
         }
     }
@@ -79,29 +89,54 @@ import Testing
         try await StoreFixture.with { fixture in
             var generator = SplitMix64(seed: seed)
             let rows = (0..<50).map { _ in randomItem(&generator) }
-            let outcome = try await store(fixture).insert(type: "Item", rows: rows)
+            let outcome = try await store(fixture).insert(
+                rows.map { IngestRow(type: "Item", row: $0, source: IngestSource(type: "Item", bytes: [])) })
             #expect(outcome.written == 50 && outcome.refused == 0, "seed \(seed)")
-            let loaded = try await fixture.rows.transaction { try await $0.load("Item", keys: rows.compactMap { $0[0] }) }.result
+            let loaded = try await fixture.rows.transaction { try $0.load($1, "Item", keys: rows.compactMap { $0[0] }) }.result
             for row in rows { #expect(loaded[row[0] ?? .null]?.row == row, "seed \(seed)") }
         }
     }
 
-    @Test func `lends a topic to one sink at a time`() async throws {
+    @Test func `shares a topic's partitions among all that ask`() async throws {
         try await StoreFixture.with { fixture in
-            let (first, second) = (store(fixture), store(fixture))
-            #expect(try await first.acquire(topic: "t"))
-            #expect(try await first.acquire(topic: "t"))
-            #expect(try await !second.acquire(topic: "t"))
-            #expect(try await second.acquire(topic: "other"))
+            let (first, second, third) = (store(fixture), store(fixture), store(fixture))
+            let alone = try await first.claim(topic: "t", partitions: 5)
+            #expect(alone == [0, 1, 2, 3, 4])
+            #expect(try await first.claim(topic: "t", partitions: 5) == alone)
+            // The second finds nothing free until the first has given up what is beyond its share.
+            #expect(try await second.claim(topic: "t", partitions: 5) == [])
+            #expect(try await first.claim(topic: "t", partitions: 5) == [0, 1, 2])
+            #expect(try await second.claim(topic: "t", partitions: 5) == [3, 4])
+            #expect(try await second.claim(topic: "other", partitions: 2) == [0, 1])
+            #expect(try await third.claim(topic: "t", partitions: 5) == [])
+            #expect(try await first.claim(topic: "t", partitions: 5) == [0, 1])
+            #expect(try await third.claim(topic: "t", partitions: 5) == [2])
             await first.release(topic: "t")
-            #expect(try await second.acquire(topic: "t"))
-            // The loss of the connection gives everything back.
+            #expect(try await third.claim(topic: "t", partitions: 5) == [0, 1, 2])
+            #expect(try await second.claim(topic: "t", partitions: 5) == [3, 4])
+        }
+    }
+
+    @Test func `more of them than partitions wait, and take over from one that is gone`() async throws {
+        try await StoreFixture.with { fixture in
+            let stores = (0..<3).map { _ in store(fixture) }
+            var held: [Set<Int32>] = []
+            for store in stores { held.append(try await store.claim(topic: "t", partitions: 2)) }
+            for (index, store) in stores.enumerated() { held[index] = try await store.claim(topic: "t", partitions: 2) }
+            for (index, store) in stores.enumerated() { held[index] = try await store.claim(topic: "t", partitions: 2) }
+            #expect(held.map(\.count).sorted() == [0, 1, 1] && Set(held.joined()) == [0, 1])
+            // The loss of the connection gives everything back; whose it was begins anew.
+            let holder = try #require(held.firstIndex { $0 == [0] })
             _ = try await fixture.sql(
                 """
                 SELECT pg_terminate_backend(pid, 5000) FROM pg_locks
-                WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+                WHERE locktype = 'advisory' AND granted AND mode = 'ExclusiveLock' AND pid <> pg_backend_pid()
+                    AND (classid::bigint << 32) | objid::bigint = hashtextextended('sluice.ingest t/0', 0)
                 """)
-            #expect(try await first.acquire(topic: "other"))
+            let waiting = try #require(held.firstIndex { $0.isEmpty })
+            #expect(try await stores[waiting].claim(topic: "t", partitions: 2) == [0])
+            // It meets the loss with an error or, when libpq has seen it already, by connecting again.
+            #expect(((try? await stores[holder].claim(topic: "t", partitions: 2)) ?? []) == [])
         }
     }
 }

@@ -9,14 +9,14 @@ import Testing
             let shape = try TableShape(StoreFixture.store, in: StoreFixture.schema, mapping: mapping)
             _ = try await fixture.sql("CREATE SCHEMA shop")
             _ = try await fixture.sql(shape.definition)
-            let rows = PostgresRowStore(pool: fixture.pool) { _ in shape }
+            let rows = PostgresRowStore(pool: fixture.pool, log: DurableLog(pool: fixture.pool)) { _ in shape }
             let key = Value.objectId(ObjectIdentifierBytes(high: 9, low: 9))
-            _ = try await rows.transaction { transaction in
-                try await transaction.write("Store", key: key, .insert(Row([key, .string("Oslo")])), clocks: [1])
-                try await transaction.write("Store", key: key, .update([1: .string("Bergen")]), clocks: [2])
+            _ = try await rows.transaction { transaction, _ in
+                try transaction.write("Store", key: key, .insert(Row([key, .string("Oslo")])), clocks: [1])
+                try transaction.write("Store", key: key, .update([1: .string("Bergen")]), clocks: [2])
             }
             #expect(try await fixture.sql("SELECT \"the city\" FROM shop.\"od\"\"d\"")[0, 0] == "Bergen")
-            #expect(try await rows.transaction { try await $0.load("Store", keys: [key]) }.result[key]?.clocks == [2])
+            #expect(try await rows.transaction { try $0.load($1, "Store", keys: [key]) }.result[key]?.clocks == [2])
         }
     }
 

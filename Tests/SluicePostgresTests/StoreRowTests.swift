@@ -16,9 +16,9 @@ import Testing
             var generator = SplitMix64(seed: seed)
             let rows = (0..<20).map { _ in randomItem(&generator) }
             try await fixture.write(client, changeset: 1) { transaction in
-                for row in rows { try await transaction.write("Item", key: row[0] ?? .null, .insert(row), clocks: [1, 2]) }
+                for row in rows { try transaction.write("Item", key: row[0] ?? .null, .insert(row), clocks: [1, 2]) }
             }
-            let loaded = try await fixture.rows.transaction { try await $0.load("Item", keys: rows.compactMap { $0[0] }) }.result
+            let loaded = try await fixture.rows.transaction { try $0.load($1, "Item", keys: rows.compactMap { $0[0] }) }.result
             for row in rows { #expect(loaded[row[0] ?? .null]?.row == row, "seed \(seed)") }
             #expect(loaded.values.allSatisfy { $0.clocks == [1, 2] && $0.rowTime > 1_700_000_000_000 })
         }
@@ -30,21 +30,21 @@ import Testing
             var generator = SplitMix64(seed: 5)
             let row = randomItem(&generator)
             let key = row[0] ?? .null
-            try await fixture.write(client, changeset: 1) { try await $0.write("Item", key: key, .insert(row), clocks: [1]) }
+            try await fixture.write(client, changeset: 1) { try $0.write("Item", key: key, .insert(row), clocks: [1]) }
             try await fixture.write(client, changeset: 2) {
-                try await $0.write("Item", key: key, .update([1: .string("renamed"), 3: .null]), clocks: [2])
+                try $0.write("Item", key: key, .update([1: .string("renamed"), 3: .null]), clocks: [2])
             }
-            try await fixture.write(client, changeset: 3) { try await $0.write("Item", key: key, .nothing, clocks: [3]) }
-            let updated = try await fixture.rows.transaction { try await $0.load("Item", keys: [key]) }.result[key]
+            try await fixture.write(client, changeset: 3) { try $0.write("Item", key: key, .nothing, clocks: [3]) }
+            let updated = try await fixture.rows.transaction { try $0.load($1, "Item", keys: [key]) }.result[key]
             #expect(updated?.row?[1] == .string("renamed") && updated?.row?[3] == .null && updated?.clocks == [3])
             try await fixture.write(client, changeset: 4) {
-                try await $0.write("Item", key: key, .delete, clocks: [4], deleted: LSN(rawValue: 77))
+                try $0.write("Item", key: key, .delete, clocks: [4], deleted: LSN(rawValue: 77))
             }
-            let gone = try await fixture.rows.transaction { try await $0.load("Item", keys: [key]) }.result[key]
+            let gone = try await fixture.rows.transaction { try $0.load($1, "Item", keys: [key]) }.result[key]
             #expect(gone?.row == nil && gone?.clocks == [4] && gone?.rowTime ?? 0 > 1_700_000_000_000)
             #expect(try await fixture.sql("SELECT deleted_lsn FROM sluice.row_clock")[0, 0] == "0/4D")
             #expect(
-                try await fixture.rows.transaction { try await $0.load("Item", keys: [.uuid(UUIDBytes(high: 0, low: 0))]) }.result.isEmpty)
+                try await fixture.rows.transaction { try $0.load($1, "Item", keys: [.uuid(UUIDBytes(high: 0, low: 0))]) }.result.isEmpty)
         }
     }
 
@@ -53,18 +53,20 @@ import Testing
             let client = try await client(fixture)
             let slot = "store_\(UInt32.random(in: .min ... .max))"
             _ = try await fixture.sql("SELECT pg_create_logical_replication_slot('\(slot)', 'test_decoding')")
-            let before = try await fixture.rows.transaction { try await $0.begin(Origin(client: client, changeset: 1)) }
+            let before = try await fixture.rows.transaction { try $0.open($1, Origin(client: client, changeset: 1)) }
             #expect(before.result.changeset == 0 && before.result.now <= before.lsn)
             let after = try await fixture.write(client, changeset: 1) { transaction in
-                try await transaction.write(
+                try transaction.write(
                     "Store", key: .objectId(ObjectIdentifierBytes(high: 1, low: 1)),
                     .insert(Row([.objectId(ObjectIdentifierBytes(high: 1, low: 1)), .string("Bergen")])), clocks: [])
             }
             #expect(after >= before.lsn)
-            let again = try await fixture.rows.transaction { try await $0.begin(Origin(client: client, changeset: 1)) }.result
+            let again = try await fixture.rows.transaction { try $0.open($1, Origin(client: client, changeset: 1)) }.result
             #expect(again.changeset == 1)
+            // What is not on disk yet is in no slot.
+            try await fixture.rows.durable()
             let log = try await fixture.sql("SELECT data FROM pg_logical_slot_get_changes('\(slot)', NULL, NULL)").column(0)
-            let marks = log.filter { $0.contains("message: transactional: 1 prefix: sluice") }
+            let marks = log.filter { $0.contains("message: transactional: 1 prefix: sluice,") }
             // The first transaction only read; its mark is there, with nothing behind it.
             #expect(marks.count == 2 && marks.allSatisfy { $0.hasSuffix("content:\(client.rawValue):1") })
             let row = try #require(log.firstIndex { $0.contains("Bergen") })
@@ -76,7 +78,7 @@ import Testing
     @Test func `of an unknown client are refused`() async throws {
         try await StoreFixture.with { fixture in
             let error = await #expect(throws: SluiceError.self) {
-                try await fixture.rows.transaction { try await $0.begin(Origin(client: ClientID(rawValue: 9), changeset: 1)) }
+                try await fixture.rows.transaction { try $0.open($1, Origin(client: ClientID(rawValue: 9), changeset: 1)) }
             }
             #expect(error?.code == .badClientFile)
         }
@@ -96,7 +98,7 @@ import Testing
                 let error = await #expect(throws: SluiceError.self) {
                     try await fixture.write(client, changeset: 1) { transaction in
                         let key = Value.objectId(ObjectIdentifierBytes(high: 1, low: 1))
-                        try await transaction.write("Store", key: key, .insert(Row([key, .string(city)])), clocks: [])
+                        try transaction.write("Store", key: key, .insert(Row([key, .string(city)])), clocks: [])
                     }
                 }
                 #expect(error?.code == .writeNotAllowed && error?.message.contains(reason) == true)
@@ -113,7 +115,7 @@ import Testing
                 try await fixture.write(client, changeset: 1) { transaction in
                     for number in 1...2 {
                         let key = Value.objectId(ObjectIdentifierBytes(high: 1, low: UInt32(number)))
-                        try await transaction.write("Store", key: key, .insert(Row([key, .string("same")])), clocks: [])
+                        try transaction.write("Store", key: key, .insert(Row([key, .string("same")])), clocks: [])
                     }
                 }
             }
@@ -126,16 +128,16 @@ import Testing
             let client = try await client(fixture)
             let key = Value.objectId(ObjectIdentifierBytes(high: 3, low: 3))
             let runs = Mutex(0)
-            let result = try await fixture.rows.transaction { transaction in
-                let found = try await transaction.load("Store", keys: [key])
+            let result = try await fixture.rows.waitingTransaction { transaction, connection in
+                let found = try await connection.withSession { try transaction.load($0, "Store", keys: [key]) }
                 if runs.withLock({
                     $0 += 1; return $0
                 }) == 1 {
                     try await fixture.write(client, changeset: 1) {
-                        try await $0.write("Store", key: key, .insert(Row([key, .string("theirs")])), clocks: [7])
+                        try $0.write("Store", key: key, .insert(Row([key, .string("theirs")])), clocks: [7])
                     }
                 }
-                if found[key] == nil { try await transaction.write("Store", key: key, .insert(Row([key, .string("ours")])), clocks: []) }
+                if found[key] == nil { try transaction.write("Store", key: key, .insert(Row([key, .string("ours")])), clocks: []) }
                 return found
             }.result
             #expect(runs.withLock { $0 } == 2)
@@ -148,17 +150,17 @@ import Testing
             let client = try await client(fixture)
             let key = Value.objectId(ObjectIdentifierBytes(high: 3, low: 3))
             try await fixture.write(client, changeset: 1) {
-                try await $0.write("Store", key: key, .insert(Row([key, .string("0")])), clocks: [0])
+                try $0.write("Store", key: key, .insert(Row([key, .string("0")])), clocks: [0])
             }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<3 {
                     group.addTask {
                         for _ in 0..<15 {
-                            _ = try await fixture.rows.transaction { transaction in
-                                let found = try await transaction.load("Store", keys: [key])[key]
+                            _ = try await fixture.rows.transaction { transaction, session in
+                                let found = try transaction.load(session, "Store", keys: [key])[key]
                                 guard case .string(let text)? = found?.row?[1], let number = UInt8(text) else { throw CancellationError() }
                                 #expect(found?.clocks == [number])
-                                try await transaction.write(
+                                try transaction.write(
                                     "Store", key: key, .update([1: .string(String(number + 1))]), clocks: [number + 1])
                             }
                         }
@@ -176,10 +178,10 @@ import Testing
             _ = try await fixture.sql(
                 "ALTER TABLE \"Store\" ALTER city DROP NOT NULL; INSERT INTO \"Store\" VALUES ('00000000000000010000000a', NULL)")
             let key = Value.objectId(ObjectIdentifierBytes(high: 1, low: 10))
-            let found = try await fixture.rows.transaction { try await $0.load("Store", keys: [key]) }.result[key]
+            let found = try await fixture.rows.transaction { try $0.load($1, "Store", keys: [key]) }.result[key]
             #expect(found?.row == Row([key, .string("")]) && found?.clocks == nil)
             try await fixture.write(client, changeset: 1) {
-                try await $0.write("Store", key: key, .update([1: .string("mended")]), clocks: [1])
+                try $0.write("Store", key: key, .update([1: .string("mended")]), clocks: [1])
             }
             #expect(try await fixture.sql("SELECT city FROM \"Store\"")[0, 0] == "mended")
         }
@@ -195,8 +197,8 @@ import Testing
             let write = RejectedRecord(
                 changeset: 4, object: ObjectKey(type: "Item", key: key), code: .compensatingWrite, reason: "no\0",
                 values: ["name": .string("nul \0"), "made": .timestamp(Timestamp(seconds: 5)), "n": .int(.max)])
-            let first = try await fixture.rows.transaction { try await $0.reject(client: client, [write, write]) }.result
-            let second = try await fixture.rows.transaction { try await $0.reject(client: client, [write]) }.result
+            let first = try await fixture.rows.transaction { try $0.reject($1, client: client, [write, write]) }.result
+            let second = try await fixture.rows.transaction { try $0.reject($1, client: client, [write]) }.result
             #expect(second > first)
 
             let open = try await store.open(client: client)
@@ -206,7 +208,8 @@ import Testing
             #expect(kept.values == ["name": .string("nul ␀"), "made": .timestamp(Timestamp(seconds: 5)), "n": .int(.max)])
 
             func blocked(_ acknowledged: UInt64) async throws -> Set<ObjectKey> {
-                try await fixture.rows.transaction { try await $0.rejectedObjects(client: client, after: acknowledged) }.result
+                let next = Origin(client: client, changeset: 5)
+                return try await fixture.rows.transaction { try $0.open($1, next, acknowledged: acknowledged).rejected }.result
             }
             #expect(try await blocked(0) == [write.object])
             #expect(try await blocked(first) == [write.object])

@@ -94,10 +94,8 @@ import Testing
                 for id in 0..<2_000 { realm.create(Horse.self, value: ["_id": id, "name": String(repeating: "x", count: 200)]) }
             }
         }
-        var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
         // Every page behind those that opening reads.
-        for page in stride(from: 40 * 4_096, to: bytes.count, by: 4_096) { bytes[page + 100] ^= 1 }
-        try bytes.write(to: URL(fileURLWithPath: path))
+        try damage(path, from: 40)
         let heard = Heard()
         Realm.onFileError { error, url in heard.add("\(error.code) \(url.path)") }
         defer { Realm.onFileError(nil) }
@@ -108,7 +106,44 @@ import Testing
             let error = #expect(throws: Realm.Error.self) { try realm.write { realm.deleteAll() } }
             #expect(error?.code == .invalidDatabase && error?.message.contains("byte") == true)
         }
+        realm.beginWrite()
+        #expect(realm.isInWriteTransaction)
+        realm.create(Horse.self, value: ["_id": -1])
+        let error = #expect(throws: Realm.Error.self) { try realm.commitWrite() }
+        #expect(error?.code == .invalidDatabase && !realm.isInWriteTransaction)
+        realm.beginWrite()
+        realm.cancelWrite()
+        #expect(!realm.isInWriteTransaction)
         #expect(throws: Realm.Error.self) { try Realm(configuration: configuration) }
+    }
+
+    @Test func `freezing and thawing what cannot be read gives Realms that show nothing`() throws {
+        let folder = try TemporaryFolder()
+        let configuration = folder.configuration([Horse.self])
+        let path = try #require(configuration.fileURL).path
+        let realm = try Realm(configuration: configuration)
+        try realm.write { for id in 0..<100 { realm.create(Horse.self, value: ["_id": id]) } }
+        let whole = realm.freeze()
+        realm.invalidate()
+        let heard = Heard()
+        Realm.onFileError { error, url in heard.add("\(error.code) \(url.path)") }
+        defer { Realm.onFileError(nil) }
+        try damage(path, from: 0)
+        let frozen = realm.freeze()
+        #expect(frozen.isFrozen && frozen.objects(Horse.self).isEmpty && frozen.object(ofType: Horse.self, forPrimaryKey: 1) == nil)
+        #expect(heard.all.contains("invalidDatabase \(path)"))
+        #expect(frozen.thaw().objects(Horse.self).isEmpty && whole.thaw().objects(Horse.self).isEmpty)
+    }
+
+    /// Flips a bit of each page of a file and of its log.
+    private func damage(_ path: String, from first: Int) throws {
+        for path in [path, path + "-wal"] {
+            guard var bytes = FileManager.default.contents(atPath: path) else { continue }
+            for page in stride(from: first * 4_096, to: bytes.count, by: 4_096) { bytes[page + 100] ^= 1 }
+            let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+            try file.write(contentsOf: bytes)
+            try file.close()
+        }
     }
 
     private final class Heard: @unchecked Sendable {

@@ -46,20 +46,19 @@ final class CannedServer: Sendable {
         Thread.detachNewThread { [log] in
             while true {
                 let connection = accept(socket, nil, nil)
-                guard connection >= 0 else { return }
+                guard connection >= 0 else { break }
                 CannedServer.serve(connection) { request in
                     log.requests.withLock { $0.append(request) }
                     return answer(request)
                 }
                 close(connection)
             }
+            // Here and not in `deinit`: this thread would accept the connections of whoever gets the number next.
+            close(socket)
         }
     }
 
-    deinit {
-        shutdown(socket, Int32(SHUT_RDWR))
-        close(socket)
-    }
+    deinit { shutdown(socket, Int32(SHUT_RDWR)) }
 
     private static func serve(_ connection: Int32, _ answer: (Request) -> Answer) {
         var bytes: [UInt8] = []

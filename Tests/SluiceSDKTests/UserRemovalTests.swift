@@ -37,6 +37,16 @@ import Testing
     /// Makes a user's file. - Returns: where it is.
     private func makeFile(_ user: User) throws -> URL { try #require(try open(user).configuration.fileURL) }
 
+    /// Ann, who has a file, in an app of a server that works while the flag says so.
+    private func ann(
+        _ isUp: Flag = Flag()
+    ) async throws -> (server: CannedServer, app: App, ann: User, file: URL) {
+        let server = try server { isUp.value }
+        let app = app(server)
+        let ann = try await logIn(app)
+        return (server, app, ann, try makeFile(ann))
+    }
+
     private func isThere(_ file: URL) -> Bool { FileManager.default.fileExists(atPath: file.path) }
 
     @Test func `logs out, forgets the user, takes the files away, and leaves other users alone`() async throws {
@@ -67,10 +77,7 @@ import Testing
 
     @Test func `works without the server, whose token ends by its own time`() async throws {
         let isUp = Flag()
-        let server = try server { isUp.value }
-        let app = app(server)
-        let ann = try await logIn(app)
-        let file = try makeFile(ann)
+        let (_, app, ann, file) = try await ann(isUp)
         isUp.value = false
         try await ann.remove()
         #expect(ann.state == .removed && app.allUsers.isEmpty && !isThere(file))
@@ -88,10 +95,7 @@ import Testing
     }
 
     @Test func `deletes the account with a token that is good, and then what is here`() async throws {
-        let server = try server()
-        let app = app(server)
-        let ann = try await logIn(app)
-        let file = try makeFile(ann)
+        let (server, app, ann, file) = try await ann()
         try await ann.delete()
         #expect(ann.state == .removed && app.allUsers.isEmpty && app.currentUser == nil && !isThere(file))
         let deletion = try #require(server.requests.last { $0.line.hasPrefix("DELETE") })
@@ -101,10 +105,7 @@ import Testing
 
     @Test func `leaves everything as it was when the server does not delete the account`() async throws {
         let isUp = Flag()
-        let server = try server { isUp.value }
-        let app = app(server)
-        let ann = try await logIn(app)
-        let file = try makeFile(ann)
+        let (_, app, ann, file) = try await ann(isUp)
         isUp.value = false
         await #expect(throws: AppError.self) { try await ann.delete() }
         #expect(ann.isLoggedIn && ann.state == .loggedIn && app.currentUser == ann && isThere(file))

@@ -94,6 +94,9 @@ struct SimulatedFile {
     /// Compensations that the app was told about, in order.
     var told: [UInt64] = []
     var refusedObjects: Set<Int64> = []
+    /// What is wrong with it on purpose, and what it has not shown yet because of that.
+    var defect: SimulatedDefect?
+    private var torn: [(key: Int64, item: Item?)] = []
 
     var latest: StoredSubscriptionSet { sets[sets.count - 1] }
 
@@ -192,6 +195,7 @@ struct SimulatedFile {
         for index in pending.indices where pending[index].changeset.number <= number && pending[index].acknowledged == nil {
             pending[index].acknowledged = lsn
         }
+        if defect == .reread { pending.removeAll { $0.acknowledged != nil } }
         dropApplied()
     }
 
@@ -249,19 +253,28 @@ struct SimulatedFile {
     mutating func observe(_ milliseconds: Int64) { clock = HybridClock(last: max(clock.last, HybridTime(milliseconds: milliseconds))) }
 
     mutating func apply(_ batch: ReplicaBatch) {
+        for (key, item) in torn { server[key] = item }
+        torn = []
         for commit in batch.commits where commit.lsn > applied.lsn {
             observe(commit.time / 1_000 + 1)
-            for change in batch.changes[commit.changes] {
-                if let row = change.row {
-                    let values = batch.rows.withView(row) { $0.values() }
-                    if case .int(let key)? = values[1] { server[key] = item(values) }
-                } else if case .int(let key)? = change.key {
-                    server[key] = nil
-                }
+            for (index, change) in batch.changes[commit.changes].enumerated() {
+                guard let (key, item) = written(change, batch) else { continue }
+                if defect == .torn, index > 0 { torn.append((key, item)) } else { server[key] = item }
             }
+            if commit.changeset > 0 { pending.removeAll { $0.changeset.number <= commit.changeset } }
         }
         applied.lsn = max(applied.lsn, batch.lsn)
         dropApplied()
+    }
+
+    private func written(_ change: ReplicaRowChange, _ batch: ReplicaBatch) -> (key: Int64, item: Item?)? {
+        guard let row = change.row else {
+            if case .int(let key)? = change.key { return (key, nil) }
+            return nil
+        }
+        let values = batch.rows.withView(row) { $0.values() }
+        if case .int(let key)? = values[1] { return (key, item(values)) }
+        return nil
     }
 
     mutating func refuse(_ version: UInt64, _ error: SluiceError) {

@@ -54,17 +54,24 @@ struct SimulatedGateway {
     var sessions: [UInt64: Session] = [:]
     var validToken = "token-0"
     /// The changeset that is being committed.
-    private var writing: (client: UInt64, changeset: UInt64)?
+    var writing: (client: UInt64, changeset: UInt64)?
     /// How often each changeset took effect.
     var effects: [String: Int] = [:]
     var readings: [Int64: Int] = [:]
     /// Writes outside of the view: a correct client makes none.
     var outside: [String] = []
     var violations: [String] = []
+    /// What is wrong with it on purpose.
+    var defect: SimulatedDefect?
+    /// The items as they once were.
+    private var earlier: [Int64: Item] = [:]
 
     init(seed: UInt64) { random = SplitMix64(seed: seed) }
 
     mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
+
+    /// Whether a defect shows itself now. Without one no number is drawn, so that a seed is the same run as ever.
+    mutating func has(_ defect: SimulatedDefect, _ percent: Int) -> Bool { self.defect == defect && chance(percent) }
 
     // MARK: Messages
 
@@ -83,7 +90,7 @@ struct SimulatedGateway {
         }
     }
 
-    private mutating func violation(_ what: String, _ id: UInt64) {
+    mutating func violation(_ what: String, _ id: UInt64) {
         violations.append(what)
         fail(id, .badMessageOrder, .applicationBug)
     }
@@ -142,6 +149,7 @@ struct SimulatedGateway {
     /// Makes the bootstrap that a session waits for; now and then only begins one that a newer one replaces.
     mutating func bootstrap(_ id: UInt64) {
         guard let session = sessions[id], !session.isClosed, let wanted = session.wanted else { return }
+        let items = has(.stale, 50) ? earlier : items
         let inView = items.filter { wanted.stores.contains($0.value.store) }
         send(
             id,
@@ -169,7 +177,7 @@ struct SimulatedGateway {
                 .bootstrapRows(
                     make(PBBootstrapRows()) { message in
                         message.type = "Item"
-                        message.rows = piece.map { row($0) }
+                        message.rows = piece.map { row($0, items) }
                     }))
         }
         if chance(10) { return }
@@ -206,7 +214,7 @@ struct SimulatedGateway {
         stride(from: 0, to: keys.count, by: 3).map { keys[$0..<min($0 + 3, keys.count)] }
     }
 
-    private func row(_ key: Int64) -> PBRow {
+    private func row(_ key: Int64, _ items: [Int64: Item]) -> PBRow {
         let item = items[key] ?? Item(store: "", value: "")
         return PBRow(item.row(key, itemType), type: itemType)
     }
@@ -220,6 +228,7 @@ struct SimulatedGateway {
     mutating func commit(_ writes: [(key: Int64, item: Item?)]) {
         lsn += 1
         let before = items
+        if has(.stale, 5) { earlier = before }
         for (key, item) in writes {
             items[key] = item
             writtenAt[key] = lsn
@@ -227,7 +236,7 @@ struct SimulatedGateway {
         }
         for id in sessions.keys.sorted() {
             guard let session = sessions[id], session.active > 0, !session.isClosed else { continue }
-            tell(id, writes.compactMap { change($0.key, before[$0.key], $0.item, session) })
+            tell(id, has(.eyes, 3) ? [] : writes.compactMap { change($0.key, before[$0.key], $0.item, session) })
         }
     }
 
@@ -238,7 +247,7 @@ struct SimulatedGateway {
         let was = before.map { session.stores.contains($0.store) } ?? false
         if let item, session.stores.contains(item.store) {
             change.event = was ? .updated : .entered
-            change.row = row(key)
+            change.row = row(key, items)
             return change
         }
         guard was else { return nil }
@@ -247,7 +256,7 @@ struct SimulatedGateway {
         return change
     }
 
-    private mutating func tell(_ id: UInt64, _ changes: [PBViewChange]) {
+    mutating func tell(_ id: UInt64, _ changes: [PBViewChange]) {
         let (lsn, wall, first) = (lsn, wall, chance(20))
         let changeset = writing.flatMap { sessions[id]?.client == $0.client ? $0.changeset : nil }
         let commit = make(PBCommit()) {
@@ -266,106 +275,6 @@ struct SimulatedGateway {
                 }))
     }
 
-    private mutating func upload(_ upload: PBUpload, _ id: UInt64) {
-        guard let session = sessions[id] else { return }
-        let client = session.client
-        guard clients[client]?.session == id else { return fail(id, .resync, .transient) }
-        clients[client]?.compensations.removeAll { $0.id <= upload.compensation }
-        for changeset in upload.changesets {
-            guard changeset.number > clients[client]?.changeset ?? 0 else { continue }
-            guard changeset.number == (clients[client]?.changeset ?? 0) + 1 else { return violation("a gap in the changesets", id) }
-            clients[client]?.changeset = changeset.number
-            effects["\(client)/\(changeset.number)", default: 0] += 1
-            note(changeset.baseLsn, of: client)
-            let refused = merge(changeset, session)
-            if !refused.isEmpty { compensate(client, refused, id) }
-        }
-        guard let last = upload.changesets.last?.number else { return }
-        let lsn = lsn
-        send(
-            id,
-            .uploadAck(
-                make(PBUploadAck()) {
-                    $0.number = last
-                    $0.lsn = lsn
-                }))
-        if session.active > 0 { tell(id, []) }
-    }
-
-    /// One transaction: what may be written is, merged with what is there.
-    private mutating func merge(_ message: PBChangeset, _ session: Session) -> [PBRejectedWrite] {
-        guard let changeset = try? Changeset(message, schema: serverTypes) else {
-            violations.append("an unreadable changeset")
-            return []
-        }
-        var clock = HybridClock()
-        let stamp = WriteStamp(time: clock.observe(changeset.time, now: wall), client: ClientID(rawValue: session.client))
-        let writer = WriteContext(stamp: stamp, base: changeset.base, now: LSN(rawValue: lsn))
-        var writes: [(key: Int64, item: Item?)] = []
-        var refused: [PBRejectedWrite] = []
-        for (change, message) in zip(changeset.changes, message.changes) {
-            guard case .int(let key) = change.object.key else { continue }
-            var row = items[key]?.values
-            row?["_id"] = .int(key)
-            var state = ObjectState(
-                row: row, clocks: clocks[key], type: itemType, rowTime: rowTimes[key] ?? wall, now: LSN(rawValue: lsn))
-            do {
-                try Merge.apply(change, by: writer, to: &state, type: itemType)
-            } catch {
-                violations.append("changeset \(changeset.number) of \(session.client): \(error)")
-            }
-            if let reason = reason(toRefuse: change, state, session) {
-                refused.append(rejected(message, changeset.number, reason))
-                continue
-            }
-            state.clocks.prune(below: horizon)
-            clocks[key] = state.clocks
-            let item = state.values.map { Item($0) }
-            if item != items[key] { writes.append((key, item)) }
-        }
-        writing = (session.client, changeset.number)
-        if !writes.isEmpty { commit(writes) }
-        writing = nil
-        return refused
-    }
-
-    private mutating func note(_ base: UInt64, of client: UInt64) {
-        let position = clients[client]?.position ?? 0
-        clients[client]?.position = max(position, base)
-    }
-
-    private var horizon: LSN { LSN(rawValue: clients.values.map(\.position).min() ?? 0) }
-
-    private mutating func reason(toRefuse change: ObjectChange, _ state: ObjectState, _ session: Session) -> String? {
-        if state.values?["value"] == .string("forbidden") { return "not allowed" }
-        guard case .string(let store)? = change.values["store"], !session.stores.contains(store) else { return nil }
-        outside.append("client \(session.client) wrote \(change.object.key) into \(store) with a view of \(session.stores.sorted())")
-        return "outside of the view"
-    }
-
-    private func rejected(_ change: PBObjectChange, _ changeset: UInt64, _ reason: String) -> PBRejectedWrite {
-        make(PBRejectedWrite()) {
-            $0.changeset = changeset
-            $0.type = change.type
-            $0.primaryKey = change.primaryKey
-            $0.code = UInt32(ErrorCode.compensatingWrite.rawValue)
-            $0.reason = reason
-        }
-    }
-
-    private mutating func compensate(_ client: UInt64, _ writes: [PBRejectedWrite], _ id: UInt64) {
-        let number = (clients[client]?.lastCompensation ?? 0) + 1
-        clients[client]?.lastCompensation = number
-        clients[client]?.compensations.append((number, writes))
-        send(
-            id,
-            .compensation(
-                make(PBCompensation()) {
-                    $0.id = number
-                    $0.writes = writes
-                }))
-    }
-
     private mutating func ingest(_ batch: PBIngest, _ id: UInt64) {
         guard let client = sessions[id]?.client else { return }
         if batch.number > clients[client]?.ingest ?? 0 {
@@ -381,6 +290,7 @@ struct SimulatedGateway {
 
     private mutating func reach(_ mark: PBMark, _ id: UInt64) {
         bootstrapUntilDone(id)
+        if has(.stall, 30) { return }
         send(id, .markReached(make(PBMarkReached()) { $0.id = mark.id }))
     }
 

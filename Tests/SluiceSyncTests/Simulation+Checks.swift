@@ -17,21 +17,24 @@ extension Simulation {
             let item = clients[index].own[key] ?? nil, stores.contains(item.store)
         else { return }
         if file.shown(key) != item {
-            clients[index].problems.append("\(key) shows \(String(describing: file.shown(key))), not \(item)")
+            clients[index].note(.readYourWrites, "\(key) shows \(String(describing: file.shown(key))), not \(item)")
         }
     }
 
     /// Transactions are seen whole, and nothing older than what was seen.
     private mutating func checkOrder(_ index: Int, _ file: SimulatedFile) {
         let values = Simulation.pair.map { file.server[$0]?.value }
-        if values[0] != values[1] { clients[index].problems.append("half a transaction: \(values)") }
+        if values[0] != values[1] { clients[index].note(.atomicVisibility, "half a transaction: \(values)") }
+        // With the device's own writes on top: two of one transaction are shown together, of whichever device it is.
+        let twins = Simulation.twins.map { file.shown($0)?.value }
+        if twins[0] != twins[1] { clients[index].note(.atomicVisibility, "half a transaction: \(twins)") }
         if let value = values[0].flatMap({ Int64($0) }) {
-            if value < clients[index].seenPair { clients[index].problems.append("\(value) after \(clients[index].seenPair)") }
+            if value < clients[index].seenPair { clients[index].note(.monotonicReads, "\(value) after \(clients[index].seenPair)") }
             clients[index].seenPair = value
         }
         let seen = clients[index].seen
         if file.applied.lsn < seen.lsn || file.applied.version < seen.version {
-            clients[index].problems.append("the position went back from \(seen) to \(file.applied)")
+            clients[index].note(.monotonicReads, "the position went back from \(seen) to \(file.applied)")
         }
         clients[index].seen = file.applied
     }

@@ -14,6 +14,8 @@ struct Simulation {
         /// Messages under way, per connection of the machine: to the gateway, and from it.
         var upstream: [[UInt8]] = []
         var downstream: [[UInt8]] = []
+        /// What the gateway has taken of the open connection.
+        var delivered: [[UInt8]] = []
         /// The gateway's number of the open connection.
         var session: UInt64?
         var connection: UInt64 = 0
@@ -23,7 +25,7 @@ struct Simulation {
         /// What the app last wrote to keys that only it writes.
         var own: [Int64: Item?] = [:]
         var nextKey: Int64
-        var problems: [String] = []
+        var problems: [Problem] = []
         /// How far its clock is from the gateway's, milliseconds.
         var skew: Int64 = 0
         /// What it put into the list that all share, and what it took out.
@@ -32,11 +34,16 @@ struct Simulation {
         /// What the app saw last: it never sees something older.
         var seen = AppliedPosition(lsn: .zero, version: 0)
         var seenPair: Int64 = 0
+
+        mutating func note(_ promise: Promise, _ what: String) { problems.append(Problem(promise: promise, what: what)) }
     }
 
-    /// Items that SQL writes together, a counter, and a list that all work on.
+    /// Items that SQL writes together.
     static let pair: [Int64] = [50, 51]
+    /// A counter and a list that all work on.
     static let counter: Int64 = 60
+    /// Items that apps write together.
+    static let twins: [Int64] = [52, 53]
     static let list: Int64 = 61
 
     static let stores = ["north", "south", "east"]
@@ -56,14 +63,16 @@ struct Simulation {
     /// Messages of connections that the clients have given up, still on their way.
     var late: [(session: UInt64, messages: [[UInt8]])] = []
 
-    init(seed: UInt64, clients count: Int) {
+    init(seed: UInt64, clients count: Int, defect: SimulatedDefect? = nil) {
         random = SplitMix64(seed: seed)
         calm = [1, 3, 10][Int.random(in: 0..<3, using: &random)]
         gateway = SimulatedGateway(seed: seed &+ 1)
+        gateway.defect = defect
         writePair()
-        for key in [Simulation.counter, Simulation.list] { gateway.commit(key, Item(store: "north", value: "shared")) }
+        for key in [Simulation.counter, Simulation.list] + Simulation.twins { gateway.commit(key, Item(store: "north", value: "shared")) }
         for index in 0..<count {
             var client = Client(machine: Simulation.machine(), nextKey: Int64(index + 1) * 100_000)
+            client.file.defect = defect
             client.skew = [0, -86_400_000, 86_400_000, Int64(below(172_800_000)) - 86_400_000][below(4)]
             clients.append(client)
             feed(index, .start(token: "token-0"))
@@ -80,7 +89,7 @@ struct Simulation {
 
     mutating func step() throws {
         let index = below(clients.count)
-        switch below(80) {
+        switch below(86) {
         case 0..<20: for _ in 0...below(4) { try deliverUp(index) }
         case 20..<40: for _ in 0...below(6) { deliverDown(index) }
         case 40..<55: for _ in 0...below(4) where !clients[index].inbox.isEmpty { feed(index, clients[index].inbox.removeFirst()) }
@@ -89,13 +98,14 @@ struct Simulation {
         case 63..<67: appWrites(index)
         case 67: appAdds(index)
         case 68: appEdits(index)
-        case 69: appSubscribes(index)
+        case 69, 81, 82: appSubscribes(index)
         case 70..<73: write(key: Int64(below(40)), Item(store: store(), value: "sql \(below(1_000))"))
         case 73: gateway.commit(Int64(below(40)), nil)
         case 74: appIngests(index)
         case 75: appWaits(index)
-        case 76: writePair()
+        case 76, 79, 80: writePair()
         case 77: try deliverLate()
+        case 78: appWritesTwins(index)
         default: if below(calm) == 0 { try fault(index) }
         }
         check(index)
@@ -134,72 +144,7 @@ struct Simulation {
         for index in clients.indices where clients[index].machine.nextDeadline ?? .max <= now { feed(index, .tick) }
     }
 
-    // MARK: The app
-
-    private mutating func appWrites(_ index: Int) {
-        // Under a set that was refused the app goes on in the one before.
-        let sets = clients[index].file.sets.filter { set in !set.subscriptions.contains { $0.query == "bad" } }
-        let stores = sets.last?.subscriptions.map(\.query) ?? []
-        guard !stores.isEmpty else { return }
-        let item = Item(store: stores[below(stores.count)], value: below(12) == 0 ? "forbidden" : "v\(below(1_000_000))")
-        let isOwn = below(2) == 0
-        var key = Int64(below(40))
-        if isOwn {
-            clients[index].nextKey += 1
-            key = clients[index].nextKey
-            clients[index].own[key] = item
-        }
-        let (written, time) = (!isOwn && below(10) == 0 ? nil : item, wall(index))
-        clients[index].file.write(key, written, at: time)
-        clients[index].inbox.append(.localChange)
-    }
-
-    private func wall(_ index: Int) -> Int64 { gateway.wall + clients[index].skew }
-
-    /// Whether the app may write what is in the store that all share: under the set that it has and the one it wants.
-    private func sees(_ index: Int, _ key: Int64) -> Bool {
-        let sets = clients[index].file.sets.filter { set in !set.subscriptions.contains { $0.query == "bad" } }
-        return sets.last?.subscriptions.contains { $0.query == "north" } == true && clients[index].file.shown(key) != nil
-    }
-
-    private mutating func appAdds(_ index: Int) {
-        guard sees(index, Simulation.counter) else { return }
-        let amount = Int64(below(100)) - 30
-        added += amount
-        let time = wall(index)
-        clients[index].file.add(amount, to: Simulation.counter, at: time)
-        clients[index].inbox.append(.localChange)
-    }
-
-    private mutating func appEdits(_ index: Int) {
-        guard sees(index, Simulation.list) else { return }
-        let text = below(3) == 0 ? nil : "\(index)-\(clients[index].inserted.count)"
-        let (pick, time) = (below(1_000), wall(index))
-        let removed = clients[index].file.editTags(Simulation.list, insert: text, pick: pick, at: time)
-        if let text { clients[index].inserted.insert(text) }
-        if let removed { clients[index].removed.insert(removed) }
-        clients[index].inbox.append(.localChange)
-    }
-
-    private mutating func appSubscribes(_ index: Int) {
-        var stores = Simulation.stores.filter { _ in below(2) == 0 }
-        if below(8) == 0 { stores.append("bad") }
-        clients[index].file.subscribe(stores)
-        clients[index].inbox.append(.localChange)
-    }
-
-    private mutating func appIngests(_ index: Int) {
-        clients[index].file.ingest(nextReading)
-        nextReading += 1
-        clients[index].inbox.append(.localChange)
-    }
-
-    private mutating func appWaits(_ index: Int) {
-        clients[index].waits += 1
-        feed(index, .wait(clients[index].waits, below(2) == 0 ? .download : .upload, deadline: nil))
-    }
-
-    private mutating func pause(_ index: Int) {
+    mutating func pause(_ index: Int) {
         feed(index, .pause)
         clients[index].inbox.append(.start(token: nil))
     }
@@ -208,7 +153,9 @@ struct Simulation {
 
     private mutating func deliverUp(_ index: Int) throws {
         guard !clients[index].upstream.isEmpty, let session = clients[index].session else { return }
-        try gateway.handle(clients[index].upstream.removeFirst(), session: session)
+        let message = clients[index].upstream.removeFirst()
+        try gateway.handle(message, session: session)
+        if gateway.sessions[session]?.isClosed == false { clients[index].delivered.append(message) }
         try collect(index)
     }
 
@@ -232,7 +179,7 @@ struct Simulation {
         do {
             feed(index, .received(connection, try ServerMessage.decode(bytes, schema: clients[index].machine.serverSchema)))
         } catch {
-            clients[index].problems.append("unreadable: \(error)")
+            clients[index].note(.noStall, "unreadable: \(error)")
             feed(index, .unreadable(connection, error))
         }
     }
@@ -245,9 +192,13 @@ struct Simulation {
         _ = session
     }
 
-    /// What was on its way to the gateway may still arrive, long after the client has come back; nobody hears the answers.
+    /// What was on its way to the gateway may still arrive, long after the client has come back; nobody hears the answers. And
+    /// what has arrived may arrive once more, as a connection that somebody in between repeats.
     private mutating func hangUp(_ index: Int) {
         if let session = clients[index].session {
+            if !isCalm, below(4) == 0, isOfKnownFile(clients[index].delivered) {
+                late.append((openSession(), clients[index].delivered))
+            }
             if below(2) == 0 {
                 gateway.sessions[session] = nil
             } else {
@@ -257,6 +208,21 @@ struct Simulation {
         clients[index].session = nil
         clients[index].upstream = []
         clients[index].downstream = []
+        clients[index].delivered = []
+    }
+
+    /// The first connection of a file that has no number yet gets one: repeated it is that of another file.
+    private func isOfKnownFile(_ messages: [[UInt8]]) -> Bool {
+        guard let first = messages.first, let message = try? WireProtocol.decode(PBClientMessage.self, from: first),
+            case .hello(let hello)? = message.kind
+        else { return false }
+        return hello.client > 0
+    }
+
+    private mutating func openSession() -> UInt64 {
+        defer { nextSession += 1 }
+        gateway.sessions[nextSession] = SimulatedGateway.Session()
+        return nextSession
     }
 
     private mutating func deliverLate() throws {
@@ -305,9 +271,7 @@ struct Simulation {
             if below(5) == 0 {
                 clients[index].inbox.append(.disconnected(id, SluiceError(.connectionFailed, "no route")))
             } else {
-                clients[index].session = nextSession
-                gateway.sessions[nextSession] = SimulatedGateway.Session()
-                nextSession += 1
+                clients[index].session = openSession()
                 clients[index].inbox.append(.connected(id))
             }
         case .close(let id): if id == clients[index].connection { hangUp(index) }
@@ -321,9 +285,9 @@ struct Simulation {
             clients[index].token = gateway.validToken
             clients[index].inbox.append(.tokenRefreshed(gateway.validToken))
         case .finish(let id, let error):
-            if clients[index].finished.updateValue(error, forKey: id) != nil { clients[index].problems.append("wait \(id) ended twice") }
+            if clients[index].finished.updateValue(error, forKey: id) != nil { clients[index].note(.exactlyOnce, "wait \(id) ended twice") }
         case .report(.stopped(let error)), .report(.loggedOut(let error)), .report(.clientReset(let error)):
-            clients[index].problems.append("stopped: \(error)")
+            clients[index].note(.noStall, "stopped: \(error)")
         case .report: break
         default: performOnFile(action, index)
         }
@@ -342,7 +306,7 @@ struct Simulation {
         case .observe(let milliseconds): clients[index].file.observe(milliseconds)
         case .apply(let batch): clients[index].file.apply(batch)
         case .refuseSet(let version, let error): clients[index].file.refuse(version, error)
-        default: clients[index].problems.append("an unexpected action \(action)")
+        default: clients[index].note(.noStall, "an unexpected action \(action)")
         }
     }
 
@@ -358,7 +322,7 @@ struct Simulation {
             if try isQuiet() { return }
             try round()
         }
-        clients[0].problems.append("it does not settle: \(clients.map(\.machine.phase))")
+        clients[0].note(.noStall, "it does not settle: \(clients.map(\.machine.phase))")
     }
 
     private mutating func round() throws {

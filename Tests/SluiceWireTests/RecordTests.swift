@@ -114,11 +114,12 @@ import Testing
             lsn: LSN(rawValue: samples.word()), commitTime: Int64(bitPattern: samples.word()),
             grown: (0..<samples.below(5)).map { _ in
                 PartitionEnd(topic: samples.text(), partition: Int32(samples.below(100)), end: Int64(bitPattern: samples.word()))
-            }, since: LSN(rawValue: samples.word()))
+            }, since: LSN(rawValue: samples.word()), completeSince: LSN(rawValue: samples.word()))
         let reference = PBProgress.with {
             $0.lsn = progress.lsn.rawValue
             $0.commitTime = progress.commitTime
             $0.since = progress.since.rawValue
+            $0.completeSince = progress.completeSince.rawValue
             $0.grown = progress.grown.map { grown in
                 PBPartitionOffset.with {
                     $0.topic = grown.topic

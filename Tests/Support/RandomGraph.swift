@@ -68,7 +68,7 @@ package struct RandomGraph {
         }
     }
 
-    private static func row(_ random: inout SplitMix64, _ schema: Schema, _ type: ObjectType, number: Int) -> Row {
+    package static func row(_ random: inout SplitMix64, _ schema: Schema, _ type: ObjectType, number: Int) -> Row {
         var row = Row(type.properties.map { value(&random, schema, $0, depth: 0) })
         if let key = type.primaryKey { row[key] = self.key(number, type.properties[key].type) }
         if random.chance(5), row.values.count > 2 { row.values.removeLast(random.below(2)) }

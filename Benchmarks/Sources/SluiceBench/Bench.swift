@@ -8,7 +8,7 @@ struct Bench: AsyncParsableCommand {
         commandName: "sluice-bench",
         abstract: "Measures Sluice beside references that run in turn with it, and prints a table of ratios.",
         discussion: """
-            Needs a PostgreSQL superuser in SLUICE_TEST_POSTGRES and a broker in SLUICE_TEST_KAFKA, except for `query` and `objects`: run it \
+            Needs a PostgreSQL superuser in SLUICE_TEST_POSTGRES and a broker in SLUICE_TEST_KAFKA, except for `apply`, `query`, `objects` and `plugins`: run it \
             with `make bench`, or under dev/with-servers. Figures without the ratio beside them say more about the machine than about Sluice.
             """)
 
@@ -21,10 +21,13 @@ struct Bench: AsyncParsableCommand {
     @Option(help: "The part of the full size to run, up to 1; for trying a change out.")
     var scale = 1.0
 
-    enum Kind: String, CaseIterable, ExpressibleByArgument {
-        case latency, publish, bootstrap, fanout, memory, query, objects
+    @Flag(help: "Confirm the rate of changes that `latency` finds for three minutes, not twenty seconds.")
+    var confirm = false
 
-        var needsServers: Bool { self != .query && self != .objects }
+    enum Kind: String, CaseIterable, ExpressibleByArgument {
+        case latency, upload, publish, bootstrap, apply, fanout, ingest, memory, sessions, query, objects, plugins
+
+        var needsServers: Bool { ![.query, .objects, .apply, .plugins].contains(self) }
     }
 
     func run() async throws {
@@ -39,10 +42,10 @@ struct Bench: AsyncParsableCommand {
         let kinds = kinds.isEmpty ? Kind.allCases : kinds
         guard kinds.contains(where: \.needsServers) else {
             say(Machine.description)
-            for kind in kinds { try measureAlone(kind, &report) }
+            for kind in kinds { try await measureAlone(kind, &report) }
             return say(report.table)
         }
-        let setup = try Setup(rounds: rounds, scale: scale)
+        let setup = try Setup(rounds: rounds, scale: scale, confirms: confirm)
         say(Machine.description)
         do {
             for kind in kinds { try await measure(kind, setup, &report) }
@@ -59,20 +62,26 @@ struct Bench: AsyncParsableCommand {
     private func measure(_ kind: Kind, _ setup: Setup, _ report: inout Report) async throws {
         switch kind {
         case .latency: try await LatencyBenchmark(setup: setup).run(&report)
+        case .upload: try await UploadBenchmark(setup: setup).run(&report)
         case .publish: try await PublishBenchmark(setup: setup).run(&report)
         case .bootstrap: try await BootstrapBenchmark(setup: setup).run(&report)
         case .fanout: try await FanoutBenchmark(setup: setup).run(&report)
+        case .ingest: try await IngestBenchmark(setup: setup).run(&report)
+        case .sessions: try await SessionsBenchmark(setup: setup).run(&report)
         case .memory: try await MemoryBenchmark(setup: setup).run(&report)
-        case .query, .objects: try measureAlone(kind, &report)
+        case .query, .objects, .apply, .plugins: try await measureAlone(kind, &report)
         }
     }
 
     /// What needs no server.
-    private func measureAlone(_ kind: Kind, _ report: inout Report) throws {
+    @MainActor
+    private func measureAlone(_ kind: Kind, _ report: inout Report) async throws {
         switch kind {
         case .query: try QueryBenchmark(rounds: rounds, scale: scale).run(&report)
         case .objects: try ObjectStoreBenchmark(rounds: rounds, scale: scale).run(&report)
-        case .latency, .publish, .bootstrap, .fanout, .memory: break
+        case .apply: try await ApplyBenchmark(rounds: rounds, scale: scale).run(&report)
+        case .plugins: try await PluginBenchmark(rounds: rounds, scale: scale).run(&report)
+        case .latency, .upload, .publish, .bootstrap, .fanout, .ingest, .memory, .sessions: break
         }
     }
 }

@@ -43,9 +43,10 @@ final class FanoutBenchmark {
         let (conninfo, sql) = try await setup.database("bench_fanout")
         try await sql.script(Item.insert(10, from: 0, note: Self.note))
         let gateway = try await setup.gateway("bench_fanout", conninfo, kafka: false)
-        let hello = try await SocketLoad.hello(gateway, folder: "\(setup.workspace)/fanout", query: "store == 1")
+        let user = try await SocketLoad.login(gateway, folder: "\(setup.workspace)/fanout")
+        let hello = try SocketLoad.hello(user, queries: ["store == 1"])
         let load = try await SocketLoad(
-            setup, port: gateway.port, path: WireProtocol.path(app: gateway.appID), hello: hello, connections: Self.connections)
+            setup, port: gateway.port, path: WireProtocol.path(app: gateway.appID), hellos: [hello], connections: Self.connections)
         let frame = try await firstFrame(load, sql)
         let (server, bare) = try await reference(frame)
         var (single, bareSingle, burst, bareBurst) = (Sample(), Sample(), Sample(), Sample())
@@ -139,6 +140,8 @@ final class FanoutBenchmark {
         guard let port = try await server.line().split(separator: " ").last.flatMap({ Int($0) }) else {
             throw BenchFailure("The reference server does not say its port.")
         }
-        return (server, try await SocketLoad(setup, port: port, path: "/", hello: [0x82, 0x80, 0, 0, 0, 0], connections: Self.connections))
+        return (
+            server, try await SocketLoad(setup, port: port, path: "/", hellos: [[0x82, 0x80, 0, 0, 0, 0]], connections: Self.connections)
+        )
     }
 }

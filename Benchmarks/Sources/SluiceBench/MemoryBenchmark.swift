@@ -13,9 +13,10 @@ struct MemoryBenchmark {
         let (conninfo, sql) = try await setup.database("bench_memory")
         let gateway = try await setup.gateway("bench_memory", conninfo, kafka: true)
         let stores = (0..<100).map(String.init).joined(separator: ", ")
-        let hello = try await SocketLoad.hello(gateway, folder: "\(setup.workspace)/memory", query: "store IN {\(stores)}")
+        let user = try await SocketLoad.login(gateway, folder: "\(setup.workspace)/memory")
+        let hello = try SocketLoad.hello(user, queries: ["store IN {\(stores)}"])
         let load = try await SocketLoad(
-            setup, port: gateway.port, path: WireProtocol.path(app: gateway.appID), hello: hello, connections: 1)
+            setup, port: gateway.port, path: WireProtocol.path(app: gateway.appID), hellos: [hello], connections: 1)
         // What is loaded on first use is not growth.
         _ = try await sql.load(1_000, from: 0, perTransaction: 1_000)
         try await load.reach(1_000)

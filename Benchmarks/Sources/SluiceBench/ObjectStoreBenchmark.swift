@@ -21,6 +21,19 @@ final class Reading: Object {
     }
 }
 
+/// What some readings are of.
+final class Probe: Object {
+    @Persisted(primaryKey: true) var _id: Int
+    @Persisted var name: String
+    @Persisted var isOn: Bool
+}
+
+/// A reading with a link: ten of one probe.
+final class ProbeReading: Object {
+    @Persisted(primaryKey: true) var _id: Int
+    @Persisted var probe: Probe?
+}
+
 /// The device's database beside prepared SQLite statements that do the same to the same table, one after the other in the
 /// same process. Needs no server.
 struct ObjectStoreBenchmark {
@@ -52,6 +65,7 @@ struct ObjectStoreBenchmark {
         try reads(realm, reference, &report)
         try queries(realm, reference, &report)
         try notification(realm, &report)
+        try linkedNotifications(Realm(configuration: linkedConfiguration(folder.appendingPathComponent("linked"))), &report)
     }
 
     private func configuration(_ path: URL) -> Realm.Configuration {
@@ -120,7 +134,7 @@ struct ObjectStoreBenchmark {
 
     // MARK: Notifications
 
-    /// From the end of the commit to the block, for one change in a result of all objects.
+    /// From the change, its commit included, to the block, for one change in a result of all objects.
     private func notification(_ realm: Realm, _ report: inout Report) throws {
         let queue = DispatchQueue(label: "bench.notifications")
         let arrivals = Arrivals()
@@ -131,8 +145,12 @@ struct ObjectStoreBenchmark {
         var samples: [Double] = []
         for round in 0..<max(rounds * 4, 8) {
             let key = (round * 7_919) % count
-            try realm.write { realm.object(ofType: Reading.self, forPrimaryKey: key)?.value += 1 }
-            let begin = seconds()
+            var begin = 0.0
+            try realm.write {
+                guard let reading = realm.object(ofType: Reading.self, forPrimaryKey: key) else { return }
+                begin = seconds()
+                reading.value += 1
+            }
             guard arrivals.wait() == 1 else { throw BenchFailure("The notification has not one modification.") }
             samples.append(seconds() - begin)
         }
@@ -140,6 +158,63 @@ struct ObjectStoreBenchmark {
         report.add(
             "one change to the notification, \(Double(count).short) objects in the result",
             ours: "\((samples.median * 1e3).text(3)) ms", reference: "–", ratio: "–", target: "≤ 1 ms")
+    }
+
+    private func linkedConfiguration(_ path: URL) -> Realm.Configuration {
+        Realm.Configuration(fileURL: path, objectTypes: [ProbeReading.self, Probe.self])
+    }
+
+    /// The same for one change of an object that ten objects of the result link to: in a result filtered through the link, where it decides
+    /// about all of them, and in one of the distinct names, where it does about one.
+    private func linkedNotifications(_ realm: Realm, _ report: inout Report) throws {
+        let probes = count / 10
+        try realm.write {
+            let all = (0..<probes).map { number in
+                realm.create(Probe.self, value: ["_id": number, "name": "probe \(number % 1_000)", "isOn": true])
+            }
+            for number in 0..<count { realm.create(ProbeReading.self, value: ["_id": number, "probe": all[number % probes]]) }
+        }
+        let readings = realm.objects(ProbeReading.self)
+        let n = Double(count).short
+        let filtered = try linked(realm, readings.where { $0.probe.isOn == true }, expected: 10) { $0.isOn.toggle() }
+        report.add(
+            "one change of a linked object to the notification, \(n) objects in a result filtered through the link",
+            ours: "\((filtered * 1e3).text(3)) ms", reference: "–", ratio: "–", target: "≤ 1 ms")
+        let sorted = try linked(realm, readings.sorted(byKeyPath: "probe.name"), expected: 10) { $0.name += "." }
+        report.add(
+            "the same in a result sorted through the link", ours: "\((sorted * 1e3).text(3)) ms", reference: "–", ratio: "–", target: "–")
+        let distinct = try linked(realm, readings.distinct(by: ["probe.name"]), expected: nil) { $0.name += "." }
+        report.add(
+            "the same in one made distinct by a value behind the link", ours: "\((distinct * 1e3).text(3)) ms", reference: "–", ratio: "–",
+            target: "–")
+    }
+
+    /// - Parameter expected: how many elements come, go or change each time; nil: some.
+    /// - Returns: seconds from the change, its commit included, to the block.
+    private func linked(
+        _ realm: Realm, _ results: Results<ProbeReading>, expected: Int?, _ change: (Probe) -> Void
+    ) throws -> Double {
+        let queue = DispatchQueue(label: "bench.notifications")
+        let arrivals = Arrivals()
+        let token = results.observe(on: queue) { change in
+            guard case .update(_, let deletions, let insertions, let modifications) = change else { return arrivals.put(0) }
+            arrivals.put(max(deletions.count, insertions.count, modifications.count))
+        }
+        guard arrivals.wait() != nil else { throw BenchFailure("No initial notification came within a minute.") }
+        var samples: [Double] = []
+        for round in 0..<max(rounds * 4, 8) {
+            var begin = 0.0
+            try realm.write {
+                // Twice each: off and on again.
+                guard let probe = realm.object(ofType: Probe.self, forPrimaryKey: (round / 2 * 7_919) % (count / 10)) else { return }
+                begin = seconds()
+                change(probe)
+            }
+            guard let told = arrivals.wait(), told == expected ?? told else { throw BenchFailure("The notification tells something else.") }
+            samples.append(seconds() - begin)
+        }
+        token.invalidate()
+        return samples.median
     }
 
     /// The median of the rounds, in seconds; the first is for warming up. The result keeps the work from being left out.

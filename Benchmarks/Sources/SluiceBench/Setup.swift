@@ -7,12 +7,12 @@ struct Setup {
     let kafka: String
     let rounds: Int
     let scale: Double
+    /// Whether a rate that can be kept up is confirmed for three minutes.
+    let confirms: Bool
     /// Logs, replicas, app directories.
     let workspace: String
-    /// Where this program lies, and with it the gateway and the reference programs.
-    private let binaries: String
 
-    init(rounds: Int, scale: Double) throws {
+    init(rounds: Int, scale: Double, confirms: Bool) throws {
         let environment = ProcessInfo.processInfo.environment
         guard let postgres = environment["SLUICE_TEST_POSTGRES"], let kafka = environment["SLUICE_TEST_KAFKA"] else {
             throw BenchFailure("SLUICE_TEST_POSTGRES and SLUICE_TEST_KAFKA are not set; use make bench.")
@@ -21,8 +21,7 @@ struct Setup {
         self.kafka = kafka
         self.rounds = rounds
         self.scale = scale
-        let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        binaries = URL(fileURLWithPath: program).deletingLastPathComponent().path
+        self.confirms = confirms
         workspace = FileManager.default.temporaryDirectory.appendingPathComponent("sluice-bench.\(UUID().uuidString)").path
         try FileManager.default.createDirectory(atPath: workspace, withIntermediateDirectories: true)
     }
@@ -32,8 +31,12 @@ struct Setup {
     /// A count at the scale of this run.
     func scaled(_ count: Int) -> Int { max(Int(Double(count) * scale), 1) }
 
-    func program(_ name: String) throws -> String {
-        let path = "\(binaries)/\(name)"
+    func program(_ name: String) throws -> String { try Self.sibling(name) }
+
+    /// A program that was built with this one.
+    static func sibling(_ name: String) throws -> String {
+        let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let path = "\(URL(fileURLWithPath: program).deletingLastPathComponent().path)/\(name)"
         guard FileManager.default.isExecutableFile(atPath: path) else {
             throw BenchFailure("\(name) is not built; run swift build -c release --package-path Benchmarks.")
         }
@@ -73,9 +76,11 @@ struct Setup {
     }
 
     /// A gateway of its own app, so that its topics are its own too.
-    /// - Parameter kafka: whether it uses Kafka; the embedded log otherwise.
-    func gateway(_ name: String, _ conninfo: String, kafka: Bool) async throws -> RunningGateway {
-        let app = try appDirectory(name)
+    /// - Parameters:
+    ///   - kafka: whether it uses Kafka; the embedded log otherwise.
+    ///   - folder: the app directory, beside `app`.
+    func gateway(_ name: String, _ conninfo: String, kafka: Bool, app folder: String = "app") async throws -> RunningGateway {
+        let app = try appDirectory(name, from: folder)
         var arguments = ["serve", "--app", app, "--postgres", conninfo, "--port", "0", "--admin-port", "0", "--json"]
         if kafka { arguments += ["--kafka", self.kafka] }
         return try await RunningGateway.ready(Child(program("sluice"), arguments, log: log(name)))
@@ -89,8 +94,8 @@ struct Setup {
     }
 
     /// A copy of the app directory under another id.
-    private func appDirectory(_ id: String) throws -> String {
-        let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../app").standardized
+    private func appDirectory(_ id: String, from folder: String) throws -> String {
+        let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../\(folder)").standardized
         let target = "\(workspace)/\(id).app"
         try FileManager.default.copyItem(atPath: source.path, toPath: target)
         let file = "\(target)/realm_config.json"

@@ -14,14 +14,32 @@ final class SocketLoad {
     private(set) var bytes = 0
 
     /// Opens the sessions; returns when every one has had its bootstrap.
-    init(_ setup: Setup, port: Int, path: String, hello: [UInt8], connections: Int) async throws {
+    /// - Parameters:
+    ///   - hellos: What each connection begins with; used again and again when there are fewer.
+    ///   - uploads: Frames for `upload`, the first of each connection, then the second of each.
+    init(
+        _ setup: Setup, port: Int, path: String, hellos: [[UInt8]], uploads: [[UInt8]] = [], connections: Int
+    ) async throws {
         self.connections = connections
-        let file = "\(setup.workspace)/hello-\(port)-\(connections)"
-        try Data(hello).write(to: URL(fileURLWithPath: file))
-        child = try Child(
-            setup.program("limit-wsload"), ["\(port)", path, "\(connections)", file], log: setup.log("limit-wsload"))
+        let file = "\(setup.workspace)/hello-\(UUID().uuidString)"
+        try Self.write(hellos, to: file)
+        var arguments = ["\(port)", path, "\(connections)", file]
+        if !uploads.isEmpty {
+            try Self.write(uploads, to: file + "-uploads")
+            arguments.append(file + "-uploads")
+        }
+        child = try Child(setup.program("limit-wsload"), arguments, log: setup.log("limit-wsload"))
         let line = try await child.line()
         guard line == "ready" else { throw BenchFailure("The load generator said “\(line)” in place of “ready”.") }
+    }
+
+    private static func write(_ records: [[UInt8]], to file: String) throws {
+        var data = Data()
+        for record in records {
+            withUnsafeBytes(of: UInt32(record.count).littleEndian) { data.append(contentsOf: $0) }
+            data.append(contentsOf: record)
+        }
+        try data.write(to: URL(fileURLWithPath: file))
     }
 
     /// Waits until every connection has had so many changes in all.
@@ -33,17 +51,30 @@ final class SocketLoad {
         }
     }
 
+    /// Has every connection send its next so many uploads, at most `window` of them unacknowledged.
+    /// - Returns: in seconds, how long that took, and one upload until it was acknowledged.
+    func upload(_ count: Int, window: Int) async throws -> (elapsed: Double, p50: Double, p99: Double) {
+        child.write("\(count) \(window)\n")
+        let fields = try await child.line().split(separator: " ").dropFirst().compactMap { Double($0) }
+        guard fields.count == 3 else { throw BenchFailure("The load generator's line cannot be read.") }
+        return (fields[0], fields[1], fields[2])
+    }
+
     func stop() { child.stop() }
 
-    /// The client's first two messages as WebSocket frames: a new client file, and one subscription.
-    static func hello(_ gateway: RunningGateway, folder: String, query: String) async throws -> [UInt8] {
+    /// - Returns: a new user's access token.
+    static func login(_ gateway: RunningGateway, folder: String) async throws -> String {
         let app = App(
             id: gateway.appID, configuration: AppConfiguration(baseURL: gateway.url, storageDirectory: URL(fileURLWithPath: folder)))
-        let user = try await app.login(credentials: .anonymous)
+        return try await app.login(credentials: .anonymous).accessToken ?? ""
+    }
+
+    /// The client's first two messages as WebSocket frames: a new client file, and its subscriptions.
+    static func hello(_ token: String, queries: [String]) throws -> [UInt8] {
         let hello = PBClientMessage.with {
             $0.hello = .with {
                 $0.protocol = WireProtocol.version
-                $0.accessToken = user.accessToken ?? ""
+                $0.accessToken = token
                 $0.sdk = "sluice-bench"
                 $0.schema = [.with { $0.name = "Item" }]
             }
@@ -51,12 +82,12 @@ final class SocketLoad {
         let subscribe = PBClientMessage.with {
             $0.subscribe = .with {
                 $0.version = 1
-                $0.queries = [
+                $0.queries = queries.map { query in
                     .with {
                         $0.type = "Item"
                         $0.text = query
                     }
-                ]
+                }
             }
         }
         return try [hello, subscribe].flatMap { frame(try WireProtocol.encode($0), isClient: true) }
@@ -65,9 +96,12 @@ final class SocketLoad {
     /// A binary frame; a client's is masked, with a mask of zeros.
     static func frame(_ payload: [UInt8], isClient: Bool) -> [UInt8] {
         let mask: UInt8 = isClient ? 0x80 : 0
-        let head: [UInt8] =
-            payload.count < 126
-            ? [0x82, mask | UInt8(payload.count)] : [0x82, mask | 126, UInt8(payload.count >> 8), UInt8(payload.count & 255)]
+        let head: [UInt8]
+        switch payload.count {
+        case ..<126: head = [0x82, mask | UInt8(payload.count)]
+        case ..<65_536: head = [0x82, mask | 126, UInt8(payload.count >> 8), UInt8(payload.count & 255)]
+        default: head = [0x82, mask | 127] + (0..<8).reversed().map { UInt8(truncatingIfNeeded: payload.count >> ($0 * 8)) }
+        }
         return head + (isClient ? [0, 0, 0, 0] : []) + payload
     }
 }

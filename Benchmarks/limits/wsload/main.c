@@ -1,11 +1,16 @@
-// wsload PORT PATH CONNECTIONS FILE
+// wsload PORT PATH CONNECTIONS HELLOS [UPLOADS]
 //
-// One thread, one epoll: opens WebSockets on 127.0.0.1, sends each the bytes of FILE (client frames, ready made), and
+// One thread, one epoll: opens WebSockets on 127.0.0.1, sends each a record of HELLOS (client frames, ready made), and
 // counts what comes back. Of a message it reads the sluice.v1 skeleton: field 4 is the end of a bootstrap, field 5 are
-// commits, in them fields 1 are commits, in those fields 3 are changes.
+// commits, in them fields 1 are commits, in those fields 3 are changes; field 6 acknowledges uploads up to its field 1.
+//
+// A file of records has, one after another, four bytes of length (little-endian) and as many bytes. Record n of either file
+// belongs to connection n modulo CONNECTIONS; when HELLOS has fewer they are used again and again.
 //
 // Prints "ready" when every connection has had its bootstrap, then "got CHANGES MESSAGES BYTES" each time that every
-// connection has, on average, one change more. Ends when a connection ends, which is a failure.
+// connection has, on average, one change more. With UPLOADS it reads lines "COUNT WINDOW" instead: every connection then
+// sends its next COUNT records, at most WINDOW of them unacknowledged, and "acked SECONDS P50 P99" tells, in
+// seconds, how long all of it took and one record until it was acknowledged. Ends when a connection ends, which is a failure.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,20 +23,60 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 struct connection {
     int fd, ready;
     unsigned char *bytes; // what has come of a frame that is not whole yet
     size_t count, room;
+    size_t sent, acked; // uploads
+    double *since;      // when each unacknowledged one was sent, a ring of the window
+};
+
+struct record {
+    const char *bytes;
+    size_t count;
 };
 
 static unsigned long long changes, messages, total, reached, ready_count;
 static unsigned long long connections;
+static struct connection *all;
+static struct record *hellos, *uploads;
+static size_t hello_count, upload_count;
+// Of the round of uploads under way.
+static size_t goal, window, waits_count;
+static double *waits;
 
 static void fail(const char *what) {
     perror(what);
     exit(1);
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static struct record *records(const char *path, size_t *count) {
+    FILE *file = fopen(path, "r");
+    if (!file || fseek(file, 0, SEEK_END)) fail(path);
+    size_t size = (size_t)ftell(file);
+    unsigned char *bytes = malloc(size + 1);
+    rewind(file);
+    if (!bytes || fread(bytes, 1, size, file) != size) fail(path);
+    fclose(file);
+    struct record *list = 0;
+    *count = 0;
+    for (size_t at = 0; at + 4 <= size;) {
+        size_t length = bytes[at] | bytes[at + 1] << 8 | bytes[at + 2] << 16 | (size_t)bytes[at + 3] << 24;
+        if (!(*count & (*count - 1)) && !(list = realloc(list, (*count ? *count * 2 : 1) * sizeof *list))) fail("realloc");
+        list[(*count)++] = (struct record){(char *)bytes + at + 4, length};
+        at += 4 + length;
+    }
+    if (!*count) { fprintf(stderr, "wsload: %s has no record\n", path); exit(1); }
+    return list;
 }
 
 static const unsigned char *varint(const unsigned char *p, const unsigned char *end, uint64_t *value) {
@@ -66,13 +111,41 @@ static void walk(const unsigned char *p, const unsigned char *end, int depth) {
     }
 }
 
+// Sends what the window has room for.
+static void upload(struct connection *c) {
+    char batch[1 << 16];
+    size_t filled = 0;
+    while (c->sent < goal && c->sent - c->acked < window) {
+        size_t index = c->sent * connections + (size_t)(c - all);
+        if (index >= upload_count) { fprintf(stderr, "wsload: there are no more uploads\n"); exit(1); }
+        struct record record = uploads[index];
+        if (filled + record.count > sizeof batch) break;
+        memcpy(batch + filled, record.bytes, record.count);
+        filled += record.count;
+        c->since[c->sent++ % window] = now();
+    }
+    // The window is small enough for the socket's buffer.
+    if (filled && write(c->fd, batch, filled) != (ssize_t)filled) fail("a short write");
+}
+
+static void acknowledged(struct connection *c, const unsigned char *p, size_t length) {
+    uint64_t number;
+    const unsigned char *field, *end = p + length;
+    p = varint(p, end, &number);
+    field = varint(p, end, &number) + 1;
+    varint(field, end, &number);
+    for (double time = now(); c->acked < number; c->acked++) waits[waits_count++] = time - c->since[c->acked % window];
+    upload(c);
+}
+
 static void message(struct connection *c, const unsigned char *p, size_t length) {
     if (!length) return;
     int field = p[0] >> 3;
-    if (field == 11) {
+    if (field == 7 || field == 10 || field == 11) {
         fprintf(stderr, "wsload: the server says an error: %.*s\n", (int)length, (const char *)p);
         exit(1);
     }
+    if (field == 6 && uploads) acknowledged(c, p, length);
     if (field == 4 && !c->ready) {
         c->ready = 1;
         if (++ready_count == connections) { printf("ready\n"); fflush(stdout); }
@@ -141,35 +214,73 @@ static void upgrade(int fd, const char *path) {
     if (memcmp(text, "HTTP/1.1 101", 12)) { fprintf(stderr, "wsload: %.*s\n", n, text); exit(1); }
 }
 
+static void open_connection(struct connection *c, int port, const char *path) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address)) fail("connect");
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    upgrade(fd, path);
+    struct record hello = hellos[(size_t)(c - all) % hello_count];
+    if (write(fd, hello.bytes, hello.count) != (ssize_t)hello.count) fail("write");
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    c->fd = fd;
+}
+
+static void poll_once(int queue) {
+    struct epoll_event events[1024];
+    int n = epoll_wait(queue, events, 1024, -1);
+    for (int i = 0; i < n; i++) receive(events[i].data.ptr);
+}
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void upload_rounds(int queue) {
+    size_t count, done = 0;
+    while (scanf("%zu %zu", &count, &window) == 2) {
+        goal = done + count;
+        waits = calloc(connections * count, sizeof *waits);
+        waits_count = 0;
+        for (size_t i = 0; i < connections; i++) all[i].since = calloc(window, sizeof *all[i].since);
+        double begin = now();
+        for (size_t i = 0; i < connections; i++) upload(&all[i]);
+        while (waits_count < connections * count) poll_once(queue);
+        double seconds = now() - begin;
+        qsort(waits, waits_count, sizeof *waits, ascending);
+        printf("acked %.6f %.6f %.6f\n", seconds, waits[waits_count / 2], waits[waits_count * 99 / 100]);
+        fflush(stdout);
+        for (size_t i = 0; i < connections; i++) free(all[i].since);
+        free(waits);
+        done = goal;
+    }
+}
+
 int main(int count, char **arguments) {
-    if (count != 5) { fprintf(stderr, "usage: wsload PORT PATH CONNECTIONS FILE\n"); return 2; }
+    if (count != 5 && count != 6) { fprintf(stderr, "usage: wsload PORT PATH CONNECTIONS HELLOS [UPLOADS]\n"); return 2; }
     connections = strtoull(arguments[3], 0, 10);
-    FILE *file = fopen(arguments[4], "r");
-    if (!file) fail(arguments[4]);
-    static char hello[1 << 16];
-    size_t hello_count = fread(hello, 1, sizeof hello, file);
-    fclose(file);
+    hellos = records(arguments[4], &hello_count);
+    if (count == 6) uploads = records(arguments[5], &upload_count);
     struct rlimit files = {connections + 64, connections + 64};
     setrlimit(RLIMIT_NOFILE, &files);
     int queue = epoll_create1(0);
-    struct connection *all = calloc(connections, sizeof *all);
+    all = calloc(connections, sizeof *all);
     for (size_t i = 0; i < connections; i++) {
-        struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(arguments[1]))};
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
-        if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address)) fail("connect");
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        upgrade(fd, arguments[2]);
-        if (write(fd, hello, hello_count) != (ssize_t)hello_count) fail("write");
-        fcntl(fd, F_SETFL, O_NONBLOCK);
-        all[i].fd = fd;
+        open_connection(&all[i], atoi(arguments[1]), arguments[2]);
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = &all[i]};
-        epoll_ctl(queue, EPOLL_CTL_ADD, fd, &event);
+        epoll_ctl(queue, EPOLL_CTL_ADD, all[i].fd, &event);
+        // A server that is asked for everything at once may rightly say that it is busy.
+        while (i + 1 - ready_count > 256) poll_once(queue);
     }
-    struct epoll_event events[1024];
+    if (uploads) {
+        while (ready_count < connections) poll_once(queue);
+        upload_rounds(queue);
+        return 0;
+    }
     for (;;) {
-        int n = epoll_wait(queue, events, 1024, -1);
-        for (int i = 0; i < n; i++) receive(events[i].data.ptr);
+        poll_once(queue);
         if (changes / connections > reached) {
             reached = changes / connections;
             printf("got %llu %llu %llu\n", changes, messages, total);

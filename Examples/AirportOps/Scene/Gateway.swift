@@ -29,7 +29,7 @@ final class Gateway {
             [
                 "--pdeathsig=TERM", "\(setup.binaries)/sluice", "serve", "--app", setup.app, "--postgres", setup.postgres,
                 "--kafka", setup.kafka, "--port", "\(port)", "--admin-port", "0", "--json",
-            ] + setup.plugins.flatMap { ["--plugin", $0] }
+            ]
         let output = Pipe()
         process.standardOutput = output
         process.standardError = setup.log

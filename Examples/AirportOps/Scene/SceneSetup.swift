@@ -28,7 +28,6 @@ public struct SceneSetup: Sendable {
         self.workspace = workspace
     }
 
-    var plugins: [String] { ["libAppServicesRules.so", "libWeatherIngest.so"].map { "\(binaries)/\($0)" } }
     var logPath: String { "\(workspace)/gateway.log" }
 
     /// The gateways' log, opened for appending.

@@ -31,7 +31,7 @@ extern "C" {
 
 /* The version of this interface. A plugin with another major number is refused with error plugin-abi-mismatch (501). */
 #define SLUICE_PLUGIN_ABI_MAJOR 1u
-#define SLUICE_PLUGIN_ABI_MINOR 0u
+#define SLUICE_PLUGIN_ABI_MINOR 1u
 
 typedef struct sluice_text {
     const char *_Nullable data;
@@ -116,7 +116,8 @@ typedef struct sluice_plugin {
      * in:  {"user": as above, "writes": [{"type": text, "operation": "insert"|"update"|"delete", "before": object or null,
      *       "after": object or null}]}
      * out: {"writes": [{"verdict": "allow"} | {"verdict": "deny", "reason": text} | {"verdict": "amend", "set": object}]},
-     *      as many as came in.
+     *      as many as came in. Since 1.1 also "records": [{"stream": text, "key": text or null, "record": any JSON}]: the gateway
+     *      appends them to the topics <app>.records.<stream>, and the writes go on only when it has (see docs/plugin-abi.md).
      */
     sluice_status (*_Nullable check_write)(void *_Nullable state, sluice_text input, const sluice_sink *_Nonnull answer);
 
@@ -124,8 +125,10 @@ typedef struct sluice_plugin {
      * ingest: called with batches of asymmetric objects of one type, in order.
      * in:  {"type": text, "objects": [object, ...]}
      * out: {"objects": [{"verdict": "accept"} | {"verdict": "accept", "object": object (transformed)} |
-     *       {"verdict": "route", "type": text, "object": object} | {"verdict": "drop"} |
-     *       {"verdict": "reject", "reason": text}, ...]}, as many as came in.
+     *       {"verdict": "route", "type": text, "object": object} |
+     *       {"verdict": "split", "objects": [{"type": text, "object": object}, ...]} (all of them or none; since 1.1) |
+     *       {"verdict": "drop", "reason": text} | {"verdict": "reject", "reason": text}, ...]}, as many as came in.
+     *      "records" as with check_write.
      */
     sluice_status (*_Nullable ingest)(void *_Nullable state, sluice_text input, const sluice_sink *_Nonnull answer);
 
@@ -134,6 +137,17 @@ typedef struct sluice_plugin {
      * in:  {"user": as above}
      */
     sluice_status (*_Nullable user_changed)(void *_Nullable state, sluice_text input, const sluice_sink *_Nonnull answer);
+
+    /* Since 1.1. */
+
+    /*
+     * What "config" may hold, as JSON; static. The gateway checks the configuration against it before `configure`, so that a
+     * misspelt key is an error with its line. Null: anything. "{}": nothing.
+     *     {key: {"type": "bool"|"int"|"number"|"text"|"list"|"map"|"object"|"any", "required": bool (default false),
+     *            "of": as a key (of each element of a list, each value of a map), "keys": as here (of an object),
+     *            "one_of": [text], "min": number, "max": number, "help": text}}
+     */
+    sluice_text config_schema;
 } sluice_plugin;
 
 /*

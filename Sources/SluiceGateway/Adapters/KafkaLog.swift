@@ -39,17 +39,31 @@ package final class KafkaLog: MessageLog {
     }
 
     package func append(_ batch: LogBatch) async throws -> [LogPartition: Int64] {
+        Dictionary(uniqueKeysWithValues: try await producer.produce(Self.records(batch)).map { (LogPartition($0.key), $0.value) })
+    }
+
+    package func place(_ batch: LogBatch) async throws -> [Int64] { try await producer.place(Self.records(batch)) }
+
+    private static func records(_ batch: LogBatch) -> KafkaRecordBatch {
         let entries = batch.entries.map {
             KafkaRecordBatch.Entry(topic: $0.topic, partition: $0.partition, key: $0.key, value: $0.value)
         }
-        let records = KafkaRecordBatch(topics: batch.topics, entries: entries, bytes: batch.arena)
-        return Dictionary(uniqueKeysWithValues: try await producer.produce(records).map { (LogPartition($0.key), $0.value) })
+        return KafkaRecordBatch(topics: batch.topics, entries: entries, bytes: batch.arena)
     }
 
     package func ends(of partitions: [LogPartition]) async throws -> [LogPartition: Int64] {
         var ends: [LogPartition: Int64] = [:]
         for partition in partitions { ends[partition] = try await admin.watermarks(of: partition.kafka).high }
         return ends
+    }
+
+    package func ranges(of partitions: [LogPartition]) async throws -> [LogPartition: Range<Int64>] {
+        var ranges: [LogPartition: Range<Int64>] = [:]
+        for partition in partitions {
+            let marks = try await admin.watermarks(of: partition.kafka)
+            ranges[partition] = min(marks.low, marks.high)..<marks.high
+        }
+        return ranges
     }
 
     package func makeReader() async throws -> any LogReader { KafkaLogReader(try KafkaReader(configuration, logger: logger)) }
@@ -83,7 +97,9 @@ private final class KafkaLogReader: LogReader {
         fetch.arena = batch.bytes
         for entry in batch.entries {
             fetch.entries.append(
-                .init(partition: LogPartition(batch.partition(of: entry)), offset: entry.offset, value: entry.value))
+                .init(
+                    partition: LogPartition(batch.partition(of: entry)), offset: entry.offset, value: entry.value,
+                    contentType: entry.contentType))
         }
         // Read again before anybody hears of it: a failure here ends the reader, and whoever makes the next one meets the gap again.
         let gaps = batch.problems.filter { $0.error.code == .logGap }.map(\.partition)

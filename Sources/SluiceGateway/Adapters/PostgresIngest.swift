@@ -20,31 +20,49 @@ struct PostgresIngest: IngestStore {
         return offsets
     }
 
-    func commit(_ outcome: IngestOutcome) async throws {
-        _ = try await store.commit(
+    func commit(_ outcome: IngestOutcome) async throws -> IngestTally {
+        let done = try await store.commit(
             IngestBatch(
                 topic: outcome.partition.topic, partition: outcome.partition.partition, offsets: outcome.from..<outcome.to,
-                accepted: outcome.accepted.map { ($0.type.name, $0.row) }, refused: outcome.refused.map(RefusedRecord.init)))
+                accepted: outcome.accepted.map(IngestRow.init), refused: outcome.refused.map(RefusedRecord.init)))
+        return IngestTally(accepted: outcome.accepted.count, refused: outcome.refused.count, done)
     }
 
     func rewind(_ partition: LogPartition, from offset: Int64) async throws {
         try await store.rewind(topic: partition.topic, partition: partition.partition, from: offset)
     }
 
-    func commit(accepted: [AcceptedObject], refused: [RefusedObject]) async throws {
-        let byType = Dictionary(grouping: accepted, by: \.type.name)
-        for (type, objects) in byType { _ = try await store.insert(type: type, rows: objects.map(\.row)) }
-        if let type = refused.first?.type {
-            _ = try await store.insert(type: type, rows: [], refused: refused.map(RefusedRecord.init))
-        }
+    func commit(accepted: [AcceptedObject], refused: [RefusedObject]) async throws -> IngestTally {
+        let done = try await store.insert(accepted.map(IngestRow.init), refused: refused.map(RefusedRecord.init))
+        return IngestTally(accepted: accepted.count, refused: refused.count, done)
     }
 
-    func acquire(topic: String) async throws -> Bool { try await store.acquire(topic: topic) }
+    func claim(topic: String, partitions: Int32) async throws -> Set<Int32> {
+        try await store.claim(topic: topic, partitions: partitions)
+    }
+
     func release(topic: String) async { await store.release(topic: topic) }
 }
 
+extension IngestTally {
+    /// - Parameter done: what the store says of the accepted objects: how many rows were new, how many it refused.
+    fileprivate init(accepted: Int, refused: Int, _ done: (written: Int, refused: Int)) {
+        self.init(written: done.written, duplicates: accepted - done.written - done.refused, refused: refused + done.refused)
+    }
+}
+
+extension IngestSource {
+    fileprivate init(_ record: IngestRecord) { self.init(type: record.type, bytes: record.bytes, offset: record.offset) }
+}
+
+extension IngestRow {
+    fileprivate init(_ object: AcceptedObject) {
+        self.init(type: object.type.name, row: object.row, source: IngestSource(object.record))
+    }
+}
+
 extension RefusedRecord {
-    init(_ object: RefusedObject) {
-        self.init(type: object.type, code: object.code, reason: object.reason, object: object.object)
+    fileprivate init(_ object: RefusedObject) {
+        self.init(source: IngestSource(object.record), code: object.code, reason: object.reason)
     }
 }

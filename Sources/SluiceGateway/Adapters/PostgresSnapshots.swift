@@ -49,6 +49,8 @@ struct PostgresSnapshots: SnapshotStore {
     }
 
     func currentLSN() async throws -> LSN { try await store.currentLSN() }
+
+    func place() async throws -> (lsn: LSN, cluster: String) { try await store.place() }
 }
 
 extension SnapshotStart {

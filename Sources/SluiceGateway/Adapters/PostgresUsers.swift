@@ -38,6 +38,33 @@ struct PostgresUsers: UserDirectory {
     func revokeRefreshTokens(user: String) async throws { try await tokens.revokeAll(user: user) }
 }
 
+/// API keys in the companion schema.
+struct PostgresAPIKeys: APIKeyDirectory {
+    private let store: APIKeyStore
+
+    init(pool: PostgresPool) { store = APIKeyStore(pool: pool) }
+
+    func add(_ key: APIKey, hash: [UInt8], most: Int) async throws {
+        let record = APIKeyRecord(id: key.id, user: key.user, name: key.name, isDisabled: key.isDisabled, isServer: key.isServer)
+        try await store.add(record, hash: hash, most: most)
+    }
+
+    func find(keyHash hash: [UInt8]) async throws -> APIKey? { try await store.find(hash: hash).map(APIKey.init) }
+    func keys(of user: String?) async throws -> [APIKey] { try await store.list(user: user).map(APIKey.init) }
+
+    func setDisabled(key id: String, of user: String?, _ isDisabled: Bool) async throws {
+        try await store.setDisabled(id: id, user: user, isDisabled)
+    }
+
+    func delete(key id: String, of user: String?) async throws { try await store.delete(id: id, user: user) }
+}
+
+extension APIKey {
+    init(_ record: APIKeyRecord) {
+        self.init(id: record.id, user: record.user, name: record.name, isDisabled: record.isDisabled, isServer: record.isServer)
+    }
+}
+
 extension UserAccount {
     init(_ record: UserRecord) {
         self.init(

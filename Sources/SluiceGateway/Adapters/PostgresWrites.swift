@@ -7,49 +7,71 @@ import SluicePostgres
 struct PostgresWrites: WriteStore {
     private let rows: PostgresRowStore
 
-    init(pool: PostgresPool, tables: GatewayTables) { rows = PostgresRowStore(pool: pool, tables: { try tables.shape(of: $0) }) }
-
-    func transaction<R: Sendable>(
-        _ body: @Sendable (any WriteTransaction) async throws -> R
-    ) async throws -> (result: R, lsn: LSN) {
-        try await rows.transaction { try await body(Transaction(rows: $0)) }
+    init(pool: PostgresPool, log: DurableLog, tables: GatewayTables) {
+        rows = PostgresRowStore(pool: pool, log: log, tables: { try tables.shape(of: $0) })
     }
 
-    private struct Transaction: WriteTransaction {
-        let rows: PostgresRowTransaction
+    func durable() async throws { try await rows.durable() }
 
-        func begin(_ origin: Origin, session: UInt64) async throws -> (changeset: UInt64, now: LSN, horizon: LSN) {
-            try await rows.begin(origin, session: session)
+    func transaction(_ request: WriteRequest, _ decide: WriteDecider) async throws -> WriteOutcome {
+        let written: ((rejected: [RejectedWrite], compensation: UInt64?), lsn: LSN)
+        switch decide {
+        case .atOnce(let decide):
+            written = try await rows.transaction { transaction, session in
+                try Self.write(decide(try Self.begin(request, transaction, session)), request, transaction, session)
+            }
+        case .waiting(let decide):
+            written = try await rows.waitingTransaction { transaction, connection in
+                let basis = try await connection.withSession { try Self.begin(request, transaction, $0) }
+                let decision = try await decide(basis)
+                return try await connection.withSession { try Self.write(decision, request, transaction, $0) }
+            }
         }
+        return WriteOutcome(lsn: written.lsn, rejected: written.0.rejected, compensation: written.0.compensation)
+    }
 
-        func rejectedObjects(client: ClientID, after acknowledged: UInt64) async throws -> Set<ObjectKey> {
-            try await rows.rejectedObjects(client: client, after: acknowledged)
-        }
-
-        func load(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject] {
-            try await rows.load(type.name, keys: keys).mapValues { locked in
-                StoredObject(
+    private static func begin(
+        _ request: WriteRequest, _ transaction: PostgresRowTransaction, _ session: PostgresSession
+    ) throws -> WriteBasis {
+        let basis = try transaction.open(
+            session, request.origin, session: request.session, acknowledged: request.acknowledged,
+            keys: request.objects.map { ($0.type.name, $0.keys) })
+        var stored: [ObjectKey: StoredObject] = [:]
+        for (type, objects) in basis.rows {
+            for (key, locked) in objects {
+                stored[ObjectKey(type: type, key: key)] = StoredObject(
                     row: locked.row, clocks: try locked.clocks.map { try ObjectClocks(encoded: $0) }, rowTime: locked.rowTime,
                     writer: locked.writer)
             }
         }
+        return WriteBasis(
+            changeset: basis.changeset, now: basis.now, horizon: basis.horizon, rejected: basis.rejected, stored: stored)
+    }
 
-        func write(_ type: ObjectType, key: Value, _ write: StoredWrite, clocks: ObjectClocks) async throws {
-            let change: RowWrite =
-                switch write {
-                case .insert(let row): .insert(row)
-                case .update(let values): .update(values)
-                case .delete: .delete
-                case .nothing: .nothing
-                }
-            try await rows.write(
-                type.name, key: key, change, clocks: clocks.encoded, deleted: clocks.isDeleted ? clocks.deletion?.lsn : nil)
+    private static func write(
+        _ decision: WriteDecision, _ request: WriteRequest, _ transaction: PostgresRowTransaction, _ session: PostgresSession
+    ) throws -> (rejected: [RejectedWrite], compensation: UInt64?) {
+        guard !decision.isOld else { return ([], nil) }
+        for write in decision.writes {
+            try transaction.write(
+                write.type.name, key: write.key, write.change.row, clocks: write.clocks.encoded,
+                deleted: write.clocks.isDeleted ? write.clocks.deletion?.lsn : nil)
         }
+        let rejected = decision.rejected
+        let client = request.origin.client
+        let compensation = rejected.isEmpty ? nil : try transaction.reject(session, client: client, rejected.map(\.record))
+        transaction.finish(request.origin, base: request.base)
+        return (rejected, compensation)
+    }
+}
 
-        func reject(client: ClientID, _ writes: [RejectedWrite]) async throws -> UInt64 {
-            try await rows.reject(client: client, writes.map(\.record))
+extension StoredWrite {
+    fileprivate var row: RowWrite {
+        switch self {
+        case .insert(let row): .insert(row)
+        case .update(let values): .update(values)
+        case .delete: .delete
+        case .nothing: .nothing
         }
-
-        func finish(_ origin: Origin, base: LSN) async throws { try await rows.finish(origin, base: base) }
     }
 }

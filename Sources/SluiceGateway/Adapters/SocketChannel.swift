@@ -22,49 +22,135 @@ struct SocketFrames: FrameMaker {
 /// Messages wait in a mailbox, bounded in bytes by `Limits.uploadBytes`: beyond it reading from the socket stops until the
 /// session has caught up, so a client that uploads faster than PostgreSQL commits feels it. Created for an upgrade that was
 /// accepted; the session runs from `opened` to `closed`.
+///
+/// A task handles messages while there are any, and there is none while there are not: a task keeps the deepest stack that it
+/// ever had, which is more than all else that an idle session has.
 final class SocketChannel: SocketOwner, SessionChannel {
     private struct State {
         var socket: ServerSocket?
         var waitingBytes = 0
         var isPaused = false
         var isClosed = false
+        /// The mailbox.
+        var letters: [Letter] = []
+        /// Of those and of the ones being handled.
+        var waiting = 0
+        /// Whether somebody handles letters, or has been called for it.
+        var isBusy = false
+        var hasEnded = false
+
+        /// - Returns: whether nobody was before.
+        mutating func beBusy() -> Bool {
+            defer { isBusy = true }
+            return !isBusy
+        }
+    }
+
+    private enum Letter {
+        case message([UInt8])
+        /// The rules have changed, or the data of a user.
+        case reconsider(user: String?)
     }
 
     private let state = Mutex(State())
-    private let inbox: AsyncStream<[UInt8]>
-    private let letters: AsyncStream<[UInt8]>.Continuation
     private let drainSignal: Signal
     private let services: SessionServices
     private let session = Mutex<Session?>(nil)
+    private let onWork: @Sendable (SocketChannel) -> Void
     private let onEnd: @Sendable (SocketChannel) -> Void
 
     /// Messages in the mailbox; more close the connection, as no client of ours sends so many unacknowledged.
     static let mailboxMessages = 4_096
 
-    init(services: SessionServices, onEnd: @escaping @Sendable (SocketChannel) -> Void) {
+    /// - Parameters:
+    ///   - onWork: has `work` called, soon and once for each call of it.
+    ///   - onEnd: the connection and the session are over.
+    init(
+        services: SessionServices, onWork: @escaping @Sendable (SocketChannel) -> Void, onEnd: @escaping @Sendable (SocketChannel) -> Void
+    ) {
         self.services = services
+        self.onWork = onWork
         self.onEnd = onEnd
         drainSignal = Signal(environment: services.environment)
-        (inbox, letters) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.mailboxMessages))
     }
 
-    /// Handles the client's messages one after another until the connection ends.
-    func run() async {
-        let session = Session(services: services, channel: self)
-        self.session.withLock { $0 = session }
-        for await message in inbox {
+    /// Handles the client's messages one after another until there are no more, and then the connection's end if it has come.
+    func work() async {
+        let session = self.session.withLock { session in
+            let present = session ?? Session(services: services, channel: self)
+            session = present
+            return present
+        }
+        while let letters = take() {
+            for letter in letters { await handle(letter, session) }
+            if letters.isEmpty {
+                await session.closed()
+                self.session.withLock { $0 = nil }
+                return onEnd(self)
+            }
+        }
+    }
+
+    private func handle(_ letter: Letter, _ session: Session) async {
+        switch letter {
+        case .message(let message):
             await session.handle(message)
             taken(message.count)
+        case .reconsider(let user): await services.reviews.pass { await session.reconsider(user: user) }
         }
-        await session.closed()
-        self.session.withLock { $0 = nil }
-        onEnd(self)
+        state.withLock { $0.waiting -= 1 }
     }
 
-    /// Ends the session if it is this user's.
-    func disconnect(user: String, _ error: SluiceError) async {
+    /// - Returns: what there is in the mailbox; nothing when the connection has ended; nil when there is nothing to do.
+    private func take() -> [Letter]? {
+        state.withLock { state in
+            if !state.letters.isEmpty {
+                defer { state.letters = [] }
+                return state.letters
+            }
+            if state.isClosed, !state.hasEnded {
+                state.hasEnded = true
+                return []
+            }
+            state.isBusy = false
+            return nil
+        }
+    }
+
+    /// Ends a session that nobody will call `work` for any more.
+    func end() async {
+        let isIdle = state.withLock { state in
+            state.isClosed = true
+            return state.beBusy()
+        }
+        if isIdle { await work() }
+    }
+
+    /// Ends the session if it is this user's, or whoever's.
+    func disconnect(user: String?, _ error: SluiceError) async {
         let session = self.session.withLock { $0 }
         await session?.end(user: user, error)
+    }
+
+    func status(of type: Int, named name: String, user: String) async -> SessionStatus? {
+        await session.withLock { $0 }?.status(of: type, named: name, user: user)
+    }
+
+    /// Has the session take up new rules, or new data of a user, after the messages that came before.
+    func reconsider(user: String?) { put(.reconsider(user: user)) }
+
+    private func put(_ letter: Letter) {
+        let (isFull, isIdle) = state.withLock { state in
+            guard !state.isClosed else { return (false, false) }
+            guard state.waiting < Self.mailboxMessages else { return (true, false) }
+            state.waiting += 1
+            state.letters.append(letter)
+            return (false, state.beBusy())
+        }
+        if isIdle { onWork(self) }
+        if isFull {
+            close(SluiceError(.limitsExceeded, "\(Self.mailboxMessages) messages wait to be handled.", fix: "Send fewer, larger messages."))
+        }
     }
 
     private func taken(_ bytes: Int) {
@@ -90,9 +176,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
             return state.socket
         }
         pause?.pauseReading()
-        if case .dropped = letters.yield(message) {
-            close(SluiceError(.limitsExceeded, "\(Self.mailboxMessages) messages wait to be handled.", fix: "Send fewer, larger messages."))
-        }
+        put(.message(message))
     }
 
     func writabilityChanged(_ isWritable: Bool) { if isWritable { drainSignal.fire() } }
@@ -104,8 +188,11 @@ final class SocketChannel: SocketOwner, SessionChannel {
     func shuttingDown() -> [UInt8]? { SessionMessages.error(SluiceError(.shuttingDown, "The gateway is stopping.")) }
 
     func closed(_ reason: SocketCloseReason) {
-        state.withLock { $0.isClosed = true }
-        letters.finish()
+        let isIdle = state.withLock { state in
+            state.isClosed = true
+            return state.beBusy()
+        }
+        if isIdle { onWork(self) }
         drainSignal.fire()
     }
 
@@ -121,6 +208,8 @@ final class SocketChannel: SocketOwner, SessionChannel {
     }
 
     var bufferedBytes: Int { state.withLock { $0.socket }?.bufferedBytes ?? 0 }
+
+    var isClosed: Bool { state.withLock { $0.isClosed } }
 
     func drained(below bytes: Int) async {
         while bufferedBytes >= bytes, !state.withLock({ $0.isClosed }), !Task.isCancelled {

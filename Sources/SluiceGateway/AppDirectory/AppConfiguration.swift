@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluicePostgres
 
 /// An app as its directory describes it (the export form of App Services).
 package struct AppConfiguration: Sendable {
@@ -37,6 +38,24 @@ package struct AppConfiguration: Sendable {
         package var userIDField: String
     }
 
+    /// One plugin of `plugins.json`.
+    package struct ListedPlugin: Hashable, Sendable {
+        /// As the list has it: below the app directory, absolute, or, without a slash, one that ships with the gateway.
+        package var file: String
+        /// Lower-case hexadecimal digits; nil only for one that ships with the gateway.
+        package var sha256: String?
+        /// An Ed25519 signature of the file's bytes.
+        package var signature: [UInt8]?
+        /// As it stands in the list, with its lines.
+        package var config: JSON
+        package var isInProcess: Bool
+        /// Nanoseconds for a call; nil is the default.
+        package var deadline: UInt64?
+        package var memoryBytes: UInt64?
+
+        package var isShipped: Bool { !file.contains("/") }
+    }
+
     package var appID: String
     package var name: String
     /// Top-level and asymmetric types by path of their files, then embedded types as they appear. Properties have the
@@ -44,6 +63,8 @@ package struct AppConfiguration: Sendable {
     package var schema: Schema
     /// Where each top-level and asymmetric type is kept.
     package var tables: [String: Table]
+    /// How the tables of asymmetric types are cut by time, by type.
+    package var partitions: [String: TimePartitions]
     package var queryableFields: QueryableFields
     package var authProviders: [AuthProvider]
     package var customUserData: CustomUserData?
@@ -58,6 +79,8 @@ package struct AppConfiguration: Sendable {
     package var isSyncEnabled: Bool
     /// Whether a client may upload in a client reset what it had not uploaded before.
     package var isRecoveryAllowed: Bool
+    /// In the order of the chain.
+    package var plugins: [ListedPlugin] = []
     /// Every file by its path in the directory, as text: what the rule plugin is configured with.
     package var files: [String: String]
     /// What was read and has no effect here, one sentence each: `sluice check` prints them.

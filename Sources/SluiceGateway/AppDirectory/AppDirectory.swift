@@ -55,8 +55,9 @@ package enum AppDirectory {
         return files
     }
 
+    /// What lies beside a plugin is the plugin's own.
     private static func isHidden(_ path: String) -> Bool {
-        path.split(separator: "/").contains { $0.hasPrefix(".") || $0 == "node_modules" }
+        path.hasPrefix("plugins/") || path.split(separator: "/").contains { $0.hasPrefix(".") || $0 == "node_modules" }
     }
 
     /// The text of a file; nil, with a problem, when it cannot be had, and without one for a directory.

@@ -20,20 +20,24 @@ struct AppReader {
         let sync = SyncReader(list: list)
         let settings = trees["sync/config.json"].map { sync.read($0) } ?? missingSync()
         let sourceName = source.choose(settings.serviceName, named: settings.serviceNameNode)
-        let result = SchemaReader(list: list).read(source.collections(of: sourceName), asymmetric: settings.asymmetric)
+        let collections = source.collections(of: sourceName)
+        let result = SchemaReader(list: list).read(collections, asymmetric: settings.asymmetric)
+        let partitions = IngestReader().partitions(of: collections, in: result)
         // Fields cannot be checked against a schema that was only read in part: what follows would mislead.
         let isSchemaWhole = !list.problems.contains { $0.file.hasSuffix("/schema.json") }
         let queryable = isSchemaWhole ? sync.queryable(settings, in: result) : QueryableFields()
         let auth = AuthReader(list: list)
         guard let main, list.problems.isEmpty else { return nil }
         var configuration = AppConfiguration(
-            appID: main.id, name: main.name, schema: result.schema, tables: result.tables, queryableFields: queryable,
+            appID: main.id, name: main.name, schema: result.schema, tables: result.tables, partitions: partitions,
+            queryableFields: queryable,
             authProviders: trees["auth/providers.json"].map(auth.providers) ?? [],
             customUserData: trees["auth/custom_user_data.json"].flatMap(auth.customUserData), values: values(environment: main.environment),
             environmentTag: main.environment, refreshTokenLifetime: main.refreshTokenLifetime,
             isDevelopmentMode: settings.isDevelopmentMode, isSyncEnabled: settings.isEnabled,
             isRecoveryAllowed: settings.isRecoveryAllowed, files: files, notes: [])
         if trees["auth/providers.json"] == nil { list.notes.append("There is no auth/providers.json: nobody can log in.") }
+        configuration.plugins = trees[PluginListReader.file].map(PluginListReader(list: list).read) ?? []
         configuration.notes = list.notes
         return list.problems.isEmpty ? configuration : nil
     }
@@ -123,7 +127,7 @@ struct AppReader {
         for path in paths.sorted() where path.hasSuffix(".json") {
             let parts = path.split(separator: "/").map(String.init)
             if parts.count == 1 {
-                require(path, oneOf: Self.mainFiles + ["secrets.json"], given: parts[0])
+                require(path, oneOf: Self.mainFiles + ["secrets.json", PluginListReader.file], given: parts[0])
             } else if Self.withoutEffect.contains(parts[0]) {
                 unused.insert(parts[0])
             } else if !folders.contains(parts[0]) {
@@ -141,7 +145,7 @@ struct AppReader {
         case ("auth", 2): require(path, oneOf: ["providers.json", "custom_user_data.json"], given: name)
         case ("sync", 2): require(path, oneOf: ["config.json"], given: name)
         case ("data_sources", 3): require(path, oneOf: ["config.json", "default_rule.json"], given: name)
-        case ("data_sources", 5): require(path, oneOf: ["schema.json", "rules.json", "relationships.json"], given: name)
+        case ("data_sources", 5): require(path, oneOf: ["schema.json", "rules.json", "relationships.json", "ingest.json"], given: name)
         case ("values", 2), ("environments", 2): break
         default:
             list.add(.configUnknownKey, file: path, "Nothing is read from this place.", fix: "Move or remove the file.")

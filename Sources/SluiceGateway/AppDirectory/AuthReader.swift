@@ -4,9 +4,9 @@ import SluiceCore
 struct AuthReader {
     let list: ProblemList
 
-    private static let supported = ["anon-user", "local-userpass"]
+    private static let supported = ["anon-user", "local-userpass", "api-key"]
     private static let known =
-        supported + ["api-key", "custom-token", "custom-function", "oauth2-google", "oauth2-facebook", "oauth2-apple"]
+        supported + ["custom-token", "custom-function", "oauth2-google", "oauth2-facebook", "oauth2-apple"]
 
     func providers(_ node: ConfigNode) -> [AppConfiguration.AuthProvider] {
         var providers: [AppConfiguration.AuthProvider] = []

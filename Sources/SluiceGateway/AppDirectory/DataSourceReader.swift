@@ -11,6 +11,7 @@ struct DataSourceReader {
         var table: AppConfiguration.Table
         var schema: ConfigNode
         var relationships: ConfigNode?
+        var ingest: ConfigNode?
     }
 
     private var sources: [String] {
@@ -42,10 +43,11 @@ struct DataSourceReader {
         for (path, node) in trees.sorted(by: { $0.key < $1.key }) where path.hasSuffix("/schema.json") {
             let parts = path.split(separator: "/").map(String.init)
             guard parts.count == 5, parts[0] == "data_sources", parts[1] == source else { continue }
+            let folder = "data_sources/\(source)/\(parts[2])/\(parts[3])"
             collections.append(
                 Collection(
                     source: source, table: .init(schema: parts[2], name: parts[3]), schema: node,
-                    relationships: trees["data_sources/\(source)/\(parts[2])/\(parts[3])/relationships.json"]))
+                    relationships: trees["\(folder)/relationships.json"], ingest: trees["\(folder)/ingest.json"]))
         }
         for other in sources where other != source { list.notes.append("The data source \(other) is not synchronised.") }
         return collections

@@ -29,10 +29,12 @@ package struct AuthRoutes: Sendable {
     static let bodyBytes = 64 << 10
 
     private let users: UserService
+    private let keys: APIKeys
     private let settings: Settings
 
-    package init(users: UserService, settings: Settings) {
+    package init(users: UserService, keys: APIKeys, settings: Settings) {
         self.users = users
+        self.keys = keys
         self.settings = settings
     }
 
@@ -51,16 +53,16 @@ package struct AuthRoutes: Sendable {
         }
         app.delete("auth/delete") { request, context in
             try check(context)
-            try await users.delete(try await users.account(accessToken: try bearer(request)).id)
+            try await users.delete(try await users.account(accessToken: try Self.bearer(request)).id)
             return Response(status: .noContent)
         }
         base.get("auth/profile") { request, _ in try await profile(request) }
         base.post("auth/session") { request, _ in
-            let token = try await users.refresh(try bearer(request, else: .invalidSession))
+            let token = try await users.refresh(try Self.bearer(request, else: .invalidSession))
             return JSONResponse(["access_token": .string(token)], status: .created).response
         }
         base.delete("auth/session") { request, _ in
-            try await users.logout(try bearer(request, else: .invalidSession))
+            try await users.logout(try Self.bearer(request, else: .invalidSession))
             return Response(status: .noContent)
         }
     }
@@ -79,6 +81,7 @@ package struct AuthRoutes: Sendable {
             case "local-userpass":
                 login = try await users.login(
                     email: try text("username", in: body), password: try text("password", in: body), from: address(request, context))
+            case APIKeys.provider: login = try await keys.logIn(try text("key", in: body), from: address(request, context))
             default: throw SluiceError(.providerDisabled, "Logging in by '\(provider)' is not supported.")
             }
         } catch let error as TooManyAttempts {
@@ -103,7 +106,7 @@ package struct AuthRoutes: Sendable {
     }
 
     private func profile(_ request: Request) async throws -> Response {
-        let account = try await users.account(accessToken: try bearer(request))
+        let account = try await users.account(accessToken: try Self.bearer(request))
         return JSONResponse([
             "user_id": .string(account.id), "type": "normal", "identities": account.identities, "data": account.data,
             "custom_data": account.customData,
@@ -132,7 +135,7 @@ package struct AuthRoutes: Sendable {
         }
     }
 
-    private func bearer(_ request: Request, else code: ErrorCode = .badAuthentication) throws(SluiceError) -> String {
+    static func bearer(_ request: Request, else code: ErrorCode = .badAuthentication) throws(SluiceError) -> String {
         guard let header = request.headers[.authorization], header.lowercased().hasPrefix("bearer "), header.utf8.count > 7 else {
             throw SluiceError(code, "The request carries no token.", fix: "Send Authorization: Bearer and the token.")
         }

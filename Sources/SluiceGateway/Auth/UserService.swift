@@ -91,6 +91,9 @@ package struct UserService: Sendable {
         return try await login(account, lifetime: settings.refreshTokenLifetime)
     }
 
+    /// A login of an account that something else than its password has proved.
+    func login(_ account: UserAccount) async throws -> Login { try await login(account, lifetime: settings.refreshTokenLifetime) }
+
     private func login(_ account: UserAccount, lifetime: Int64) async throws -> Login {
         let refresh = try await tokens.refresh(for: account.id, lifetime: lifetime)
         try await directory.addRefreshToken(hash: AccessTokens.hash(refresh.text), user: account.id, expires: refresh.expires)
@@ -110,7 +113,9 @@ package struct UserService: Sendable {
         try await directory.revoke(refreshToken: AccessTokens.hash(refreshToken))
     }
 
-    private func account(refreshToken: String) async throws -> UserAccount {
+    /// The account of a refresh token, as it is now.
+    /// - Throws: `invalidSession`, `userDisabled`.
+    func account(refreshToken: String) async throws -> UserAccount {
         let named = try await tokens.user(refresh: refreshToken)
         let id = try await directory.user(refreshToken: AccessTokens.hash(refreshToken), now: environment.wallMilliseconds())
         guard id == named, let account = try await directory.find(id: id) else {
@@ -159,6 +164,16 @@ package struct UserService: Sendable {
         return account
     }
 
+    /// Creates the account of a server key (AUTH 17.2).
+    func createServer(name: String, customData: JSON) async throws -> UserAccount {
+        try Self.check(customData)
+        var account = Self.account(provider: "api-key", email: nil, id: newID())
+        account.data = ["name": .string(name), "type": "server"]
+        account.customData = customData
+        try await directory.create(account)
+        return account
+    }
+
     private static func account(provider: String, email: String?, id: String) -> UserAccount {
         UserAccount(
             id: id, email: email, provider: provider, identities: [["id": .string(email ?? id), "provider_type": .string(provider)]],
@@ -166,7 +181,7 @@ package struct UserService: Sendable {
     }
 
     /// An ObjectId: the time, then random bytes.
-    private func newID() -> String {
+    func newID() -> String {
         let seconds = UInt32(truncatingIfNeeded: environment.wallMilliseconds() / 1_000)
         let random = SymmetricKey(size: .bits128).withUnsafeBytes { Array($0.prefix(8)) }
         return Hex.encode(withUnsafeBytes(of: seconds.bigEndian, Array.init) + random)
@@ -211,7 +226,7 @@ package struct UserService: Sendable {
 
     // MARK: Limits
 
-    private func count(_ address: String) throws {
+    func count(_ address: String) throws {
         if let seconds = byAddress.attempt(address, now: environment.monotonicNanoseconds()) {
             throw Self.tooMany("this address", seconds)
         }

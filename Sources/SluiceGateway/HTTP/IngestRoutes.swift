@@ -5,16 +5,17 @@ import SluiceCore
 import SluiceNet
 import SluicePipeline
 
-/// `POST /v1/ingest/<Type>`: asymmetric objects by HTTP, as one JSON object, a JSON array, or NDJSON (one object a line).
+/// `POST /v1/ingest/<Type>`: asymmetric objects by HTTP, as one JSON object, a JSON array, or NDJSON (one object a line), plain or
+/// compressed by gzip or zstd. docs/ingest.md tells all of it.
 ///
-/// The answer comes when Kafka has every accepted object: `{"accepted": n, "rejected": [{"line": 3, "code": 801, …}]}`, with
-/// status 200 when all were accepted, 207 when some were, 422 when none was. A line that is refused does not stop the
-/// others. Sending a batch again is harmless: the primary key makes an object land once.
+/// A body may have any size: it is taken a piece at a time, and a piece is answered for when Kafka has it. The answer is one JSON
+/// document, or a line for each record (`Accept: application/x-ndjson`). A record that is refused does not stop the others. Sending a
+/// body again is harmless: the primary key makes an object land once.
 struct IngestRoutes: Sendable {
     let services: SessionServices
-
-    /// One request's body, bytes. Beyond: 413 `body-too-large`.
-    static let bodyBytes = 8 << 20
+    let keys: APIKeys
+    let idempotency: IdempotencyKeys
+    let gate = IngestGate()
 
     func add(to router: Router<some RequestContext>) {
         router.post("/v1/ingest/:type") { request, context in
@@ -24,88 +25,87 @@ struct IngestRoutes: Sendable {
 
     private func take(_ request: Request, type name: String) async throws -> Response {
         let user = try await authenticate(request)
-        guard let type = services.authority.current().schema[name], type.kind == .asymmetric else {
+        let schema = services.authority.current().schema
+        guard let type = schema[name], type.kind == .asymmetric else {
             throw ErrorResponse(SluiceError(.ingestUnknownType, "There is no asymmetric type \(name)."), status: .notFound)
         }
-        let plan = try await services.rules.openSession(user: user.user, types: [name])
+        let form = try IngestForm(request)
+        let plan = try await services.rules.openSession(user: user, types: [name])
         guard plan[name].insert, plan[name].write != TypePlan.denied.write else {
             throw ErrorResponse(SluiceError(.permissionDenied, "The rules do not let this user insert into \(name)."), status: .forbidden)
         }
-        var request = request
-        let body: ByteBuffer
-        do {
-            body = try await request.collectBody(upTo: Self.bodyBytes)
-        } catch is NIOTooManyBytesError {
-            throw SluiceError(.bodyTooLarge, "The body is over \(Self.bodyBytes) bytes.")
+        let pass = try gate.enter()
+        let lease: IdempotencyKeys.Lease?
+        switch try await idempotency.begin(request, user: user.id, type: name) {
+        case .first(let mine): lease = mine
+        case nil: lease = nil
+        case .repeated(let answer):
+            let run = try IngestRun(form, type: type, schema: schema, intake: services.ingest, gate: gate)
+            try await run.skip(request.body)
+            try IdempotencyKeys.check(answer, type: name, body: run.digest)
+            withExtendedLifetime(pass) {}
+            return IngestAnswer.replay(answer, isStreamed: IngestAnswer.isStreamed(request))
         }
-        let isLines = request.headers[.contentType]?.contains("ndjson") ?? false
-        let lines = try isLines ? IngestLines.lines(of: body) : IngestLines.objects(of: body)
-        return try await answer(lines, type: type)
+        let work = Work(form: form, type: type, schema: schema, intake: services.ingest, gate: gate, pass: pass, lease: lease)
+        return IngestAnswer.isStreamed(request) ? stream(request, work) : IngestAnswer.response(try await work.run(request.body) { _ in })
     }
 
-    private func authenticate(_ request: Request) async throws -> Authenticated {
-        guard let header = request.headers[.authorization], header.hasPrefix("Bearer ") else {
-            throw ErrorResponse(
-                SluiceError(.badAuthentication, "The request has no access token.", fix: "Send Authorization: Bearer <access token>."),
-                status: .unauthorized)
+    /// A line for each record as soon as it is acknowledged, while the body is still being read.
+    private func stream(_ request: Request, _ work: Work) -> Response {
+        Response(
+            status: .ok, headers: IngestAnswer.streamedHeaders,
+            body: ResponseBody { writer in
+                let summary = try await work.run(request.body) { try await writer.write(IngestAnswer.lines($0)) }
+                try await writer.write(IngestAnswer.closing(summary))
+                try await writer.finish(nil)
+            })
+    }
+
+    /// One request that was let in.
+    private struct Work: Sendable {
+        let form: IngestForm
+        let type: ObjectType
+        let schema: Schema
+        let intake: any IngestIntake
+        let gate: IngestGate
+        let pass: IngestGate.Pass
+        let lease: IdempotencyKeys.Lease?
+
+        @concurrent func run(_ body: RequestBody, each: @concurrent ([IngestResult]) async throws -> Void) async throws -> IngestSummary {
+            do {
+                let run = try IngestRun(form, type: type, schema: schema, intake: intake, gate: gate)
+                try await run.run(body) { results in
+                    try await lease?.renew()
+                    try await each(results)
+                }
+                await lease?.finish(run.summary, body: run.digest)
+                return run.summary
+            } catch {
+                await lease?.release()
+                throw error
+            }
         }
+    }
+
+    // MARK: Who asks
+
+    private static let keyHeader = HTTPField.Name("apiKey")
+
+    /// By an access token, or by an API key: in `apiKey`, or as the bearer (a key has no dots, a token has two).
+    private func authenticate(_ request: Request) async throws -> UserContext {
         do {
-            return try await services.authenticator.authenticate(token: String(header.dropFirst("Bearer ".count)))
+            if let name = Self.keyHeader, let key = request.headers[name] { return try await keys.account(of: key).context }
+            guard let header = request.headers[.authorization], header.lowercased().hasPrefix("bearer ") else {
+                throw SluiceError(
+                    .badAuthentication, "The request has no access token and no API key.",
+                    fix: "Send Authorization: Bearer with a token or a key.")
+            }
+            let text = String(header.dropFirst("Bearer ".count))
+            if text.contains(".") { return try await services.authenticator.authenticate(token: text).user }
+            return try await keys.account(of: text).context
         } catch let error as SluiceError {
-            throw ErrorResponse(error, status: .unauthorized)
+            let isClients = [ErrorCode.providerDisabled, .userDisabled].contains(error.code) || error.code.httpStatus == .unauthorized
+            throw ErrorResponse(error, status: isClients ? .unauthorized : nil)
         }
-    }
-
-    private func answer(_ lines: [IngestLines.Line], type: ObjectType) async throws -> Response {
-        var rejected: [(line: Int, error: SluiceError)] = []
-        var objects: [(line: Int, json: JSON)] = []
-        for line in lines {
-            switch line.content {
-            case .success(let json): objects.append((line.number, json))
-            case .failure(let error): rejected.append((line.number, error))
-            }
-        }
-        let errors = objects.isEmpty ? [] : try await services.ingest.submit(objects.map(\.json), type: type)
-        for (object, error) in zip(objects, errors) {
-            if let error { rejected.append((object.line, error)) }
-        }
-        rejected.sort { $0.line < $1.line }
-        let accepted = lines.count - rejected.count
-        let json: JSON = [
-            "accepted": .int(Int64(accepted)),
-            "rejected": .array(
-                rejected.map { line, error in
-                    [
-                        "line": .int(Int64(line)), "code": .int(Int64(error.code.rawValue)), "error": .string(error.message),
-                        "fix": .string(error.fix ?? error.code.fix),
-                    ]
-                }),
-        ]
-        let status: HTTPResponse.Status = rejected.isEmpty ? .ok : accepted > 0 ? .init(code: 207) : .unprocessableContent
-        return JSONResponse(json, status: status).response
-    }
-}
-
-/// A request's body cut into objects.
-enum IngestLines {
-    struct Line {
-        /// From 1: the line of NDJSON, or the place in the array.
-        var number: Int
-        var content: Result<JSON, SluiceError>
-    }
-
-    /// NDJSON; empty lines are passed over.
-    static func lines(of body: ByteBuffer) -> [Line] {
-        body.readableBytesView.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated()
-            .filter { !$0.element.allSatisfy { $0 == 0x20 || $0 == 0x0D || $0 == 0x09 } }
-            .map { index, line in
-                Line(number: index + 1, content: Result { () throws(SluiceError) in try JSON.parse(Array(line)) })
-            }
-    }
-
-    /// One object, or an array of them.
-    static func objects(of body: ByteBuffer) throws(SluiceError) -> [Line] {
-        let json = try JSON.parse(Array(body.readableBytesView))
-        return (json.array ?? [json]).enumerated().map { Line(number: $0.offset + 1, content: .success($0.element)) }
     }
 }

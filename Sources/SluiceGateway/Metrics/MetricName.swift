@@ -35,12 +35,19 @@ package enum MetricName: String, CaseIterable, Sendable {
     // Ingest
     case ingested = "sluice_ingested_objects_total"
     case ingestRefused = "sluice_ingest_refused_objects_total"
+    case ingestDuplicates = "sluice_ingest_duplicates_total"
+    case ingestDropped = "sluice_ingest_dropped_objects_total"
+    case ingestLag = "sluice_ingest_lag_records"
     case ingestSeconds = "sluice_ingest_seconds"
 
     // Plugins
     case pluginCalls = "sluice_plugin_calls_total"
     case pluginSeconds = "sluice_plugin_seconds"
     case pluginRestarts = "sluice_plugin_restarts_total"
+    case pluginFailures = "sluice_plugin_failures_total"
+    case pluginSandbox = "sluice_plugin_sandbox_missing"
+    case ruleGeneration = "sluice_rule_generation"
+    case rulesRefused = "sluice_rules_refused_total"
 
     // HTTP and users
     case httpRequests = "sluice_http_requests_total"
@@ -64,8 +71,9 @@ package enum MetricName: String, CaseIterable, Sendable {
         switch self {
         case .sessionErrors: "code"
         case .uploads, .httpRequests: "result"
-        case .pluginCalls, .pluginSeconds: "hook"
-        case .ingested, .ingestRefused: "type"
+        case .pluginCalls, .pluginSeconds, .pluginFailures: "hook"
+        case .pluginSandbox: "part"
+        case .ingested, .ingestRefused, .ingestDuplicates, .ingestDropped, .ingestLag: "type"
         case .logins, .loginFailures: "provider"
         default: nil
         }
@@ -99,10 +107,18 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .quarantined: "Rows that do not fit their classes and are not sent, as far as they have been met."
         case .ingested: "Asymmetric objects accepted, by type."
         case .ingestRefused: "Asymmetric objects refused, by type."
+        case .ingestDuplicates: "Of the accepted ones those whose primary keys were there already, by type."
+        case .ingestDropped: "Asymmetric objects that the rules let go, by type."
+        case .ingestLag: "Records of a type's ingest topic still to be read, in the partitions that this gateway has."
         case .ingestSeconds: "From receiving an asymmetric object to its acknowledgement."
         case .pluginCalls: "Calls into rule plugins, by hook."
         case .pluginSeconds: "Time of a plugin call, by hook."
         case .pluginRestarts: "Plugin hosts that were replaced."
+        case .pluginFailures: "Calls into rule plugins that were denied or failed, by hook."
+        case .pluginSandbox:
+            "Plugins that are not shut in by a part of the sandbox: seccomp, landlock, privileges, or a process of their own."
+        case .ruleGeneration: "The generation of rules in use: 1 at the start, one more with each edit that was taken up."
+        case .rulesRefused: "Edits of rules that could not be used."
         case .httpRequests: "HTTP requests, by class of status."
         case .httpSeconds: "Time of an HTTP request."
         case .logins: "Logins, by provider."

@@ -53,7 +53,8 @@ package struct DevelopmentProcess: Sendable {
     private func serve(_ app: AppConfiguration, _ postgres: PrivatePostgres) async throws {
         let gateway = Gateway(
             GatewayConfiguration(
-                app: app, postgres: postgres.conninfo, kafka: kafka, network: .init(port: port, adminPort: 0), plugins: plugins,
+                app: app, directory: self.app, postgres: postgres.conninfo, kafka: kafka, network: .init(port: port, adminPort: 0),
+                plugins: plugins,
                 isDevelopment: true),
             logger: ProcessLogger.make())
         try await gateway.run { addresses in
@@ -135,7 +136,8 @@ enum DevelopmentUsers {
     }
 
     private static func prepare(_ pool: PostgresPool, _ app: AppConfiguration) async throws -> [User] {
-        let access = try await GatewayAccess.open(pool: pool, app: app, environment: SystemEnvironment())
+        let access = try await GatewayAccess.open(
+            pool: pool, app: app, environment: SystemEnvironment(), logger: ProcessLogger.make())
         var users: [User] = []
         for email in DevelopmentProcess.emails {
             let name = "development:\(email)"
@@ -163,7 +165,7 @@ extension AppConfiguration {
 
     /// An app that nobody has described: its classes come with the first client.
     static let development = AppConfiguration(
-        appID: "dev", name: "dev", schema: Schema([]), tables: [:], queryableFields: QueryableFields(),
+        appID: "dev", name: "dev", schema: Schema([]), tables: [:], partitions: [:], queryableFields: QueryableFields(),
         authProviders: [AuthProvider(type: "anon-user", isEnabled: true), AuthProvider(type: "local-userpass", isEnabled: true)],
         customUserData: nil, values: [:], environmentTag: "", refreshTokenLifetime: 60 * 86_400, isDevelopmentMode: true,
         isSyncEnabled: true, isRecoveryAllowed: true, files: [:], notes: [])

@@ -12,12 +12,14 @@ final class GatewayTables: Sendable {
 
     private let pool: PostgresPool
     private let names: ReplicationNames
+    private let partitions: [String: TimePartitions]
     private let state: Mutex<State>
 
     init(app: AppConfiguration, pool: PostgresPool, names: ReplicationNames) {
         state = Mutex(State(places: app.tables))
         self.pool = pool
         self.names = names
+        partitions = app.partitions
     }
 
     /// Numbers the properties, makes tables that are missing (when `create`), checks the others, and publishes them all.
@@ -26,7 +28,7 @@ final class GatewayTables: Sendable {
     func prepare(_ types: [ObjectType], create: Bool) async throws -> [ObjectType] {
         let numbered = try await PropertyNumbers(pool: pool).number(types)
         let schema = Schema(numbered)
-        let catalog = TableCatalog(schema: schema, places: places)
+        let catalog = TableCatalog(schema: schema, places: places, partitions: partitions)
         let mappings = catalog.tables
         let publication = names.publication
         let readable = mappings.filter { schema[$0.type]?.kind == .topLevel }
@@ -34,6 +36,7 @@ final class GatewayTables: Sendable {
             try await pool.withConnection { connection in
                 if create { _ = try await catalog.create(connection) }
                 try await catalog.requireFit(connection)
+                try await catalog.notePartitions(connection)
                 _ = try await catalog.setReplicaIdentity(connection)
                 _ = try await Publication.ensure(connection, name: publication, tables: readable)
             }
@@ -68,9 +71,11 @@ final class GatewayTables: Sendable {
 
 extension TableCatalog {
     /// - Parameter places: where tables are; one of the class's name in `public` for classes that are not in it.
-    init(schema: Schema, places: [String: AppConfiguration.Table]) {
+    init(schema: Schema, places: [String: AppConfiguration.Table], partitions: [String: TimePartitions] = [:]) {
         let tables = schema.types.filter { $0.kind != .embedded }.map { type in
-            TableMapping(type, schema: places[type.name]?.schema ?? "public", table: places[type.name]?.name)
+            TableMapping(
+                type, schema: places[type.name]?.schema ?? "public", table: places[type.name]?.name,
+                partitions: partitions[type.name])
         }
         self.init(schema: schema, tables: tables)
     }

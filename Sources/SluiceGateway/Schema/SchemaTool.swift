@@ -24,7 +24,7 @@ package struct SchemaTool: Sendable {
             try await PostgresFailure.translating { try await pool.withConnection { try await CompanionSchema.migrate($0) } }
             var difference = try await difference(pool)
             if let refusal = difference.refusal(isBreakingAccepted: acceptsBreaking) { throw refusal }
-            let catalog = TableCatalog(schema: app.schema, places: app.tables)
+            let catalog = TableCatalog(schema: app.schema, places: app.tables, partitions: app.partitions)
             try await PostgresFailure.translating {
                 try await pool.withConnection { connection in
                     _ = try await catalog.create(connection)
@@ -46,7 +46,7 @@ package struct SchemaTool: Sendable {
     private func difference(_ pool: PostgresPool) async throws -> SchemaDifference {
         let newest = try await AppliedSchema(store: AppSchemaStore(pool: pool)).newest()
         let new = AppSchemaRecord(app)
-        let catalog = TableCatalog(schema: app.schema, places: app.tables)
+        let catalog = TableCatalog(schema: app.schema, places: app.tables, partitions: app.partitions)
         let (statements, misfits) = try await PostgresFailure.translating {
             try await pool.withConnection { try await catalog.plan($0) }
         }

@@ -1,7 +1,6 @@
 import Logging
 import SluiceCore
 import SluicePipeline
-import SluicePluginHost
 import SluicePostgres
 import Synchronization
 
@@ -12,8 +11,7 @@ import Synchronization
 final class SchemaWatch: Sendable {
     private let applied: AppliedSchema
     private let schema: GatewaySchema
-    private let chain: PluginChain
-    private let app: AppConfiguration
+    private let generations: RuleGenerations
     private let environment: any Environment
     private let logger: Logger
     /// The version for which publishing does not wait any more.
@@ -26,13 +24,11 @@ final class SchemaWatch: Sendable {
     private static let patience: UInt64 = 10_000_000_000
 
     init(
-        applied: AppliedSchema, schema: GatewaySchema, chain: PluginChain, app: AppConfiguration, environment: any Environment,
-        logger: Logger
+        applied: AppliedSchema, schema: GatewaySchema, generations: RuleGenerations, environment: any Environment, logger: Logger
     ) {
         self.applied = applied
         self.schema = schema
-        self.chain = chain
-        self.app = app
+        self.generations = generations
         self.environment = environment
         self.logger = logger
     }
@@ -95,10 +91,7 @@ final class SchemaWatch: Sendable {
     private func look() async throws {
         guard let (version, record) = try await applied.news() else { return }
         do {
-            try await schema.adopt(record, version: version) { [chain, app] grown in
-                try await chain.configure(
-                    app: AppDescription.json(appID: app.appID, directory: app.files, schema: grown.schema, queryableFields: grown.fields))
-            }
+            try await schema.adopt(record, version: version) { [generations] grown in try await generations.configure(grown) }
             logger.notice("An applied schema was taken up.", metadata: ["version": "\(version)"])
         } catch let error as SluiceError where error.code == .breakingSchemaChange {
             logger.error("A schema was applied that this gateway can only take up by a restart.", metadata: ["error": "\(error)"])

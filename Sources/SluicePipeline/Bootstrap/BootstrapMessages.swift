@@ -35,7 +35,7 @@ enum BootstrapMessages {
                 let piece = ofType[start..<min(start + Limits.bootstrapRows, ofType.count)]
                 var writer = BootstrapRowsWriter(RowCodec(schema.types[type]))
                 for change in piece where change.row != nil { change.row?.withUnsafeBytes { writer.add($0) } }
-                for change in piece where change.row == nil { writer.addGone(change.key) }
+                for change in piece where change.row == nil { writer.addGone(change.key, change.leaving) }
                 messages.append((bytes: writer.finish(), rows: UInt64(piece.count)))
             }
         }

@@ -54,6 +54,33 @@ struct BootstrapRunner {
             "More than \(Limits.stagedBytes) bytes of changes passed the bootstrap of version \(view.version), \(Self.attempts) times.")
     }
 
+    /// Makes a view live for a client that has it as it was at a position: a bootstrap with what the log has since.
+    /// - Returns: nil when the log does not say; nothing has changed then.
+    func resume(
+        _ view: View, replacing old: Fanout.Handle?, held: PBHeld, after lsn: LSN, _ resume: LogResume, ending: () async -> Void
+    ) async throws -> Fanout.Handle? {
+        // Before the log is read: what comes behind its end is staged.
+        let id = await fanout.add(channel, view: view, staged: true, client: client)
+        do {
+            let tail = try await resume.tail(of: view, after: lsn, client: client, schema: authority.current().schema)
+            try Task.checkCancellation()
+            guard let tail else {
+                await fanout.remove(id)
+                return nil
+            }
+            try await fanout.passed(tail.reached, milliseconds: Self.patience)
+            try Task.checkCancellation()
+            send(BootstrapMessages.begin(version: view.version, rows: UInt64(tail.words.count)))
+            await ending()
+            if await fanout.activate(id, replacing: old, tail: tail, held: held) { return id }
+            await fanout.remove(id)
+            return nil
+        } catch {
+            await fanout.remove(id)
+            throw error
+        }
+    }
+
     /// Sends the rows of the first snapshot that sees everything delivered so far.
     private func read(_ view: View, _ held: HeldView?) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64) {
         let schema = authority.current().schema

@@ -139,6 +139,15 @@ struct CommitPlan {
         return amended
     }
 
+    /// What is to be written of it.
+    var decision: WriteDecision {
+        let kept = remembered.map { WriteDecision.Write(type: $0.type, key: $0.object.key, change: .nothing, clocks: $0.clocks) }
+        let allowed = writes.map {
+            WriteDecision.Write(type: $0.intended.type, key: $0.intended.object.key, change: $0.stored, clocks: $0.clocks)
+        }
+        return WriteDecision(writes: allowed + kept, rejected: rejected)
+    }
+
     private mutating func reject(_ write: Write, _ code: ErrorCode, _ reason: String) {
         rejected.append(
             RejectedWrite(changeset: changeset, object: write.intended.object, code: code, reason: reason, values: write.wanted))

@@ -30,92 +30,71 @@ package struct Committer: Sendable {
         package var seen: SeenRows
     }
 
-    package struct Outcome: Sendable {
-        /// At or after the commit.
-        package var lsn: LSN
-        package var rejected: [RejectedWrite]
-        /// The number under which the rejections are kept; nil when there are none.
-        package var compensation: UInt64?
-    }
+    /// Returns once what was committed before the call will outlive a crash, so that it may be acknowledged.
+    package func durable() async throws { try await store.durable() }
 
     /// - Throws: `badChangeset` when the changeset contradicts the schema or skips a number: nothing is written then.
-    package func commit(_ changeset: Changeset, by writer: Writer) async throws -> Outcome {
+    package func commit(_ changeset: Changeset, by writer: Writer) async throws -> WriteOutcome {
         let types = Set(changeset.changes.map(\.object.type))
         let check = try WriteCheck(plan: writer.plan, view: writer.view, schema: writer.schema, types: types)
-        let (applied, lsn): (Applied, LSN)
+        let request = WriteRequest(
+            origin: Origin(client: writer.client, changeset: changeset.number), session: writer.session,
+            acknowledged: writer.compensation, base: changeset.base, objects: try objects(changeset, writer))
         do {
-            (applied, lsn) = try await store.transaction { transaction in
-                try await self.apply(changeset, by: writer, check, in: transaction, refusing: nil)
-            }
+            return try await store.transaction(request, decider(changeset, writer, check, types, refusing: nil))
         } catch let error as SluiceError where error.code == .writeNotAllowed {
             // A constraint of the database refused a value: all of the changeset is refused, and the client goes on.
-            (applied, lsn) = try await store.transaction { transaction in
-                try await self.apply(changeset, by: writer, check, in: transaction, refusing: error)
-            }
+            return try await store.transaction(request, decider(changeset, writer, check, types, refusing: error))
         }
-        return Outcome(lsn: lsn, rejected: applied.rejected, compensation: applied.compensation)
     }
 
-    private struct Applied: Sendable {
-        var rejected: [RejectedWrite] = []
-        var compensation: UInt64?
+    private func decider(
+        _ changeset: Changeset, _ writer: Writer, _ check: WriteCheck, _ types: Set<String>, refusing refusal: SluiceError?
+    ) -> WriteDecider {
+        @Sendable func decision(_ plan: CommitPlan?) -> WriteDecision {
+            guard var plan else { return WriteDecision(isOld: true) }
+            if let refusal { plan.refuseAll(refusal) }
+            return plan.decision
+        }
+        guard types.contains(where: check.asksPlugin) else {
+            return .atOnce { decision(try self.plan(changeset, writer, check, $0)) }
+        }
+        return .waiting { basis in
+            var plan = try self.plan(changeset, writer, check, basis)
+            try await plan?.ask(self.rules, check, user: writer.user)
+            return decision(plan)
+        }
     }
 
-    private func apply(
-        _ changeset: Changeset, by writer: Writer, _ check: WriteCheck, in transaction: any WriteTransaction,
-        refusing refusal: SluiceError?
-    ) async throws -> Applied {
-        let origin = Origin(client: writer.client, changeset: changeset.number)
-        let (last, now, horizon) = try await transaction.begin(origin, session: writer.session)
-        guard changeset.number > last else { return Applied() }
-        guard changeset.number == last + 1 else {
-            throw SluiceError(.badChangeset, "Changeset \(changeset.number) of client \(writer.client) came after \(last).")
+    /// - Returns: nil for a changeset that has taken effect before.
+    private func plan(_ changeset: Changeset, _ writer: Writer, _ check: WriteCheck, _ basis: WriteBasis) throws -> CommitPlan? {
+        guard changeset.number > basis.changeset else { return nil }
+        guard changeset.number == basis.changeset + 1 else {
+            throw SluiceError(.badChangeset, "Changeset \(changeset.number) of client \(writer.client) came after \(basis.changeset).")
         }
-        let blocked = try await transaction.rejectedObjects(client: writer.client, after: writer.compensation)
-        let stored = try await load(changeset, writer, in: transaction)
-        var plan = try merge(changeset, stored, now: now, horizon: horizon, writer)
-        plan.refuse(check, blocked: blocked)
-        try await plan.ask(rules, check, user: writer.user)
-        if let refusal { plan.refuseAll(refusal) }
-        for write in plan.writes {
-            try await transaction.write(write.intended.type, key: write.intended.object.key, write.stored, clocks: write.clocks)
-        }
-        for kept in plan.remembered {
-            try await transaction.write(kept.type, key: kept.object.key, .nothing, clocks: kept.clocks)
-        }
-        var applied = Applied(rejected: plan.rejected)
-        if !plan.rejected.isEmpty { applied.compensation = try await transaction.reject(client: writer.client, plan.rejected) }
-        try await transaction.finish(origin, base: changeset.base)
-        return applied
+        var plan = try merge(changeset, basis, writer)
+        plan.refuse(check, blocked: basis.rejected)
+        return plan
     }
 
-    private func load(
-        _ changeset: Changeset, _ writer: Writer, in transaction: any WriteTransaction
-    ) async throws -> [ObjectKey: StoredObject] {
+    /// What a changeset names, types and keys in one order everywhere, so that two transactions lock their rows in the same order.
+    private func objects(_ changeset: Changeset, _ writer: Writer) throws -> [(type: ObjectType, keys: [Value])] {
         var keys: [String: Set<Value>] = [:]
         for change in changeset.changes { keys[change.object.type, default: []].insert(change.object.key) }
-        var stored: [ObjectKey: StoredObject] = [:]
-        // Types and keys in one order everywhere, so that two transactions lock their rows in the same order.
-        for (name, keys) in keys.sorted(by: { $0.key < $1.key }) {
+        return try keys.sorted(by: { $0.key < $1.key }).map { name, keys in
             guard let type = writer.schema.schema[name] else {
                 throw SluiceError(.unknownType, "Changeset \(changeset.number) writes class \(name), which the server does not have.")
             }
-            let ordered = keys.sorted { PartitionKey.text(of: $0).lexicographicallyPrecedes(PartitionKey.text(of: $1)) }
-            for (key, object) in try await transaction.load(type, keys: ordered) {
-                stored[ObjectKey(type: name, key: key)] = object
-            }
+            return (type, keys.sorted { PartitionKey.text(of: $0).lexicographicallyPrecedes(PartitionKey.text(of: $1)) })
         }
-        return stored
     }
 
     /// Applies the changes object by object, in the order of first mention.
-    private func merge(
-        _ changeset: Changeset, _ stored: [ObjectKey: StoredObject], now: LSN, horizon: LSN, _ writer: Writer
-    ) throws -> CommitPlan {
+    private func merge(_ changeset: Changeset, _ basis: WriteBasis, _ writer: Writer) throws -> CommitPlan {
         let wall = environment.wallMilliseconds()
         var clock = HybridClock()
         let time = clock.observe(changeset.time, now: wall)
-        let context = WriteContext(stamp: WriteStamp(time: time, client: writer.client), base: changeset.base, now: now)
+        let context = WriteContext(stamp: WriteStamp(time: time, client: writer.client), base: changeset.base, now: basis.now)
         var order: [ObjectKey] = []
         var changes: [ObjectKey: [ObjectChange]] = [:]
         for change in changeset.changes {
@@ -125,11 +104,11 @@ package struct Committer: Sendable {
         var plan = CommitPlan(changeset: changeset.number)
         for object in order {
             guard let type = writer.schema.schema[object.type] else { continue }
-            let before = stored[object]
+            let before = basis.stored[object]
             var state = ObjectState(
-                row: before?.row?.named(type), clocks: before?.clocks, type: type, rowTime: before?.rowTime ?? wall, now: now)
+                row: before?.row?.named(type), clocks: before?.clocks, type: type, rowTime: before?.rowTime ?? wall, now: basis.now)
             for change in changes[object] ?? [] { try Merge.apply(change, by: context, to: &state, type: type) }
-            state.clocks.prune(below: horizon)
+            state.clocks.prune(below: basis.horizon)
             let isMade = changes[object]?.first?.kind == .create && before?.row != nil
             let isUnseen = isMade && before?.writer.map { writer.seen.includes($0, at: changeset.base) } ?? false
             plan.add(object, type, before: before?.row, after: state, wanted: changes[object] ?? [], isUnseen: isUnseen)

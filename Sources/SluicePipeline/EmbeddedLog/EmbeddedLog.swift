@@ -56,23 +56,28 @@ package final class EmbeddedLog: MessageLog {
     }
 
     package func append(_ batch: LogBatch) async throws -> [LogPartition: Int64] {
-        let ends = try state.withLock { state in
-            var ends: [LogPartition: Int64] = [:]
-            for entry in batch.entries {
+        let offsets = try await place(batch)
+        let ends = zip(batch.entries, offsets).map { (LogPartition(batch.topics[Int($0.topic)], $0.partition), $1 + 1) }
+        return Dictionary(ends, uniquingKeysWith: { max($0, $1) })
+    }
+
+    package func place(_ batch: LogBatch) async throws -> [Int64] {
+        let offsets = try state.withLock { state in
+            let offsets = try batch.entries.map { entry in
                 let partition = LogPartition(batch.topics[Int(entry.topic)], entry.partition)
-                guard state.partitions[partition] != nil else {
+                guard let offset = state.partitions[partition]?.end else {
                     throw SluiceError(.logTopic, "There is no partition \(partition.partition) of topic \(partition.topic).")
                 }
                 state.partitions[partition]?.records.append(Array(batch.arena[entry.value]))
                 state.order.append(partition)
                 state.bytes += entry.value.count
-                ends[partition] = state.partitions[partition]?.end
+                return offset
             }
             trim(&state)
-            return ends
+            return offsets
         }
         arrived.fire()
-        return ends
+        return offsets
     }
 
     private func trim(_ state: inout State) {
@@ -90,6 +95,13 @@ package final class EmbeddedLog: MessageLog {
     package func ends(of partitions: [LogPartition]) async throws -> [LogPartition: Int64] {
         state.withLock { state in
             Dictionary(partitions.map { ($0, state.partitions[$0]?.end ?? 0) }, uniquingKeysWith: { first, _ in first })
+        }
+    }
+
+    package func ranges(of partitions: [LogPartition]) async throws -> [LogPartition: Range<Int64>] {
+        state.withLock { state in
+            Dictionary(
+                partitions.map { ($0, state.partitions[$0].map { $0.first..<$0.end } ?? 0..<0) }, uniquingKeysWith: { first, _ in first })
         }
     }
 

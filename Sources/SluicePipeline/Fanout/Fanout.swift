@@ -109,7 +109,14 @@ package actor Fanout {
     }
 
     /// Harmless when it is gone.
-    package func remove(_ handle: Handle) { if let id = number(of: handle) { remove(id) } }
+    /// - Returns: the position that it waits to be told.
+    @discardableResult
+    package func remove(_ handle: Handle) -> LSN? {
+        guard let id = number(of: handle) else { return nil }
+        let wanted = subscribers[Int(id)]?.wanted
+        remove(id)
+        return wanted
+    }
 
     private func remove(_ id: SubscriberID) {
         index.remove(subscriber: id)
@@ -130,29 +137,48 @@ package actor Fanout {
     package func activate(
         _ handle: Handle, replacing old: Handle?, snapshot: TransactionSnapshot, rows: UInt64, held: PBHeld, taken: UInt64
     ) -> Bool {
-        guard let id = number(of: handle), var subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
+        guard let id = number(of: handle), let subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
         guard !staged.requiresAnother(than: snapshot) else { return false }
+        var held = held
+        held.lsn = watermark.rawValue
+        activate(
+            id, subscriber, replacing: old, staged.unseen(by: snapshot), rows: rows,
+            types: subscriber.view.types.map { schema.schema.types[$0.type].name }, held: held, taken: max(taken, staged.changeset))
+        return true
+    }
+
+    /// The same for a client that has the view as it was: of what came since the log has said the beginning, and nothing else is
+    /// taken away.
+    /// - Parameter held: what the client said that it has; it has no less now.
+    func activate(_ handle: Handle, replacing old: Handle?, tail: LogTail, held: PBHeld) -> Bool {
+        guard let id = number(of: handle), let subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
+        guard watermark >= tail.reached, let words = staged.words(after: tail) else { return false }
+        activate(
+            id, subscriber, replacing: old, words, rows: 0, types: [], held: held, taken: max(tail.changeset, staged.changeset))
+        return true
+    }
+
+    private func activate(
+        _ id: SubscriberID, _ subscriber: Subscriber, replacing old: Handle?, _ late: [StagedChanges.Change], rows: UInt64,
+        types: [String], held: PBHeld, taken: UInt64
+    ) {
+        var subscriber = subscriber
         var messages: [Frame] = []
         var total = rows
-        for message in BootstrapMessages.late(staged.unseen(by: snapshot), schema: schema.schema) {
+        for message in BootstrapMessages.late(late, schema: schema.schema) {
             messages.append(frames.frame(message.bytes))
             total += message.rows
         }
-        let types = subscriber.view.types.map { schema.schema.types[$0.type].name }
-        var held = held
-        held.lsn = watermark.rawValue
         messages.append(
             frames.frame(
                 BootstrapMessages.end(
-                    version: subscriber.view.version, lsn: watermark, rows: total, types: types, held: held,
-                    taken: max(taken, staged.changeset))))
+                    version: subscriber.view.version, lsn: watermark, rows: total, types: types, held: held, taken: taken)))
         subscriber.staged = nil
         let replaced = old.flatMap(number)
         if let replaced { subscriber.wanted = subscribers[Int(replaced)]?.wanted }
         subscribers[Int(id)] = subscriber
         if let replaced { remove(replaced) }
         subscriber.channel.send(messages)
-        return true
     }
 
     /// Has the session told once everything up to `lsn` has been said, even if none of it concerned it.
@@ -228,20 +254,20 @@ package actor Fanout {
     private func note(_ match: MatchResult.Element, _ recordIndex: Int, _ change: DecodedChange, _ record: PendingRecord) {
         let id = match.subscriber
         var event = ViewEvent(transition: match.transition, operation: change.operation)
-        if event == .leftQuery, isStillAsked(id, change) { event = .lostPermission }
+        if event == .leftQuery { event = reason(id, change) }
         guard subscribers[Int(id)]?.staged == nil else {
             stage(id, event, change, record)
             return
         }
         if subscribers[Int(id)]?.tokens.isEmpty == true { touched.append(id) }
         subscribers[Int(id)]?.tokens.append(Token(record: recordIndex, event: event, change: change.index))
-        if let origin = change.origin, origin.client == subscribers[Int(id)]?.client { subscribers[Int(id)]?.hasOwn = true }
+        if subscribers[Int(id)]?.changeset(of: change) ?? 0 > 0 { subscribers[Int(id)]?.hasOwn = true }
     }
 
-    /// Whether an object that left the view is one that the session asks for, and may not see any more.
-    private func isStillAsked(_ id: SubscriberID, _ change: DecodedChange) -> Bool {
-        guard let asked = subscribers[Int(id)]?.view.type(change.type)?.asked else { return false }
-        return decoder.withRows(change) { _, after in after.map { asked.matches($0) } ?? false }
+    /// Why an object left the view that is still there.
+    private func reason(_ id: SubscriberID, _ change: DecodedChange) -> ViewEvent {
+        guard let type = subscribers[Int(id)]?.view.type(change.type) else { return .leftQuery }
+        return decoder.withRows(change) { _, after in after.map { type.reason(after: $0) } ?? .leftQuery }
     }
 
     private func stage(_ id: SubscriberID, _ event: ViewEvent, _ change: DecodedChange, _ record: PendingRecord) {
@@ -249,7 +275,9 @@ package actor Fanout {
         let row = event.hasRow ? decoder.row(of: change, mask: mask) : nil
         let changeset = subscribers[Int(id)]?.changeset(of: change) ?? 0
         subscribers[Int(id)]?.staged?.append(
-            .init(xid: record.xid, type: change.type, key: decoder.key(of: change), row: row, changeset: changeset))
+            .init(
+                xid: record.xid, type: change.type, key: decoder.key(of: change), row: row, changeset: changeset,
+                position: record.position, leaving: event.hasRow ? nil : event))
     }
 
     /// Sessions with the class come back by a difference bootstrap, which finds out what is left: nobody knows what each of them has.
@@ -359,32 +387,9 @@ package actor Fanout {
     }
 }
 
-/// One change for one session, in eight bytes.
-struct Token: Hashable {
-    private var packed: UInt64
-
-    init(record: Int, event: ViewEvent, change: Int) {
-        packed = UInt64(record) << 36 | UInt64(change) << 8 | UInt64(event.rawValue)
-    }
-
-    var record: Int { Int(packed >> 36) }
-    var change: Int { Int(packed >> 8) & 0xFFF_FFFF }
-    var event: ViewEvent { ViewEvent(rawValue: UInt8(truncatingIfNeeded: packed)) ?? .updated }
-}
-
 /// What makes two sessions' messages equal. Sessions with field masks never share.
 private struct SharedKey: Hashable {
     var tokens: [Token]
     /// The subscriber whose messages nobody else gets.
     var alone: UInt32?
-}
-
-extension ViewEvent {
-    init(transition: MatchResult.Transition, operation: ChangeOperation) {
-        switch transition {
-        case .entered: self = .entered
-        case .updated: self = .updated
-        case .left: self = operation == .delete ? .deleted : .leftQuery
-        }
-    }
 }

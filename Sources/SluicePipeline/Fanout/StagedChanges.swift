@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceWire
 
 /// The changes that pass a session while its bootstrap runs, held until the snapshot says which of them it contains.
 struct StagedChanges {
@@ -10,6 +11,9 @@ struct StagedChanges {
         var row: [UInt8]?
         /// The client's own changeset that the transaction is; 0: none.
         var changeset: UInt64 = 0
+        var position = Position.zero
+        /// Why it left; nil while it is there.
+        var leaving: ViewEvent?
     }
 
     private(set) var changes: [Change] = []
@@ -45,6 +49,14 @@ struct StagedChanges {
         guard hold(bytes: change.row?.count ?? 0) else { return }
         changes.append(change)
         changeset = max(changeset, change.changeset)
+    }
+
+    /// The last word on each object after what the log was read for. Nil when the bootstrap has to start again.
+    func words(after tail: LogTail) -> [Change]? {
+        guard !hasOverflowed, truncations.isEmpty else { return nil }
+        var tail = tail
+        for change in changes { tail.add(change) }
+        return tail.words.values.sorted { $0.position < $1.position }
     }
 
     /// The last word on each object that the snapshot does not contain, in order of first mention.

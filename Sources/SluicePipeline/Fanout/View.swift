@@ -1,5 +1,6 @@
 import SluiceCore
 package import SluiceQuery
+import SluiceWire
 
 /// What one session sees of one type: its subscriptions of the type, ORed, within what it may read.
 package struct TypeView: Sendable {
@@ -12,6 +13,9 @@ package struct TypeView: Sendable {
     package var form: Fingerprint
     /// What was asked for, where the rules show less of it: an object that leaves and is still asked for was taken by the rules.
     package var asked: Program?
+
+    /// Why an object is not in it any more that is there as `after`.
+    func reason(after: RowView) -> ViewEvent { asked?.matches(after) == true ? .lostPermission : .leftQuery }
 
     package init(type: Int, predicate: Predicate, mask: [Bool]?, form: Fingerprint = Fingerprint(), asked: Program? = nil) {
         self.type = type

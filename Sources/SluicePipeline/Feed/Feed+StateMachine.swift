@@ -32,6 +32,8 @@ struct FeedState {
     private var waitingBytes = 0
     private let bound: Int
     private(set) var watermark: LSN = .zero
+    /// Nothing after this is missing in the log; nil when that is not known.
+    private(set) var completeSince: LSN?
 
     init(bound: Int = Limits.feedBytes) { self.bound = bound }
 
@@ -81,6 +83,7 @@ struct FeedState {
         let known = progress.last?.lsn ?? watermark
         guard record.lsn > known else { return true }
         progress.append(record)
+        completeSince = record.completeSince > .zero ? record.completeSince : nil
         guard known > .zero, record.since > known else { return true }
         for partition in partitions.keys { partitions[partition]?.isBroken = true }
         return false

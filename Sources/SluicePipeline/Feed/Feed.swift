@@ -27,6 +27,9 @@ package actor Feed {
         self.logger = logger
     }
 
+    /// Nothing after this is missing in the log; nil when that is not known.
+    var completeSince: LSN? { state.completeSince }
+
     private var progressPartition: LogPartition { LogPartition(topics.progress, 0) }
 
     /// Starts at the newest progress record, which is the first watermark, and reads until the task is cancelled.
@@ -66,7 +69,9 @@ package actor Feed {
                     continue
                 }
                 if !state.progress(ProgressRecord(progress)) {
-                    logger.warning("The replication slot skipped commits: all sessions start again.", metadata: ["code": "702"])
+                    logger.warning(
+                        "The replication slot skipped commits: all sessions start again.",
+                        metadata: ["code": "\(ErrorCode.logGap.rawValue)"])
                 }
                 continue
             }

@@ -1,16 +1,19 @@
-import SluiceCore
+package import SluiceCore
 
 /// What can be said of an asymmetric object before the rules see it.
-enum IngestCheck {
+package enum IngestCheck {
     /// Splits a client's objects into those that may enter and those refused, each with its reason (ING-4, ING-9).
     static func split(
         _ objects: [ObjectChange], plan: SessionPlan, schema: AppSchema
-    ) -> (accepted: [ObjectChange], refused: [RejectedWrite]) {
-        var accepted: [ObjectChange] = []
+    ) -> (accepted: [(change: ObjectChange, json: [UInt8])], refused: [RejectedWrite]) {
+        var accepted: [(ObjectChange, [UInt8])] = []
         var refused: [RejectedWrite] = []
         for object in objects {
-            guard let error = refusal(of: object, plan: plan, schema: schema) else {
-                accepted.append(object)
+            let json = ExtendedJSON.json(document(object, schema.schema)).utf8
+            let isLarge = json.count > Limits.ingestObjectBytes
+            guard let error = refusal(of: object, plan: plan, schema: schema) ?? (isLarge ? tooLarge(object.object.type, json.count) : nil)
+            else {
+                accepted.append((object, json))
                 continue
             }
             refused.append(
@@ -41,15 +44,26 @@ enum IngestCheck {
         return values
     }
 
-    /// Whether JSON fits the type.
+    /// Whether a text is an object of the type.
     /// - Returns: the object's primary key, or what is wrong with it.
-    static func check(_ json: JSON, type: ObjectType) -> Result<Value, SluiceError> {
+    static func check(_ record: [UInt8], type: ObjectType, schema: Schema) -> Result<Value, SluiceError> {
         Result { () throws(SluiceError) in
-            let values = try ExtendedJSON.values(json, type: type)
+            guard record.count <= Limits.ingestObjectBytes else { throw tooLarge(type.name, record.count) }
+            let json: JSON
+            do throws(JSON.Mistake) { json = try JSON.located(record) } catch {
+                throw SluiceError(.ingestMalformed, "column \(error.column): \(error.problem).")
+            }
+            let values = try ExtendedJSON.values(json, type: type, schema: schema)
             guard let key = type.primaryKey, let value = values[type.properties[key].name], !value.isNull else {
                 throw SluiceError(.ingestMalformed, "An object of class \(type.name) has no primary key.")
             }
             return value
         }
+    }
+
+    /// - Parameter bytes: nil when nobody has counted them.
+    package static func tooLarge(_ type: String, _ bytes: Int? = nil) -> SluiceError {
+        let size = bytes.map { "has \($0) bytes, over" } ?? "is over"
+        return SluiceError(.ingestTooLarge, "An object of class \(type) \(size) the limit of \(Limits.ingestObjectBytes).")
     }
 }

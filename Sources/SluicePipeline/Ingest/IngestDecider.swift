@@ -1,72 +1,92 @@
 import SluiceCore
 
+/// What was decided of some records.
+struct IngestDecision: Sendable {
+    var accepted: [AcceptedObject] = []
+    var refused: [RefusedObject] = []
+    /// How many the rules let go for which reason.
+    var dropped: [String: Int] = [:]
+}
+
 /// What becomes of asymmetric objects: read, asked about, made rows of.
 struct IngestDecider: Sendable {
     let rules: any Rules
     let authority: any SchemaAuthority
 
     /// - Parameters:
-    ///   - records: one object each, as extended JSON.
+    ///   - records: one object each, all of one type.
     ///   - name: the asymmetric type.
     /// - Throws: when the rules cannot answer; nothing is decided then.
-    func decide(_ records: [[UInt8]], of name: String) async throws -> (accepted: [AcceptedObject], refused: [RefusedObject]) {
+    func decide(_ records: [IngestRecord], of name: String) async throws -> IngestDecision {
         let schema = authority.current().schema
         guard let type = schema[name] else {
             throw SluiceError(.ingestUnknownType, "Class \(name) is not in the schema any more.")
         }
-        var refused: [RefusedObject] = []
+        var decision = IngestDecision()
         var objects: [[String: Value]] = []
-        var texts: [String] = []
+        var readable: [IngestRecord] = []
         for record in records {
-            let text = String(decoding: record, as: UTF8.self)
             do throws(SluiceError) {
-                objects.append(try ExtendedJSON.values(try JSON.parse(record), type: type))
-                texts.append(text)
+                if let problem = record.problem { throw problem }
+                objects.append(try ExtendedJSON.values(try JSON.parse(record.bytes), type: type, schema: schema))
+                readable.append(record)
             } catch {
-                refused.append(RefusedObject(type: type.name, code: .ingestMalformed, reason: error.message, object: text))
+                decision.refused.append(RefusedObject(record: record, code: .ingestMalformed, reason: error.message))
             }
         }
         let verdicts = objects.isEmpty ? [] : try await rules.ingest(type: type, objects)
-        var accepted: [AcceptedObject] = []
         for (index, verdict) in verdicts.enumerated() {
-            switch apply(verdict, to: objects[index], type, schema) {
-            case .success(let object?): accepted.append(object)
-            case .success(nil): break
-            case .failure(let error):
-                refused.append(RefusedObject(type: type.name, code: error.code, reason: error.message, object: texts[index]))
+            if case .drop(let reason) = verdict {
+                decision.dropped[reason, default: 0] += 1
+                continue
+            }
+            do throws(SluiceError) {
+                for (type, row) in try rows(verdict, of: objects[index], type, schema) {
+                    decision.accepted.append(AcceptedObject(type: type, row: row, record: readable[index]))
+                }
+            } catch {
+                decision.refused.append(RefusedObject(record: readable[index], code: error.code, reason: error.message))
             }
         }
-        return (accepted, refused)
+        return decision
     }
 
-    private func apply(
-        _ verdict: IngestVerdict, to object: [String: Value], _ type: ObjectType, _ schema: Schema
-    ) -> Result<AcceptedObject?, SluiceError> {
+    /// The rows that an object becomes.
+    private func rows(
+        _ verdict: IngestVerdict, of object: [String: Value], _ type: ObjectType, _ schema: Schema
+    ) throws(SluiceError) -> [(ObjectType, Row)] {
         switch verdict {
-        case .accept: row(object, type)
-        case .transform(let values): row(values, type)
-        case .route(let name, let values):
-            if let target = schema[name], target.kind == .asymmetric {
-                row(values, target)
-            } else {
-                .failure(SluiceError(.ingestUnknownType, "The ingest rules routed an object to \(name), which is no asymmetric class."))
-            }
-        case .drop: .success(nil)
-        case .reject(let reason): .failure(SluiceError(.ingestRejected, reason))
+        case .accept: return [try row(object, type)]
+        case .transform(let values): return [try row(values, type)]
+        case .route(let name, let values): return [try row(values, try target(name, schema))]
+        // All of the parts or none: an object that is mended and sent again must not find half of itself there.
+        case .split(let parts):
+            var rows: [(ObjectType, Row)] = []
+            for part in parts { rows.append(try row(part.values, try target(part.type, schema))) }
+            return rows
+        case .drop: return []
+        case .reject(let reason): throw SluiceError(.ingestRejected, reason)
         }
     }
 
-    private func row(_ values: [String: Value], _ type: ObjectType) -> Result<AcceptedObject?, SluiceError> {
+    private func target(_ name: String, _ schema: Schema) throws(SluiceError) -> ObjectType {
+        guard let target = schema[name], target.kind == .asymmetric else {
+            throw SluiceError(.ingestUnknownType, "The ingest rules routed an object to \(name), which is no asymmetric class.")
+        }
+        return target
+    }
+
+    private func row(_ values: [String: Value], _ type: ObjectType) throws(SluiceError) -> (ObjectType, Row) {
         var row = Row(type.properties.map { _ in .null })
         for (name, value) in values {
             guard let index = type.index(of: name) else {
-                return .failure(SluiceError(.unknownProperty, "Class \(type.name) has no property \(name)."))
+                throw SluiceError(.unknownProperty, "Class \(type.name) has no property \(name).")
             }
             row[index] = value
         }
         guard let key = type.primaryKey, row[key]?.isNull == false else {
-            return .failure(SluiceError(.ingestMalformed, "An object of class \(type.name) has no primary key."))
+            throw SluiceError(.ingestMalformed, "An object of class \(type.name) has no primary key.")
         }
-        return .success(AcceptedObject(type: type, row: row))
+        return (type, row)
     }
 }

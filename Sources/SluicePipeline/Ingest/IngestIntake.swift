@@ -5,9 +5,15 @@ package protocol IngestIntake: Sendable {
     /// Takes objects of one client message. Those that the session may not insert, or that do not fit their type, are
     /// refused one by one (ING-9); the others are durable when this returns.
     func submit(_ objects: [ObjectChange], plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite]
-    /// Takes objects of one type as JSON, one per element, from HTTP.
-    /// - Returns: for each element nil, or why it was refused.
-    func submit(_ objects: [JSON], type: ObjectType) async throws -> [SluiceError?]
+    /// Takes objects of one type as JSON texts, from HTTP.
+    /// - Returns: for each one where it is in the log (nil without one), or why it was refused.
+    func submit(_ records: [[UInt8]], type: ObjectType, schema: Schema) async throws -> [Result<IngestPlace?, SluiceError>]
+}
+
+/// Where an accepted object is: in `<app>.ingest.<Type>`.
+package struct IngestPlace: Hashable, Sendable {
+    package var partition: Int32
+    package var offset: Int64
 }
 
 /// The way into Kafka: `<app>.ingest.<Type>`, one object per record, as extended JSON, so that any other producer can write
@@ -26,30 +32,40 @@ package final class LogIntake: IngestIntake {
 
     package func submit(_ objects: [ObjectChange], plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite] {
         let (accepted, refused) = IngestCheck.split(objects, plan: plan, schema: schema)
-        try await append(accepted.map { ($0.object.type, $0.object.key, ExtendedJSON.json(IngestCheck.document($0, schema.schema))) })
+        _ = try await append(accepted.map { Entry(type: $0.change.object.type, key: $0.change.object.key, json: $0.json) })
         return refused
     }
 
-    package func submit(_ objects: [JSON], type: ObjectType) async throws -> [SluiceError?] {
-        let results = objects.map { IngestCheck.check($0, type: type) }
-        var accepted: [(String, Value, JSON)] = []
-        for (object, result) in zip(objects, results) {
-            if case .success(let key) = result { accepted.append((type.name, key, object)) }
+    package func submit(_ records: [[UInt8]], type: ObjectType, schema: Schema) async throws -> [Result<IngestPlace?, SluiceError>] {
+        let keys = records.map { IngestCheck.check($0, type: type, schema: schema) }
+        var accepted: [Entry] = []
+        for (record, key) in zip(records, keys) {
+            if case .success(let key) = key { accepted.append(Entry(type: type.name, key: key, json: record)) }
         }
-        try await append(accepted)
-        return results.map { if case .failure(let error) = $0 { error } else { nil } }
+        var places = try await append(accepted).makeIterator()
+        return keys.map { $0.map { _ in places.next() } }
     }
 
-    private func append(_ objects: [(type: String, key: Value, json: JSON)]) async throws {
-        guard !objects.isEmpty else { return }
+    private struct Entry {
+        var type: String
+        var key: Value
+        var json: [UInt8]
+    }
+
+    private func append(_ objects: [Entry]) async throws -> [IngestPlace] {
+        guard !objects.isEmpty else { return [] }
         let types = Set(objects.map(\.type)).sorted()
+        var counts: [Int32] = []
+        for type in types { counts.append(try await partitions(type)) }
         var batch = LogBatch(topics: types.map(topics.ingest(of:)))
-        for (type, key, json) in objects {
-            let text = PartitionKey.text(of: key)
-            let partition = Partitioner.partition(of: text, partitions: try await partitions(type))
-            batch.append(topic: types.firstIndex(of: type) ?? 0, partition: partition, key: text, value: json.text.utf8)
+        for object in objects {
+            let topic = types.firstIndex(of: object.type) ?? 0
+            let text = PartitionKey.text(of: object.key)
+            let partition = Partitioner.partition(of: text, partitions: counts[topic])
+            batch.append(topic: topic, partition: partition, key: text, value: object.json)
         }
-        _ = try await log.append(batch)
+        let offsets = try await log.place(batch)
+        return zip(batch.entries, offsets).map { IngestPlace(partition: $0.partition, offset: $1) }
     }
 }
 
@@ -57,38 +73,34 @@ package final class LogIntake: IngestIntake {
 package final class DirectIntake: IngestIntake {
     private let store: any IngestStore
     private let decider: IngestDecider
-    private let report: @Sendable (_ type: String, _ accepted: Int, _ refused: Int) -> Void
+    private let observer: any IngestObserver
 
-    package init(
-        store: any IngestStore, rules: any Rules, authority: any SchemaAuthority,
-        report: @escaping @Sendable (_ type: String, _ accepted: Int, _ refused: Int) -> Void
-    ) {
+    package init(store: any IngestStore, rules: any Rules, authority: any SchemaAuthority, observer: any IngestObserver) {
         self.store = store
-        self.report = report
+        self.observer = observer
         decider = IngestDecider(rules: rules, authority: authority)
     }
 
     package func submit(_ objects: [ObjectChange], plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite] {
         let (accepted, refused) = IngestCheck.split(objects, plan: plan, schema: schema)
-        for (type, objects) in Dictionary(grouping: accepted, by: \.object.type) {
-            try await write(objects.map { ExtendedJSON.json(IngestCheck.document($0, schema.schema)).utf8 }, of: type)
-        }
+        for (type, objects) in Dictionary(grouping: accepted, by: \.change.object.type) { try await write(objects.map(\.json), of: type) }
         return refused
     }
 
-    package func submit(_ objects: [JSON], type: ObjectType) async throws -> [SluiceError?] {
-        let results = objects.map { IngestCheck.check($0, type: type) }
-        let accepted = zip(objects, results).compactMap { object, result in (try? result.get()).map { _ in object.utf8 } }
+    package func submit(_ records: [[UInt8]], type: ObjectType, schema: Schema) async throws -> [Result<IngestPlace?, SluiceError>] {
+        let keys = records.map { IngestCheck.check($0, type: type, schema: schema) }
+        let accepted = zip(records, keys).compactMap { record, key in (try? key.get()).map { _ in record } }
         if !accepted.isEmpty { try await write(accepted, of: type.name) }
-        return results.map { if case .failure(let error) = $0 { error } else { nil } }
+        return keys.map { $0.map { _ in nil } }
     }
 
     private func write(_ records: [[UInt8]], of type: String) async throws {
         for start in stride(from: 0, to: records.count, by: Limits.ingestBatchObjects) {
             let piece = Array(records[start..<min(start + Limits.ingestBatchObjects, records.count)])
-            let outcome = try await decider.decide(piece, of: type)
-            try await store.commit(accepted: outcome.accepted, refused: outcome.refused)
-            report(type, outcome.accepted.count, outcome.refused.count)
+            let decision = try await decider.decide(piece.map { IngestRecord(type: type, bytes: $0) }, of: type)
+            var tally = try await store.commit(accepted: decision.accepted, refused: decision.refused)
+            tally.dropped = decision.dropped
+            observer.took(type, tally)
         }
     }
 }

@@ -1,30 +1,29 @@
 package import SluiceCore
 
+/// One object as it came, as extended JSON.
+package struct IngestRecord: Sendable {
+    /// The type that it was sent as.
+    package var type: String
+    package var bytes: [UInt8]
+    /// Its place in its partition; nil when it came by no log.
+    package var offset: Int64?
+    /// Why it cannot be read, whatever its type; nil when it may be.
+    package var problem: SluiceError?
+}
+
 /// An accepted object on its way into its table.
 package struct AcceptedObject: Sendable {
     package var type: ObjectType
     package var row: Row
-
-    package init(type: ObjectType, row: Row) {
-        self.type = type
-        self.row = row
-    }
+    /// What it came from, for the case that PostgreSQL refuses it.
+    package var record: IngestRecord
 }
 
 /// An object that the rules or the schema refused: kept, never lost.
 package struct RefusedObject: Sendable {
-    package var type: String
+    package var record: IngestRecord
     package var code: ErrorCode
     package var reason: String
-    /// The object as it came, as text.
-    package var object: String
-
-    package init(type: String, code: ErrorCode, reason: String, object: String) {
-        self.type = type
-        self.code = code
-        self.reason = reason
-        self.object = object
-    }
 }
 
 /// What one run of records of one partition came to.
@@ -46,18 +45,45 @@ package struct IngestOutcome: Sendable {
     }
 }
 
+/// What became of objects that were taken in.
+package struct IngestTally: Hashable, Sendable {
+    /// Rows that are new in their tables.
+    package var written = 0
+    /// Objects whose primary keys were there already.
+    package var duplicates = 0
+    /// Objects that are kept with a reason, by the rules', the schema's or PostgreSQL's decision.
+    package var refused = 0
+    /// How many objects the rules let go for which reason.
+    package var dropped: [String: Int] = [:]
+
+    package init(written: Int = 0, duplicates: Int = 0, refused: Int = 0, dropped: [String: Int] = [:]) {
+        self.written = written
+        self.duplicates = duplicates
+        self.refused = refused
+        self.dropped = dropped
+    }
+}
+
+/// Who hears what becomes of asymmetric objects.
+package protocol IngestObserver: Sendable {
+    func took(_ type: String, _ tally: IngestTally)
+    /// How many records of a type's topic this gateway has still to read, in the partitions that it has.
+    func lags(_ type: String, records: Int64)
+}
+
 /// Where asymmetric objects land: rows and log offsets in one transaction, which makes it once.
 package protocol IngestStore: Sendable {
     /// Where to go on reading; 0 for a partition never read.
     func offsets(of partitions: [LogPartition]) async throws -> [LogPartition: Int64]
     /// Throws `badMessageOrder` when another sink has been here (the stored offset is not `from`): nothing is written.
-    func commit(_ outcome: IngestOutcome) async throws
+    func commit(_ outcome: IngestOutcome) async throws -> IngestTally
     /// Sets the stored offset to 0: the log has been made anew and counts from there.
     /// Throws `badMessageOrder` when the stored offset is not `offset`.
     func rewind(_ partition: LogPartition, from offset: Int64) async throws
     /// Writes objects that came by no log, and so have no offset.
-    func commit(accepted: [AcceptedObject], refused: [RefusedObject]) async throws
-    /// Tries to become the one sink of a topic; held until `release` or the loss of the connection.
-    func acquire(topic: String) async throws -> Bool
+    func commit(accepted: [AcceptedObject], refused: [RefusedObject]) async throws -> IngestTally
+    /// Says which partitions of a topic are this gateway's to read now: its share, as all gateways that ask share them. For one
+    /// caller a topic, who asks again and again. Held until `release` or the loss of the connection.
+    func claim(topic: String, partitions: Int32) async throws -> Set<Int32>
     func release(topic: String) async
 }

@@ -64,11 +64,14 @@ package struct LogFetch: Sendable {
         package var partition: LogPartition
         package var offset: Int64
         package var value: Range<Int>
+        /// How the value is written, as whoever wrote it said; empty when they did not.
+        package var contentType: Range<Int>
 
-        package init(partition: LogPartition, offset: Int64, value: Range<Int>) {
+        package init(partition: LogPartition, offset: Int64, value: Range<Int>, contentType: Range<Int> = 0..<0) {
             self.partition = partition
             self.offset = offset
             self.value = value
+            self.contentType = contentType
         }
     }
 
@@ -94,8 +97,13 @@ package protocol MessageLog: Sendable {
     func prepare(_ topics: [TopicSpec]) async throws -> [Int32]
     /// Returns when every record is durable (acks=all), with the offset after the last record of each partition touched.
     func append(_ batch: LogBatch) async throws -> [LogPartition: Int64]
+    /// `append`, for who wants to know of each record where it is.
+    /// - Returns: the offset of each record, in the order of the batch.
+    func place(_ batch: LogBatch) async throws -> [Int64]
     /// The offset after the last record of each partition.
     func ends(of partitions: [LogPartition]) async throws -> [LogPartition: Int64]
+    /// The offsets of the records that are there, of each partition.
+    func ranges(of partitions: [LogPartition]) async throws -> [LogPartition: Range<Int64>]
     func makeReader() async throws -> any LogReader
 }
 
@@ -118,7 +126,7 @@ extension MessageLog {
 
 /// A reader of assigned partitions, without a group: it reads exactly what it is told to, and remembers nothing.
 package protocol LogReader: Sendable {
-    /// Adds partitions, each from the given offset.
+    /// Adds partitions, each from the given offset, and moves those that are read already there.
     func assign(_ partitions: [LogPartition: Int64]) async throws
     func unassign(_ partitions: [LogPartition]) async throws
     /// Fills `fetch` with what is there, waiting at most `milliseconds` for the first record. Passing troubles of the

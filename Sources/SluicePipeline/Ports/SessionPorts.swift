@@ -17,6 +17,8 @@ package protocol SessionChannel: AnyObject, Sendable {
     func send(_ frames: [Frame])
     /// Bytes queued and not yet taken by the socket.
     var bufferedBytes: Int { get }
+    /// Whether the connection is gone.
+    var isClosed: Bool { get }
     /// Returns when fewer than `bytes` are queued, or the channel is closed.
     func drained(below bytes: Int) async
     /// Ends the connection after what is queued.
@@ -43,6 +45,8 @@ package struct Authenticated: Sendable {
 package protocol Authenticator: Sendable {
     /// Throws `tokenExpired`, `badAuthentication`, `userDisabled`.
     func authenticate(token: String) async throws -> Authenticated
+    /// A user as they are now. Throws `badAuthentication` for one who is gone, `userDisabled`.
+    func user(id: String) async throws -> UserContext
 }
 
 /// What the gateway remembers of a client file.

@@ -87,6 +87,8 @@ package protocol SnapshotStore: Sendable {
     func source(of type: ObjectType) throws -> String
     /// The end of the write-ahead log now.
     func currentLSN() async throws -> LSN
+    /// The same, and which history of which database it is of, as in `SnapshotStart`: positions mean the same only within one.
+    func place() async throws -> (lsn: LSN, cluster: String)
 }
 
 extension SnapshotStore {

@@ -1,13 +1,87 @@
 package import SluiceCore
 package import SluiceMerge
 
-/// The authority's write side.
+/// The authority's write side: one transaction for each changeset.
 package protocol WriteStore: Sendable {
-    /// Runs `body` in one transaction and commits it; a thrown error rolls back.
-    /// - Returns: what `body` returned, and an LSN at or after the commit's.
-    func transaction<R: Sendable>(
-        _ body: @Sendable (any WriteTransaction) async throws -> R
-    ) async throws -> (result: R, lsn: LSN)
+    /// Locks the client's line and the objects of the request, reads what the changeset is judged by, writes what was decided and
+    /// commits. The transaction is marked with the request's origin, so that capture knows whose it is.
+    ///
+    /// What is decided may be asked for more than once, when the transaction has to begin again.
+    /// - Throws: `writeNotAllowed` when PostgreSQL refuses values (a constraint of its own), `resync` when the client's file has
+    ///   begun a session after this one, and what the decision throws: nothing is written then.
+    func transaction(_ request: WriteRequest, _ decide: WriteDecider) async throws -> WriteOutcome
+    /// Returns once what was committed before the call will outlive a crash: a commit by itself does not wait for that.
+    func durable() async throws
+}
+
+/// How it is decided what a changeset writes.
+package enum WriteDecider: Sendable {
+    case atOnce(@Sendable (WriteBasis) throws -> WriteDecision)
+    /// Somebody else is asked meanwhile.
+    case waiting(@Sendable (WriteBasis) async throws -> WriteDecision)
+}
+
+package struct WriteRequest: Sendable {
+    package var origin: Origin
+    /// The client file's session.
+    package var session: UInt64
+    /// The last compensation that the client has applied.
+    package var acknowledged: UInt64
+    /// Of the changeset; no later one of the client has an older.
+    package var base: LSN
+    /// What the changeset names, in an order that is the same for all changesets.
+    package var objects: [(type: ObjectType, keys: [Value])]
+
+    package init(
+        origin: Origin, session: UInt64, acknowledged: UInt64, base: LSN, objects: [(type: ObjectType, keys: [Value])]
+    ) {
+        self.origin = origin
+        self.session = session
+        self.acknowledged = acknowledged
+        self.base = base
+        self.objects = objects
+    }
+}
+
+package struct WriteDecision: Sendable {
+    package struct Write: Sendable {
+        package var type: ObjectType
+        package var key: Value
+        package var change: StoredWrite
+        package var clocks: ObjectClocks
+
+        package init(type: ObjectType, key: Value, change: StoredWrite, clocks: ObjectClocks) {
+            self.type = type
+            self.key = key
+            self.change = change
+            self.clocks = clocks
+        }
+    }
+
+    package var writes: [Write] = []
+    package var rejected: [RejectedWrite] = []
+    /// The changeset has taken effect before: nothing is noted of it now.
+    package var isOld = false
+
+    package init(writes: [Write] = [], rejected: [RejectedWrite] = [], isOld: Bool = false) {
+        self.writes = writes
+        self.rejected = rejected
+        self.isOld = isOld
+    }
+}
+
+package struct WriteOutcome: Sendable {
+    /// At or after the commit.
+    package var lsn: LSN
+    package var rejected: [RejectedWrite]
+    /// The number under which the rejections are kept; nil when there are none.
+    package var compensation: UInt64?
+
+    package init(lsn: LSN, rejected: [RejectedWrite], compensation: UInt64?) {
+        self.lsn = lsn
+        self.rejected = rejected
+        self.compensation = compensation
+    }
 }
 
 /// An object as it is stored, with what merging needs to know of it.
@@ -56,19 +130,24 @@ package struct RejectedWrite: Hashable, Sendable {
     }
 }
 
-package protocol WriteTransaction: Sendable {
-    /// Locks the client's line and marks the transaction with its origin, so that capture knows whose it is.
-    /// - Returns: the number of the last changeset of this client that took effect, the write-ahead log's end now, and the oldest
-    ///   position that a client can still write from.
-    /// - Throws: `resync` when the client's file has begun a session after this one.
-    func begin(_ origin: Origin, session: UInt64) async throws -> (changeset: UInt64, now: LSN, horizon: LSN)
-    /// Objects that a compensation newer than `acknowledged` concerns: their writes are to be discarded (CW-10).
-    func rejectedObjects(client: ClientID, after acknowledged: UInt64) async throws -> Set<ObjectKey>
-    /// Locks and loads objects of one type; a key without row or clocks is missing in the answer.
-    func load(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject]
-    /// Throws `writeNotAllowed` when PostgreSQL refuses the values (a constraint of its own).
-    func write(_ type: ObjectType, key: Value, _ write: StoredWrite, clocks: ObjectClocks) async throws
-    func reject(client: ClientID, _ writes: [RejectedWrite]) async throws -> UInt64
-    /// - Parameter base: of the changeset; no later one of the client has an older.
-    func finish(_ origin: Origin, base: LSN) async throws
+/// What a changeset is judged by, read in the transaction that writes it.
+package struct WriteBasis: Sendable {
+    /// The number of the last changeset of this client that took effect.
+    package var changeset: UInt64
+    /// The write-ahead log's end now.
+    package var now: LSN
+    /// The oldest position that a client can still write from.
+    package var horizon: LSN
+    /// Objects that a compensation concerns which the client has not applied: their writes are to be discarded (CW-10).
+    package var rejected: Set<ObjectKey>
+    /// What is stored of the objects asked for; one without row or clocks is missing.
+    package var stored: [ObjectKey: StoredObject]
+
+    package init(changeset: UInt64, now: LSN, horizon: LSN, rejected: Set<ObjectKey>, stored: [ObjectKey: StoredObject]) {
+        self.changeset = changeset
+        self.now = now
+        self.horizon = horizon
+        self.rejected = rejected
+        self.stored = stored
+    }
 }

@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceWire
 
 /// What the publisher knows of the log: where each partition stands and what has been promised. Pure.
 struct PublisherState {
@@ -12,13 +13,19 @@ struct PublisherState {
     private(set) var announced: LSN = .zero
     /// What the next progress record follows on.
     private var since: LSN
+    /// Nothing after this is missing in the log.
+    private let completeSince: LSN
     /// Everything before this is in Kafka.
     private(set) var reached: LSN = .zero
     private(set) var commitTime: Int64 = 0
 
-    /// - Parameter start: from where on the source gives everything.
-    init(last: [LogPartition: Position], start: LSN) {
+    /// - Parameters:
+    ///   - start: from where on the source gives everything.
+    ///   - before: what the publisher before wrote last.
+    init(last: [LogPartition: Position], start: LSN, after before: LogProgress? = nil) {
         since = start
+        let isJoined = before.map { $0.completeSince > .zero && start <= $0.lsn } ?? false
+        completeSince = isJoined ? before?.completeSince ?? start : start
         for (partition, position) in last { self.last[slot(of: partition)] = position }
     }
 
@@ -52,7 +59,7 @@ struct PublisherState {
             grown.removeAll(keepingCapacity: true)
             since = reached
         }
-        return ProgressRecord(lsn: reached, commitTime: commitTime, grown: grown, since: since)
+        return ProgressRecord(lsn: reached, commitTime: commitTime, grown: grown, since: since, completeSince: completeSince)
     }
 }
 
@@ -63,11 +70,14 @@ package struct ProgressRecord: Sendable {
     package var grown: [LogPartition: Int64]
     /// From here on nothing is missing; zero when that is not said.
     package var since: LSN
+    /// Nothing that was committed between this and `lsn` is missing; zero when that is not said.
+    package var completeSince: LSN
 
-    package init(lsn: LSN, commitTime: Int64, grown: [LogPartition: Int64], since: LSN) {
+    package init(lsn: LSN, commitTime: Int64, grown: [LogPartition: Int64], since: LSN, completeSince: LSN = .zero) {
         self.lsn = lsn
         self.commitTime = commitTime
         self.grown = grown
         self.since = since
+        self.completeSince = completeSince
     }
 }

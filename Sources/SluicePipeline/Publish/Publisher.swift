@@ -76,7 +76,7 @@ package final class Publisher: Sendable {
     private func publish(_ schema: AppSchema, from start: LSN) async throws {
         guard !isOutdated(schema) else { return }
         let layout = try await layouts.layout(of: schema)
-        var state = PublisherState(last: try await lastPositions(layout), start: start)
+        var state = PublisherState(last: try await lastPositions(layout), start: start, after: try await lastProgress())
         var encoder = ChangeEncoder(schema: schema.schema, layout: layout, chain: &state)
         var batch = LogBatch(topics: encoder.topics)
         var capture = CaptureBatch()
@@ -114,6 +114,24 @@ package final class Publisher: Sendable {
         _ = try await log.append(batch)
         try await source.confirm(progress.lsn)
         report(.announced(progress.lsn))
+    }
+
+    /// What was promised last, by whichever publisher; nil before the first promise, or when it is no more there.
+    private func lastProgress() async throws -> LogProgress? {
+        let partition = LogPartition(topics.progress, 0)
+        guard let end = try await log.ends(of: [partition])[partition], end > 0 else { return nil }
+        return try await log.withReader { reader in
+            try await reader.assign([partition: end - 1])
+            let deadline = environment.monotonicNanoseconds() + 10_000_000_000
+            var fetch = LogFetch()
+            while environment.monotonicNanoseconds() < deadline {
+                fetch = try await reader.next(fetch, milliseconds: 200)
+                if !fetch.gaps.isEmpty { return nil }
+                guard let entry = fetch.entries.last else { continue }
+                return try? fetch.arena[entry.value].withUnsafeBytes { try ProgressCodec.decode($0) }
+            }
+            throw SluiceError(.logUnreachable, "The last progress record could not be read in 10 s.")
+        }
     }
 
     /// The positions at the ends of all partitions, so that the chain goes on where the publisher before left off.

@@ -51,6 +51,15 @@ struct HeldView: Sendable {
         }
     }
 
+    /// Whether it is all of a view, and nothing else.
+    func isAll(of view: View) -> Bool {
+        parts.count == view.types.count
+            && view.types.allSatisfy { type in
+                let part = parts[type.predicate.type.name]
+                return part?.form == type.form && part?.condition == Fingerprint(type.predicate.canonicalText)
+            }
+    }
+
     /// What the client has of a type of a new view; nil when nothing of it can be told apart.
     func known(of type: TypeView) -> SnapshotQuery.Known? {
         guard let part = parts[type.predicate.type.name], part.form == type.form else { return nil }

@@ -1,6 +1,5 @@
 import Logging
 package import SluiceCore
-import SluiceQuery
 import SluiceWire
 
 /// One client's connection from Hello to the end. Messages are handled one after another, in the order they came;
@@ -9,30 +8,44 @@ package actor Session {
     let services: SessionServices
     let channel: any SessionChannel
     private(set) var logger: Logger
-    private var state = SessionState()
-    private(set) var user: Authenticated?
+    var state = SessionState()
+    var user: Authenticated?
     private(set) var file: ClientFile?
-    private(set) var plan = SessionPlan(types: [:])
+    var plan = SessionPlan(types: [:])
     private(set) var clientTypes: [ObjectType] = []
-    private var view = View.empty
+    var view = View.empty
+    /// The view that is live or becomes it.
+    var target = View.empty
     /// What writes are judged by: the view that the client may already have heard is live, the moment before `view` is.
-    private var writable = View.empty
+    var writable = View.empty
     /// What the client's file has.
-    private var held: HeldView?
-    private var seen = SeenRows()
+    var held: HeldView?
+    /// What the client said in its Hello that it has, and up to where; nil once a bootstrap has begun.
+    var greeting: (held: PBHeld, applied: LSN)?
+    var seen = SeenRows()
     /// The live subscriber in the fan-out, from Hello on.
-    private var subscriber: Fanout.Handle?
-    /// What was to be announced to the subscriber when a bootstrap had just put another in its place.
-    private var unannounced: (lsn: LSN, isCommit: Bool)?
+    var subscriber: Fanout.Handle?
+    /// Whether a view of this session is live: before, the client's rows are as an earlier session left them, and no position may
+    /// say that they have more.
+    var isInStep = false
+    /// What was to be announced while no view was live, or when a bootstrap had just put another subscriber in the place of one.
+    var unannounced: (lsn: LSN, isCommit: Bool)?
     /// The file's changesets up to this number are committed.
-    private var committed: UInt64 = 0
-    private var bootstrap: Task<Void, Never>?
+    var committed: UInt64 = 0
+    /// What is committed and not acknowledged yet, and who sees to that.
+    private var unacknowledged: [Acknowledgement] = []
+    private var acknowledging: Task<Void, Never>?
+    var bootstrap: Task<Void, Never>?
     /// The set whose view is live or under way.
-    private var set = PBSubscribe()
+    var set = PBSubscribe()
     /// Whether `bootstrap` is under way.
-    private var isBuilding = false
-    private var watch: (id: Fanout.Handle, channel: MemberWatch)?
+    var isBuilding = false
+    var watch: (id: Fanout.Handle, channel: MemberWatch)?
     private var expiry: Task<Void, Never>?
+    /// While it is not known what the user may: who asks for it.
+    var doubt: Task<Void, Never>?
+    /// How often there was reason to ask the rules anew.
+    var reviews = 0
 
     package init(services: SessionServices, channel: any SessionChannel) {
         self.services = services
@@ -46,6 +59,10 @@ package actor Session {
         guard state.phase != .closed else { return }
         do {
             let message = try decode(bytes)
+            if message.needsRules {
+                await settleDoubt()
+                guard state.phase != .closed else { return }
+            }
             switch message {
             case .hello(let hello): try await open(hello)
             case .subscribe(let set): try await subscribe(set)
@@ -85,7 +102,7 @@ package actor Session {
     }
 
     /// Tells the client and ends the session, once.
-    private func fail(_ error: SluiceError) {
+    func fail(_ error: SluiceError) {
         guard state.phase != .closed else { return }
         state.close()
         logger.info("A session ends with an error.", metadata: ["code": "\(error.code.rawValue)", "reason": "\(error.message)"])
@@ -97,7 +114,9 @@ package actor Session {
     package func closed() async {
         state.close()
         bootstrap?.cancel()
+        doubt?.cancel()
         expiry?.cancel()
+        await settleDoubt()
         await bootstrap?.value
         if let subscriber { await services.fanout.remove(subscriber) }
         if let watch { await services.fanout.remove(watch.id) }
@@ -106,9 +125,9 @@ package actor Session {
         view = .empty
     }
 
-    /// Ends the session when it belongs to this user (AUTH-5: at once).
-    package func end(user: String, _ error: SluiceError) {
-        if self.user?.user.id == user { fail(error) }
+    /// Ends the session when it belongs to this user (AUTH-5: at once), or to whomever.
+    package func end(user: String?, _ error: SluiceError) {
+        if user == nil || self.user?.user.id == user { fail(error) }
     }
 
     func send(_ message: [UInt8]) { channel.send([services.frames.frame(message)]) }
@@ -134,6 +153,7 @@ package actor Session {
         let schema = try await SchemaCheck.accept(types, authority: services.authority)
         clientTypes = types
         held = HeldView(hello.held)
+        greeting = held == nil ? nil : (hello.held, LSN(rawValue: hello.appliedLsn))
         seen = SeenRows(hello.held)
         self.file = file
         committed = file.changeset
@@ -181,104 +201,6 @@ package actor Session {
         }
     }
 
-    // MARK: Subscriptions
-
-    private func subscribe(_ set: PBSubscribe) async throws {
-        try state.request(set.version)
-        bootstrap?.cancel()
-        await bootstrap?.value
-        do {
-            let view = try await build(set)
-            self.set = set
-            isBuilding = true
-            // Unstructured because: uploads go on beside it; it is cancelled by the next set or the close, and awaited there.
-            bootstrap = Task {
-                await self.watch(view)
-                await self.run(view)
-                await self.follow()
-            }
-        } catch let error as SluiceError where error.code.isQueryError || error.code == .pluginRefused {
-            send(SessionMessages.queryError(version: set.version, error))
-        }
-    }
-
-    private func build(_ set: PBSubscribe) async throws -> View {
-        try await ViewBuilder(services: services, user: user?.user, plan: plan, clientTypes: clientTypes).build(set)
-    }
-
-    /// Watches what decides on the members of a view. What happened between building the view and now is taken to have changed it.
-    private func watch(_ view: View) async {
-        let old = watch
-        watch = nil
-        if !view.watched.isEmpty {
-            let channel = MemberWatch { [weak self] in
-                // Unstructured because: whoever delivers commits does not wait for the session; it ends with the session's next step.
-                Task { await self?.membersChanged() }
-            }
-            let watched = View(version: view.version, types: view.watched, partitions: [])
-            watch = (await services.fanout.add(channel, view: watched, staged: false), channel)
-            channel.send([])
-        }
-        if let old { await services.fanout.remove(old.id) }
-    }
-
-    private func membersChanged() {
-        guard !isBuilding, state.phase == .open, watch?.channel.isStale == true else { return }
-        isBuilding = true
-        // Unstructured because: as in `subscribe`.
-        bootstrap = Task { await self.follow() }
-    }
-
-    /// Builds the view anew as long as something has changed that decides on its members.
-    private func follow() async {
-        defer { isBuilding = false }
-        while !Task.isCancelled, state.phase == .open, let watch, watch.channel.isStale {
-            do {
-                try await services.environment.sleep(nanoseconds: MemberWatch.pause * 1_000_000)
-                guard watch.channel.take() else { continue }
-                let next = try await build(set)
-                if next.selectsSame(as: view), !watch.channel.isClosed { continue }
-                await self.watch(next)
-                await run(next)
-            } catch is CancellationError {
-                return
-            } catch {
-                fail(SluiceError(.resync, "The objects of the subscriptions cannot be found again: \(error)."))
-            }
-        }
-    }
-
-    private func run(_ view: View) async {
-        do {
-            try await services.feed.require(view.partitions)
-        } catch {
-            fail(error as? SluiceError ?? SluiceError(.logUnreachable, "The partitions of the view cannot be read: \(error)."))
-            return
-        }
-        do {
-            let runner = BootstrapRunner(
-                authority: services.authority, snapshots: services.snapshots, fanout: services.fanout, frames: services.frames,
-                environment: services.environment, channel: channel, client: file?.id ?? .server, taken: { await self.committed })
-            let (id, held) = try await runner.run(view, replacing: subscriber, held: held) { self.writable = view }
-            // Also when a newer version has been asked for meanwhile: this one is what is live until then.
-            self.held = held
-            seen.add(held.point, at: await services.fanout.watermark)
-            subscriber = id
-            if let (lsn, isCommit) = unannounced {
-                unannounced = nil
-                await announce(lsn, isCommit: isCommit)
-            }
-            state.complete(view.version)
-            await services.feed.release(self.view.partitions)
-            self.view = view
-        } catch {
-            writable = self.view
-            await services.feed.release(view.partitions)
-            guard !Task.isCancelled else { return }
-            fail(error as? SluiceError ?? SluiceError(.internalError, "A bootstrap failed: \(error)."))
-        }
-    }
-
     // MARK: Uploads
 
     private func upload(_ upload: PBUpload) async throws {
@@ -288,29 +210,55 @@ package actor Session {
         let writer = Committer.Writer(
             client: file.id, session: file.session, user: user.user, plan: plan, view: writable, schema: schema,
             compensation: upload.compensation, seen: seen)
-        var last: (number: UInt64, lsn: LSN, isCommit: Bool)?
         for message in upload.changesets {
             let changeset = try SessionMessages.changeset(message, schema: schema.schema)
             guard try state.take(changeset: changeset.number) else {
-                last = (changeset.number, try await services.snapshots.currentLSN(), false)
+                let lsn = try await services.snapshots.currentLSN()
+                await acknowledge(Acknowledgement(changeset: changeset.number, lsn: lsn, isCommit: false))
                 continue
             }
             let outcome = try await services.committer.commit(changeset, by: writer)
             committed = changeset.number
-            last = (changeset.number, outcome.lsn, true)
-            if let compensation = outcome.compensation {
-                send(SessionMessages.compensation(id: compensation, writes: outcome.rejected, schema: schema.schema))
+            let compensation = outcome.compensation.map {
+                SessionMessages.compensation(id: $0, writes: outcome.rejected, schema: schema.schema)
             }
+            await acknowledge(
+                Acknowledgement(changeset: changeset.number, lsn: outcome.lsn, isCommit: true, compensation: compensation))
         }
-        guard let last else { return }
-        send(SessionMessages.uploadAck(number: last.number, lsn: last.lsn))
-        await announce(last.lsn, isCommit: last.isCommit)
+    }
+
+    /// Has a changeset acknowledged once it will outlive a crash; the next may be worked on meanwhile.
+    private func acknowledge(_ next: Acknowledgement) async {
+        unacknowledged.append(next)
+        if acknowledging == nil {
+            // Unstructured because: later messages need not wait for the disk; it ends with its statement, which has a deadline.
+            acknowledging = Task { await self.acknowledge() }
+        }
+        if unacknowledged.count >= Acknowledgement.most { await acknowledging?.value }
+    }
+
+    private func acknowledge() async {
+        defer { acknowledging = nil }
+        while let last = unacknowledged.last, state.phase == .open {
+            let durable = unacknowledged
+            unacknowledged = []
+            do {
+                try await services.committer.durable()
+            } catch {
+                fail(error as? SluiceError ?? SluiceError(.internalError, "What was committed could not be made durable: \(error)."))
+                return
+            }
+            for message in durable.compactMap(\.compensation) { send(message) }
+            send(SessionMessages.uploadAck(number: last.changeset, lsn: last.lsn))
+            await announce(last.lsn, isCommit: last.isCommit)
+        }
     }
 
     /// Has the client told when everything up to `lsn` has been said, whichever of its subscribers is live then.
-    private func announce(_ lsn: LSN, isCommit: Bool) async {
-        guard let subscriber, await !services.fanout.announce(lsn, isCommit: isCommit, to: subscriber) else { return }
-        if self.subscriber == subscriber {
+    func announce(_ lsn: LSN, isCommit: Bool) async {
+        guard let subscriber else { return }
+        if isInStep, await services.fanout.announce(lsn, isCommit: isCommit, to: subscriber) { return }
+        if !isInStep || self.subscriber == subscriber {
             unannounced = (max(lsn, unannounced?.lsn ?? .zero), isCommit && unannounced?.isCommit != false)
         } else {
             await announce(lsn, isCommit: isCommit)
@@ -352,6 +300,8 @@ package actor Session {
                 try await fanout.passed(lsn, milliseconds: 30_000)
                 await self.settled()
                 await self.announce(lsn, isCommit: false)
+                // What was uploaded before the mark is acknowledged before it is answered.
+                await self.acknowledging?.value
                 self.send(SessionMessages.markReached(id))
             } catch {
                 self.fail(error as? SluiceError ?? SluiceError(.timeout, "A mark was not reached: \(error)."))
@@ -363,4 +313,14 @@ package actor Session {
 extension ErrorCode {
     /// Errors that fail one subscription version and leave the session alone (QL-8).
     var isQueryError: Bool { (300..<400).contains(rawValue) || self == .badQuery }
+}
+
+extension PBClientMessage.OneOf_Kind {
+    /// Whether the answer depends on what the user may.
+    fileprivate var needsRules: Bool {
+        switch self {
+        case .subscribe, .upload, .ingest, .mark: true
+        case .hello, .refreshToken, .reportError: false
+        }
+    }
 }

@@ -13,17 +13,20 @@ package struct SessionServices: Sendable {
     package var ingest: any IngestIntake
     package var feed: Feed
     package var fanout: Fanout
+    package var resume: LogResume
     package var layout: any LayoutProvider
     package var frames: any FrameMaker
     package var environment: any Environment
     package var logger: Logger
     /// Whether a client may upload in a client reset what it had not uploaded before.
     package var isRecoveryAllowed: Bool
+    /// After a change of the rules so many sessions at a time ask the plugins anew, whose queues are bounded.
+    package let reviews = Turnstile(width: 16)
 
     package init(
         app: String, authenticator: any Authenticator, clients: any ClientRegistry, authority: any SchemaAuthority,
         rules: any Rules, snapshots: any SnapshotStore, committer: Committer, ingest: any IngestIntake, feed: Feed,
-        fanout: Fanout, layout: any LayoutProvider, frames: any FrameMaker, environment: any Environment, logger: Logger,
+        fanout: Fanout, resume: LogResume, layout: any LayoutProvider, frames: any FrameMaker, environment: any Environment, logger: Logger,
         isRecoveryAllowed: Bool = true
     ) {
         self.app = app
@@ -36,6 +39,7 @@ package struct SessionServices: Sendable {
         self.ingest = ingest
         self.feed = feed
         self.fanout = fanout
+        self.resume = resume
         self.layout = layout
         self.frames = frames
         self.environment = environment

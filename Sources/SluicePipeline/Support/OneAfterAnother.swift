@@ -1,4 +1,6 @@
 /// Runs what suspends one after another, in the order of the calls: each looks at what the one before left.
+///
+/// Nobody is refused: those who wait are as many as those who call at a time, which for a gateway are its sessions at most.
 package actor OneAfterAnother {
     private var last: Task<Void, Never>?
 

@@ -96,6 +96,27 @@ package struct TableCatalog: Sendable {
         }
     }
 
+    /// Notes which tables are cut by time and how, so that their partitions are kept.
+    package func notePartitions(_ connection: PostgresConnection) async throws {
+        try await connection.withSession { session in
+            for mapping in tables {
+                guard let cut = mapping.partitions, let type = schema[mapping.type], let time = type.index(of: cut.property) else {
+                    try session.execute("DELETE FROM sluice.time_partition WHERE table_name = $1", [.text(mapping.sqlName)])
+                    continue
+                }
+                try session.execute(
+                    """
+                    INSERT INTO sluice.time_partition VALUES ($1, $2, $3, $4) ON CONFLICT (table_name) DO UPDATE
+                    SET column_name = excluded.column_name, period = excluded.period, keep_days = excluded.keep_days
+                    """,
+                    [
+                        .text(mapping.sqlName), .text(mapping.columns[time]), .text(cut.period.rawValue),
+                        cut.keepDays.map { .int($0) } ?? .null,
+                    ])
+            }
+        }
+    }
+
     /// Sets REPLICA IDENTITY FULL where it is not, on the tables of top-level types and their partitions: without it
     /// changes come without their old rows. Takes a short exclusive lock, and gives up after five seconds of waiting for it.
     /// - Returns: the tables that were changed.

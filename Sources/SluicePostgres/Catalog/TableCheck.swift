@@ -41,13 +41,22 @@ struct TableCheck {
             let column = columns[mapping.columns[index]]
             return isWhole || column != nil ? misfit(index, column) : nil
         }
-        if let key = type.primaryKey, columns[mapping.columns[key]] != nil, try !hasKey(mapping.columns[key]) {
+        if let partitions = mapping.partitions {
+            if try !isPartitioned(by: partitions) { failures.append(unpartitioned(partitions)) }
+        } else if let key = type.primaryKey, columns[mapping.columns[key]] != nil, try !hasKey(mapping.columns[key]) {
             failures.append(
                 failure(
                     "The table \(mapping.displayName) of type \(type.name) has no primary key on the column “\(mapping.columns[key])” alone.",
                     fix: "Run ALTER TABLE \(mapping.sqlName) ADD PRIMARY KEY (\(mapping.sqlColumn(key)))."))
         }
         return failures
+    }
+
+    private func unpartitioned(_ partitions: TimePartitions) -> PostgresFailure {
+        failure(
+            "The table \(mapping.displayName) of type \(type.name) is not partitioned by range of “\(partitions.property)” with a default partition "
+                + "and the primary key (\(mapping.sqlKey(type))).",
+            fix: "Rename it, run `sluice schema apply`, which makes the partitioned one, and copy its rows; or take ingest.json away.")
     }
 
     private func misfit(_ property: Int, _ column: Column?) -> PostgresFailure? {
@@ -79,9 +88,15 @@ struct TableCheck {
     func missing() throws -> [String] {
         guard try relationKind() != nil else {
             var columns = type.properties.indices.map { definition($0, isNew: true) }
-            if let key = type.primaryKey { columns.append("PRIMARY KEY (\(mapping.sqlColumn(key)))") }
+            if type.primaryKey != nil { columns.append("PRIMARY KEY (\(mapping.sqlKey(type)))") }
             let table = "CREATE TABLE \(mapping.sqlName) (\(columns.joined(separator: ", ")))"
-            return mapping.schema == "public" ? [table] : ["CREATE SCHEMA IF NOT EXISTS \(SQLText.identifier(mapping.schema))", table]
+            let schema = mapping.schema == "public" ? [] : ["CREATE SCHEMA IF NOT EXISTS \(SQLText.identifier(mapping.schema))"]
+            guard let time = mapping.partitions.flatMap({ type.index(of: $0.property) }) else { return schema + [table] }
+            let rest = "\(SQLText.identifier(mapping.schema)).\(SQLText.identifier(mapping.table + "_default"))"
+            return schema + [
+                "\(table) PARTITION BY RANGE (\(mapping.sqlColumn(time)))",
+                "CREATE TABLE \(rest) PARTITION OF \(mapping.sqlName) DEFAULT",
+            ]
         }
         let found = try columns()
         let added = type.properties.indices.filter { found[mapping.columns[$0]] == nil }
@@ -141,6 +156,23 @@ struct TableCheck {
                 isGenerated: result.bool(row, 4) ?? false)
         }
         return columns
+    }
+
+    private func isPartitioned(by partitions: TimePartitions) throws -> Bool {
+        guard let time = type.index(of: partitions.property) else { return false }
+        return try session.query(
+            """
+            SELECT EXISTS (SELECT FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]
+                WHERE p.partrelid = to_regclass($1) AND p.partstrat = 'r' AND p.partnatts = 1 AND p.partdefid <> 0 AND a.attname = $2
+                    AND EXISTS (SELECT FROM pg_index i WHERE i.indrelid = p.partrelid AND i.indisunique AND i.indpred IS NULL
+                        AND i.indexprs IS NULL AND i.indnkeyatts = 2 AND (SELECT array_agg(k.attname::text ORDER BY k.attname) FROM pg_attribute k
+                            WHERE k.attrelid = i.indrelid AND k.attnum = ANY (i.indkey)) @> $3::text[]))
+            """,
+            [
+                .text(mapping.sqlName), .text(mapping.columns[time]),
+                .text(StoreText.array([mapping.columns[time]] + (type.primaryKey.map { [mapping.columns[$0]] } ?? []))),
+            ]
+        ).bool(0, 0) ?? false
     }
 
     /// Whether the column alone is the primary key, or unique and never null.

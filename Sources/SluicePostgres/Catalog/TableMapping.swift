@@ -8,9 +8,15 @@ package struct TableMapping: Hashable, Sendable {
     package let table: String
     /// By property index.
     package let columns: [String]
+    /// Nil for a table in one piece.
+    package let partitions: TimePartitions?
 
     /// - Parameter columns: column names by property name; a property that is not in it has a column of its own name.
-    package init(_ type: ObjectType, schema: String = "public", table: String? = nil, columns: [String: String] = [:]) {
+    package init(
+        _ type: ObjectType, schema: String = "public", table: String? = nil, columns: [String: String] = [:],
+        partitions: TimePartitions? = nil
+    ) {
+        self.partitions = partitions
         self.type = type.name
         self.schema = schema
         self.table = table ?? type.name
@@ -25,6 +31,13 @@ package struct TableMapping: Hashable, Sendable {
 
     /// The columns in property order, quoted and separated by commas.
     package var sqlColumns: String { columns.map(SQLText.identifier).joined(separator: ", ") }
+
+    /// What identifies a row: the key's column, and the time's where the table is cut by time.
+    package func sqlKey(_ type: ObjectType) -> String {
+        let key = type.primaryKey.map { [columns[$0]] } ?? []
+        let time = partitions.flatMap { type.index(of: $0.property) }.map { [columns[$0]] } ?? []
+        return (key + time).map(SQLText.identifier).joined(separator: ", ")
+    }
 
     package func sqlColumn(_ property: Int) -> String { SQLText.identifier(columns[property]) }
 }

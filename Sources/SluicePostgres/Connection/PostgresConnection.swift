@@ -84,6 +84,27 @@ package actor PostgresConnection {
         }
     }
 
+    /// What came of lending a session to a pool's borrower.
+    enum Lent<R: Sendable>: Sendable {
+        case done(Result<R, any Error>)
+        /// The same, and the connection cannot be used again.
+        case broke(Result<R, any Error>)
+        /// The server had ended the connection before; the body has not run.
+        case wasClosed
+    }
+
+    /// `isUsable`, `withSession` and `tidy` for the price of one hop.
+    func lend<R: Sendable>(_ body: @Sendable (PostgresSession) throws -> R) async -> Lent<R> {
+        guard isUsable else { return .wasClosed }
+        let result: Result<R, any Error>
+        do {
+            result = .success(try await withSession(body))
+        } catch {
+            result = .failure(error)
+        }
+        return tidy() ? .done(result) : .broke(result)
+    }
+
     private func run<R>(_ session: PostgresSession, _ body: (PostgresSession) throws -> R) throws -> R {
         executor.checkIsolated()
         defer { close(session.canceller) }
@@ -164,7 +185,7 @@ package actor PostgresConnection {
         return result
     }
 
-    private func rollback() { opened?.rollback() }
+    func rollback() { opened?.rollback() }
 
     private func idleSession() throws -> PostgresSession {
         guard let opened else { throw PostgresFailure(.postgresUnreachable, "The connection has been closed.") }

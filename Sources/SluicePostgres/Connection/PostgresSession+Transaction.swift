@@ -29,10 +29,12 @@ extension PostgresSession {
     /// Commits; a transaction that had failed before ends in an error instead of PostgreSQL's silent rollback.
     func commit() throws {
         let result = try query("COMMIT")
-        if result.tag != "COMMIT" {
-            throw PostgresFailure(
-                .postgresStatement, "The transaction on \(name) had failed before its COMMIT and was rolled back.", sqlState: "25P02")
-        }
+        if result.tag != "COMMIT" { throw rolledBack }
+    }
+
+    var rolledBack: PostgresFailure {
+        PostgresFailure(
+            .postgresStatement, "The transaction on \(name) had failed before its COMMIT and was rolled back.", sqlState: "25P02")
     }
 
     /// Rolls back whatever is open, also for a cancelled task; a connection that cannot even do that is broken.

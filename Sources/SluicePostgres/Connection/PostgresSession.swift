@@ -18,6 +18,8 @@ package final class PostgresSession {
     var isStreaming = false
     var parameters = ParameterBuffer()
     private var prepared: [String: String] = [:]
+    /// Statements prepared so far: a name is not used again, because one that was forgotten may still be there.
+    private var preparations = 0
     private static let preparedBound = 256
 
     /// Connects, and sets what this module relies on: UTC, ISO dates, hexadecimal bytea, floats that read
@@ -66,10 +68,9 @@ package final class PostgresSession {
                     unsafe PQsendQueryPrepared(handle, statement, lent.count, lent.values, lent.lengths, lent.formats, 0)
                 }
                 return try finish(sql, deadline)
-            } catch let failure as PostgresFailure where failure.sqlState == "0A000" || failure.sqlState == "26000" {
-                // The table changed under the plan, or somebody deallocated it: prepared afresh next time.
-                prepared[sql] = nil
-                throw failure
+            } catch {
+                forget(sql, after: error)
+                throw error
             }
         }
         try unsafe send(sql, parameters) { lent in
@@ -105,18 +106,29 @@ package final class PostgresSession {
         guard unsafe self.parameters.withLent({ unsafe call($0) }) == 1 else { throw broke(sql) }
     }
 
-    private func prepare(_ sql: String, _ deadline: ContinuousClock.Instant) throws -> String {
+    func prepare(_ sql: String, _ deadline: ContinuousClock.Instant) throws -> String {
         if let name = prepared[sql] { return name }
-        if prepared.count >= Self.preparedBound {
-            guard unsafe PQsendQuery(handle, "DEALLOCATE ALL") == 1 else { throw broke(sql) }
-            _ = try finish("DEALLOCATE ALL", deadline)
-            prepared.removeAll()
-        }
-        let name = "sluice_\(prepared.count)"
+        try makeRoom(for: 1, deadline)
+        preparations += 1
+        let name = "sluice_\(preparations)"
         guard unsafe PQsendPrepare(handle, name, sql, 0, nil) == 1 else { throw broke(sql) }
         _ = try finish(sql, deadline)
         prepared[sql] = name
         return name
+    }
+
+    /// Sees to it that so many statements can be prepared without one of them ending another.
+    func makeRoom(for count: Int, _ deadline: ContinuousClock.Instant) throws {
+        guard prepared.count + count > Self.preparedBound else { return }
+        guard unsafe PQsendQuery(handle, "DEALLOCATE ALL") == 1 else { throw broke("DEALLOCATE ALL") }
+        _ = try finish("DEALLOCATE ALL", deadline)
+        prepared.removeAll()
+    }
+
+    /// The table changed under a plan, or somebody deallocated it: it is prepared afresh next time.
+    func forget(_ sql: String, after error: any Error) {
+        guard let state = (error as? PostgresFailure)?.sqlState, state == "0A000" || state == "26000" else { return }
+        prepared[sql] = nil
     }
 
     /// Notes that nothing more can be done with this connection.

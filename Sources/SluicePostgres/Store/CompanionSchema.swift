@@ -35,7 +35,7 @@ package enum CompanionSchema {
     static let lock: Int64 = 0x736C_7569_6365
 
     /// Step n leads from version n to n + 1. Never change one that was released.
-    private static let steps = [core + users + ingest, horizon, session, appSchema]
+    private static let steps = [core + users + ingest, horizon, session, appSchema, userChange, deadLetters, timePartitions, ingestRequest]
 
     /// Clients, clocks, property numbers, refusals.
     ///
@@ -106,6 +106,23 @@ package enum CompanionSchema {
 
         """
 
+    /// What is needed to send a refused object again, and to tell the dead-letter topic of it.
+    private static let deadLetters = """
+        ALTER TABLE sluice.ingest_rejected
+            ADD COLUMN log_offset bigint, ADD COLUMN bytes bytea, ADD COLUMN published boolean NOT NULL DEFAULT false;
+        CREATE INDEX ingest_rejected_unpublished ON sluice.ingest_rejected (id) WHERE NOT published;
+
+        """
+
+    /// The tables that are cut by time.
+    private static let timePartitions = """
+        CREATE TABLE sluice.time_partition (
+            table_name text COLLATE "C" PRIMARY KEY, column_name text NOT NULL, period text NOT NULL CHECK (period IN ('day', 'week', 'month')),
+            keep_days integer CHECK (keep_days > 0)
+        );
+
+        """
+
     /// Below the horizon nothing has to be remembered: no client that counts can write any more without knowing of it.
     private static let horizon = """
         ALTER TABLE sluice.client ADD COLUMN position pg_lsn NOT NULL DEFAULT '0/0';
@@ -126,6 +143,57 @@ package enum CompanionSchema {
         CREATE TABLE sluice.app_schema (
             version bigint PRIMARY KEY, definition jsonb NOT NULL, at timestamptz NOT NULL DEFAULT now()
         );
+
+        """
+
+    /// What happened to users whose sessions may have to notice, on whichever gateway they are; also when somebody else than a
+    /// gateway changed them. One transaction after the other takes numbers, so a number that can be seen has none below it that
+    /// will be.
+    private static let userChange = """
+        CREATE TABLE sluice.user_change (
+            number bigserial PRIMARY KEY, user_id text COLLATE "C" NOT NULL, kind text NOT NULL, at timestamptz NOT NULL DEFAULT now()
+        );
+        CREATE INDEX user_change_at ON sluice.user_change (at);
+        CREATE FUNCTION sluice.note_user_changes(ids text[], kinds text[]) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+            IF cardinality(ids) > 0 THEN
+                PERFORM pg_advisory_xact_lock(\(lock + 1));
+                INSERT INTO sluice.user_change (user_id, kind) SELECT * FROM unnest(ids, kinds);
+            END IF;
+        END $$;
+        CREATE FUNCTION sluice.users_updated() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            PERFORM sluice.note_user_changes(array_agg(n.id), array_agg(CASE WHEN n.disabled AND NOT o.disabled THEN 'disabled' ELSE 'data' END))
+                FROM new_users n JOIN old_users o USING (id)
+                WHERE n.disabled AND NOT o.disabled
+                    OR (n.identities, n.data, n.custom_data) IS DISTINCT FROM (o.identities, o.data, o.custom_data);
+            RETURN NULL;
+        END $$;
+        CREATE FUNCTION sluice.users_deleted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            PERFORM sluice.note_user_changes(array_agg(id), array_agg('deleted'::text)) FROM old_users;
+            RETURN NULL;
+        END $$;
+        CREATE TRIGGER updated AFTER UPDATE ON sluice.user_account REFERENCING OLD TABLE AS old_users NEW TABLE AS new_users
+            FOR EACH STATEMENT EXECUTE FUNCTION sluice.users_updated();
+        CREATE TRIGGER deleted AFTER DELETE ON sluice.user_account REFERENCING OLD TABLE AS old_users
+            FOR EACH STATEMENT EXECUTE FUNCTION sluice.users_deleted();
+
+        """
+
+    /// Ingest by HTTP: requests that can be told from their repetitions, and keys that programs log in with.
+    private static let ingestRequest = """
+        CREATE TABLE sluice.ingest_request (
+            user_id text COLLATE "C" NOT NULL, key text COLLATE "C" NOT NULL, owner text NOT NULL, type text COLLATE "C" NOT NULL,
+            lease_until timestamptz NOT NULL, created_at timestamptz NOT NULL DEFAULT now(),
+            body bytea, status integer, answer text,
+            PRIMARY KEY (user_id, key)
+        );
+        CREATE INDEX ingest_request_created ON sluice.ingest_request (created_at);
+        CREATE TABLE sluice.api_key (
+            id text COLLATE "C" PRIMARY KEY, user_id text COLLATE "C" NOT NULL REFERENCES sluice.user_account ON DELETE CASCADE,
+            name text COLLATE "C" NOT NULL, hash bytea NOT NULL UNIQUE, disabled boolean NOT NULL DEFAULT false,
+            is_server boolean NOT NULL DEFAULT false, created_at timestamptz NOT NULL DEFAULT now(),
+            UNIQUE (user_id, name)
+        );
+        CREATE UNIQUE INDEX api_key_server_name ON sluice.api_key (name) WHERE is_server;
 
         """
 }

@@ -1,18 +1,50 @@
 package import SluiceCore
+import Synchronization
+
+/// What an object was made from, for the case that it is refused.
+package struct IngestSource: Hashable, Sendable {
+    /// The type that it was sent as.
+    package var type: String
+    /// The object as it came.
+    package var bytes: [UInt8]
+    /// Its place in its partition; nil when it came by no log.
+    package var offset: Int64?
+
+    package init(type: String, bytes: [UInt8], offset: Int64? = nil) {
+        self.type = type
+        self.bytes = bytes
+        self.offset = offset
+    }
+
+    /// As people read it, and as PostgreSQL can hold it.
+    var text: String { StoreText.printable(String(decoding: bytes, as: UTF8.self)) }
+    /// The bytes where the text does not hold them.
+    var kept: [UInt8]? { Array(text.utf8) == bytes ? nil : bytes }
+}
+
+/// An object on its way into its table, in the order of its type's properties.
+package struct IngestRow: Sendable {
+    package var type: String
+    package var row: Row
+    package var source: IngestSource
+
+    package init(type: String, row: Row, source: IngestSource) {
+        self.type = type
+        self.row = row
+        self.source = source
+    }
+}
 
 /// An object that is kept instead of written.
 package struct RefusedRecord: Hashable, Sendable {
-    package var type: String
+    package var source: IngestSource
     package var code: ErrorCode
     package var reason: String
-    /// The object as it came, as text.
-    package var object: String
 
-    package init(type: String, code: ErrorCode, reason: String, object: String) {
-        self.type = type
+    package init(source: IngestSource, code: ErrorCode, reason: String) {
+        self.source = source
         self.code = code
         self.reason = reason
-        self.object = object
     }
 }
 
@@ -22,12 +54,11 @@ package struct IngestBatch: Sendable {
     package var partition: Int32
     /// The offset of the first record, and the offset after the last.
     package var offsets: Range<Int64>
-    /// Type names and rows in index order.
-    package var accepted: [(type: String, row: Row)]
+    package var accepted: [IngestRow]
     package var refused: [RefusedRecord]
 
     package init(
-        topic: String, partition: Int32, offsets: Range<Int64>, accepted: [(type: String, row: Row)], refused: [RefusedRecord] = []
+        topic: String, partition: Int32, offsets: Range<Int64>, accepted: [IngestRow], refused: [RefusedRecord] = []
     ) {
         self.topic = topic
         self.partition = partition
@@ -41,13 +72,14 @@ package struct IngestBatch: Sendable {
 package struct PostgresIngestStore: Sendable {
     private let pool: PostgresPool
     private let tables: PostgresRowStore.Tables
-    private let locks: IngestLocks
+    private let locks: PartitionLocks
+    private let ways = IngestWays()
 
     /// - Parameter conninfo: For the connection of its own that holds the locks.
     package init(pool: PostgresPool, conninfo: String, tables: @escaping PostgresRowStore.Tables) {
         self.pool = pool
         self.tables = tables
-        locks = IngestLocks(conninfo)
+        locks = PartitionLocks(conninfo)
     }
 
     /// Where to go on reading; 0 for a partition never read.
@@ -72,16 +104,10 @@ package struct PostgresIngestStore: Sendable {
     ///   written then.
     @discardableResult
     package func commit(_ batch: IngestBatch) async throws -> (written: Int, refused: Int) {
-        var byType: [String: [Row]] = [:]
-        for (type, row) in batch.accepted { byType[type, default: []].append(row) }
-        let inserts = try byType.sorted { $0.key < $1.key }.map { BulkInsert(try tables($0.key), $0.value) }
+        let inserts = try inserts(of: batch.accepted)
         return try await pool.transact { session in
             try Self.move(batch.topic, batch.partition, from: batch.offsets.lowerBound, to: batch.offsets.upperBound, session)
-            var refused = batch.refused
-            var written = 0
-            for insert in inserts { written += try insert.run(session, refused: &refused) }
-            try Self.keep(refused, source: "\(batch.topic)/\(batch.partition)", session)
-            return (written, refused.count - batch.refused.count)
+            return try write(inserts, batch.refused, source: "\(batch.topic)/\(batch.partition)", session)
         }
     }
 
@@ -93,19 +119,33 @@ package struct PostgresIngestStore: Sendable {
 
     /// Writes objects that do not come from the log (the embedded log's way), acknowledged on commit.
     @discardableResult
-    package func insert(type: String, rows: [Row], refused: [RefusedRecord] = []) async throws -> (written: Int, refused: Int) {
-        let insert = BulkInsert(try tables(type), rows)
-        return try await pool.transact { session in
-            var kept = refused
-            let written = try insert.run(session, refused: &kept)
-            try Self.keep(kept, source: "direct", session)
-            return (written, kept.count - refused.count)
-        }
+    package func insert(_ accepted: [IngestRow], refused: [RefusedRecord] = []) async throws -> (written: Int, refused: Int) {
+        let inserts = try inserts(of: accepted)
+        return try await pool.transact { session in try write(inserts, refused, source: "direct", session) }
     }
 
-    /// Tries to become the one sink of a topic; held until `release` or the loss of the connection.
-    package func acquire(topic: String) async throws -> Bool {
-        do { return try await locks.acquire(topic) } catch { throw PostgresFailure.forPort(error) }
+    private func inserts(of accepted: [IngestRow]) throws -> [BulkInsert] {
+        try Dictionary(grouping: accepted, by: \.type).sorted { $0.key < $1.key }.map { BulkInsert(try tables($0.key), $0.value) }
+    }
+
+    private func write(
+        _ inserts: [BulkInsert], _ refused: [RefusedRecord], source: String, _ session: PostgresSession
+    ) throws -> (written: Int, refused: Int) {
+        var kept = refused
+        var written = 0
+        for insert in inserts {
+            let done = try insert.run(session, copies: ways.copies(insert.type), refused: &kept)
+            ways.took(done.way, insert.type)
+            written += done.written
+        }
+        try Self.keep(kept, source: source, session)
+        return (written, kept.count - refused.count)
+    }
+
+    /// Says which partitions of a topic are this store's to read now: its share, as all that ask share them. For one caller a
+    /// topic, who asks again and again. Held until `release` or the loss of the connection.
+    package func claim(topic: String, partitions: Int32) async throws -> Set<Int32> {
+        do { return try await locks.claim(topic, of: partitions) } catch { throw PostgresFailure.forPort(error) }
     }
 
     package func release(topic: String) async { await locks.release(topic) }
@@ -135,64 +175,37 @@ package struct PostgresIngestStore: Sendable {
         guard !refused.isEmpty else { return }
         try session.execute(
             """
-            INSERT INTO sluice.ingest_rejected (type, source, code, reason, object)
-            SELECT u.type, $1, u.code, u.reason, u.object FROM unnest($2::text[], $3::int[], $4::text[], $5::text[]) AS u(type, code, reason, object)
+            INSERT INTO sluice.ingest_rejected (type, source, log_offset, code, reason, object, bytes)
+            SELECT u.type, $1, u.log_offset, u.code, u.reason, u.object, u.bytes
+            FROM unnest($2::text[], $3::bigint[], $4::int[], $5::text[], $6::text[], $7::bytea[])
+                AS u(type, log_offset, code, reason, object, bytes)
             """,
             [
-                .text(source), .text(StoreText.array(refused.map { StoreText.printable($0.type) })),
+                .text(source), .text(StoreText.array(refused.map { StoreText.printable($0.source.type) })),
+                .text(StoreText.array(refused.map { $0.source.offset.map { String($0) } })),
                 .text(StoreText.array(refused.map { String($0.code.rawValue) })),
                 .text(StoreText.array(refused.map { StoreText.printable($0.reason) })),
-                .text(StoreText.array(refused.map { StoreText.printable($0.object) })),
+                .text(StoreText.array(refused.map(\.source.text))),
+                .text(StoreText.array(refused.map { $0.source.kept.map { "\\x" + Hex.encode($0) } })),
             ], cached: true)
     }
 }
 
-/// The connection that holds the sinks' advisory locks.
-private actor IngestLocks {
-    private let conninfo: String
-    private var connection: PostgresConnection?
-    private var held: Set<String> = []
+/// Whether COPY is worth trying. Where a batch held keys that were there already, the next ones are likely to.
+private final class IngestWays: Sendable {
+    /// How many batches of a type go without COPY after one that had to.
+    private static let patience = 16
+    private let left = Mutex<[String: Int]>([:])
 
-    init(_ conninfo: String) { self.conninfo = conninfo }
+    func copies(_ type: String) -> Bool { left.withLock { $0[type] == nil } }
 
-    func acquire(_ topic: String) async throws -> Bool {
-        let connection = try await usable()
-        if held.contains(topic) { return true }
-        let result = try await connection.query(
-            "SELECT pg_try_advisory_lock(hashtextextended('sluice.ingest ' || $1::text, 0))", [.text(topic)])
-        guard result.bool(0, 0) == true else { return false }
-        // Two calls for one topic: the second has only raised the lock's count.
-        if !held.insert(topic).inserted { try await unlock(topic, connection) }
-        return true
-    }
-
-    func release(_ topic: String) async {
-        guard held.remove(topic) != nil, let connection else { return }
-        do {
-            try await unlock(topic, connection)
-        } catch {
-            // Without an answer the lock may still be held; it goes with its connection.
-            held.removeAll()
-            self.connection = nil
-            await connection.close()
+    func took(_ way: BulkInsert.Way, _ type: String) {
+        left.withLock { left in
+            if let batches = left[type] {
+                left[type] = batches > 1 ? batches - 1 : nil
+            } else if way != .copy {
+                left[type] = Self.patience
+            }
         }
-    }
-
-    private func unlock(_ topic: String, _ connection: PostgresConnection) async throws {
-        try await connection.query("SELECT pg_advisory_unlock(hashtextextended('sluice.ingest ' || $1::text, 0))", [.text(topic)])
-    }
-
-    private func usable() async throws -> PostgresConnection {
-        if let connection, await connection.isUsable { return connection }
-        held.removeAll()
-        let fresh = try await PostgresConnection.connect(conninfo)
-        // Somebody else may have connected meanwhile.
-        if let connection, await connection.isUsable {
-            await fresh.close()
-            return connection
-        }
-        held.removeAll()
-        connection = fresh
-        return fresh
     }
 }

@@ -6,28 +6,68 @@ package struct PostgresRowStore: Sendable {
 
     private let pool: PostgresPool
     private let tables: Tables
+    private let log: DurableLog
 
     /// How often a transaction is begun again after a deadlock, or after another gateway inserted the same row.
     private static let attempts = 4
 
-    /// - Parameter tables: The tables as the schema is now; asked in each transaction.
-    package init(pool: PostgresPool, tables: @escaping Tables) {
+    /// - Parameters:
+    ///   - log: waits for the disk on behalf of `durable`.
+    ///   - tables: The tables as the schema is now; asked in each transaction.
+    package init(pool: PostgresPool, log: DurableLog, tables: @escaping Tables) {
         self.pool = pool
+        self.log = log
         self.tables = tables
     }
 
+    /// Returns once everything that was committed before the call is on disk, as far as PostgreSQL is set to wait for that.
+    package func durable() async throws { try await log.flush() }
+
     /// Runs the body in one transaction and commits it; what it throws rolls back. The body may run more than once, so it
-    /// keeps no state outside.
+    /// keeps no state outside. All of it is one call on a connection's queue. A changeset's commit is `durable` only later.
     ///
     /// - Returns: what the body returned, and an LSN at or after the commit's.
     /// - Throws: `writeNotAllowed` when PostgreSQL refuses values (a constraint or trigger of its own, also at commit).
     package func transaction<R: Sendable>(
-        _ body: @Sendable (PostgresRowTransaction) async throws -> R
+        _ body: @Sendable (PostgresRowTransaction, PostgresSession) throws -> R
     ) async throws -> (result: R, lsn: LSN) {
+        try await retrying {
+            try await pool.withSession { session in
+                let transaction = PostgresRowTransaction(tables: tables)
+                do {
+                    let result = try body(transaction, session)
+                    return (result, try transaction.commit(session))
+                } catch {
+                    session.rollback()
+                    throw error
+                }
+            }
+        }
+    }
+
+    /// The same for a body that waits for something else in between: the connection is its own until it returns.
+    package func waitingTransaction<R: Sendable>(
+        _ body: @Sendable (PostgresRowTransaction, PostgresConnection) async throws -> R
+    ) async throws -> (result: R, lsn: LSN) {
+        try await retrying {
+            try await pool.withConnection { connection in
+                let transaction = PostgresRowTransaction(tables: tables)
+                do {
+                    let result = try await body(transaction, connection)
+                    return (result, try await connection.withSession { try transaction.commit($0) })
+                } catch {
+                    await connection.rollback()
+                    throw error
+                }
+            }
+        }
+    }
+
+    private func retrying<R: Sendable>(_ body: () async throws -> (result: R, lsn: LSN)) async throws -> (result: R, lsn: LSN) {
         var attempt = 1
         while true {
             do {
-                return try await pool.withConnection { try await self.once($0, body) }
+                return try await body()
             } catch let failure as PostgresFailure {
                 if failure.sqlState?.hasPrefix("40") == true, attempt < Self.attempts {
                     attempt += 1
@@ -42,16 +82,6 @@ package struct PostgresRowStore: Sendable {
                 }
             }
         }
-    }
-
-    private func once<R: Sendable>(
-        _ connection: PostgresConnection, _ body: @Sendable (PostgresRowTransaction) async throws -> R
-    ) async throws -> (result: R, lsn: LSN) {
-        let result = try await connection.inTransaction {
-            try await body(PostgresRowTransaction(connection: connection, tables: tables))
-        }
-        let end = try await connection.query("SELECT pg_current_wal_insert_lsn()", cached: true)
-        return (result, end[0, 0].flatMap { LSN($0) } ?? .zero)
     }
 }
 

@@ -1,104 +1,58 @@
 package import SluiceCore
+import Synchronization
 
-/// What can be done inside a transaction of `PostgresRowStore`.
+/// What can be done inside a transaction of `PostgresRowStore`, on the connection's queue.
+///
+/// What has no answer waits for the next that has, or for the end of the transaction, so that all of it is one round trip.
 package struct PostgresRowTransaction: Sendable {
-    let connection: PostgresConnection
     let tables: PostgresRowStore.Tables
+    private let waiting = Waiting()
+
+    init(tables: @escaping PostgresRowStore.Tables) {
+        self.tables = tables
+        waiting.add(PostgresStatement(TransactionMode.readCommitted.rawValue), as: .other)
+    }
 
     /// The prefix of the logical message that marks a transaction with its origin; its content is `client:changeset`.
     package static let messagePrefix = "sluice"
 
-    /// Locks the client's line and, when the changeset is new, marks the transaction with its origin: before any of
-    /// its changes in the log.
-    /// - Returns: the number of the last changeset of this client that took effect, the end of the write-ahead log now, which is
-    ///   before everything that this transaction writes, and the horizon (`ClientHorizon`).
-    /// - Parameter session: of the client file, as `ClientStore` gave it.
+    /// Begins the transaction of a changeset: locks the client's line, has what it needs to be judged by read and its objects
+    /// locked, and, when the changeset is new, marks the transaction with its origin: before any of its changes in the log.
+    ///
+    /// The commit will not wait for the disk: `PostgresRowStore.durable` does, for many at once.
+    /// - Parameters:
+    ///   - session: of the client file, as `ClientStore` gave it.
+    ///   - acknowledged: the last compensation that the client has applied.
+    ///   - keys: the objects that the changeset names; types and keys in an order that is the same everywhere.
     /// - Throws: `badClientFile` when there is no such client, `resync` when it has begun another session.
-    package func begin(_ origin: Origin, session: UInt64 = 0) async throws -> (changeset: UInt64, now: LSN, horizon: LSN) {
-        let result = try await connection.query(
-            """
-            WITH c AS (SELECT last_changeset, session FROM sluice.client WHERE id = $1 FOR UPDATE)
-            SELECT last_changeset, pg_current_wal_insert_lsn(),
-                CASE WHEN last_changeset < $2 AND session = $4 THEN pg_logical_emit_message(true, '\(Self.messagePrefix)', $3) END,
-                (SELECT lsn FROM sluice.horizon), session
-            FROM c
-            """,
-            [
-                .int(Int64(clamping: origin.client.rawValue)), .int(Int64(clamping: origin.changeset)),
-                .text("\(origin.client.rawValue):\(origin.changeset)"), .int(Int64(clamping: session)),
-            ], cached: true)
-        guard let last = result.int(0, 0), let now = result[0, 1].flatMap({ LSN($0) }) else {
-            throw SluiceError(.badClientFile, "There is no client file \(origin.client).")
+    package func open(
+        _ connection: PostgresSession, _ origin: Origin, session: UInt64 = 0, acknowledged: UInt64 = 0,
+        keys: [(type: String, keys: [Value])] = []
+    ) throws -> RowBasis {
+        let loads = try keys.map { RowLoad(try tables($0.type), $0.keys) }
+        let statements = [ChangesetStart.statement(origin, session), ChangesetStart.rejected(origin.client, acknowledged)]
+        let results = try run(statements + loads.flatMap(\.statements), connection)
+        var basis = try ChangesetStart.read(results[0], origin, session)
+        basis.rejected = try ChangesetStart.rejectedObjects(results[1])
+        for (number, load) in loads.enumerated() {
+            basis.rows[load.shape.type.name] = load.read(results[2 + 2 * number], results[3 + 2 * number])
         }
-        // What this one was still sending is sent again by the newer one, which also tells what became of it.
-        guard result.int(0, 4) == Int64(clamping: session) else {
-            throw SluiceError(.resync, "Client file \(origin.client) has begun another session.")
-        }
-        return (UInt64(last), now, result[0, 3].flatMap { LSN($0) } ?? .zero)
-    }
-
-    /// Objects that an open compensation newer than `acknowledged` concerns (CW-10).
-    package func rejectedObjects(client: ClientID, after acknowledged: UInt64) async throws -> Set<ObjectKey> {
-        try await connection.withSession { session in
-            let result = try session.query(
-                """
-                SELECT DISTINCT type, key_value FROM sluice.rejected_write
-                WHERE client = $1 AND compensation > $2 AND NOT acknowledged
-                """, [.int(Int64(clamping: client.rawValue)), .int(Int64(clamping: acknowledged))], cached: true)
-            var objects: Set<ObjectKey> = []
-            for row in 0..<result.count {
-                objects.insert(ObjectKey(type: result[row, 0] ?? "", key: ExtendedJSON.value(try result.json(row, 1))))
-            }
-            return objects
-        }
+        return basis
     }
 
     /// Locks and loads objects of one type, in the order of their keys; a key with neither row nor clocks is missing.
-    package func load(_ type: String, keys: [Value]) async throws -> [Value: LockedRow] {
+    package func load(_ connection: PostgresSession, _ type: String, keys: [Value]) throws -> [Value: LockedRow] {
         guard !keys.isEmpty else { return [:] }
-        let shape = try tables(type)
-        return try await connection.withSession { try Self.load(shape, keys, $0) }
+        let load = RowLoad(try tables(type), keys)
+        let results = try run(load.statements, connection)
+        return load.read(results[0], results[1])
     }
 
-    private static func load(_ shape: TableShape, _ keys: [Value], _ session: PostgresSession) throws -> [Value: LockedRow] {
-        let form = shape.forms[shape.key]
-        // A domain's array would not meet the index; its text does.
-        let element = form.columnType == "sluice.objectid" ? "text" : form.columnType
-        let rows = try session.query(
-            """
-            SELECT \(shape.columnList), (extract(epoch FROM pg_xact_commit_timestamp(xmin)) * 1000)::bigint, xmin::text::bigint
-            FROM \(shape.table) WHERE \(shape.keyColumn) = ANY($1::\(element)[]) ORDER BY \(shape.keyColumn) FOR UPDATE
-            """, [.text(StoreText.array(keys.map(form.text)))], cached: true)
-        var objects: [Value: LockedRow] = [:]
-        var buffer = RowBuffer()
-        rows.forEach { lent in
-            let row = shape.lenientRow(lent, &buffer)
-            guard let key = row[shape.key] else { return }
-            objects[key] = LockedRow(row: row, clocks: nil, rowTime: lent.int(shape.columns.count) ?? 0)
-            objects[key]?.writer = lent.int(shape.columns.count + 1).flatMap { UInt32(exactly: $0) }
-        }
-        // A statement of its own, after the locks: a join would read the clocks as they were before the wait for a lock.
-        let texts = keys.map { StoreText.key($0) }
-        let clocks = try session.query(
-            """
-            SELECT key, clocks, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM sluice.row_clock
-            WHERE type = $1 AND key = ANY($2::text[]) ORDER BY key FOR UPDATE
-            """,
-            [.text(shape.type.name), .text(StoreText.array(texts))], cached: true)
-        let byText = Dictionary(zip(texts, keys), uniquingKeysWith: { first, _ in first })
-        for row in 0..<clocks.count {
-            guard let key = clocks[row, 0].flatMap({ byText[$0] }), let bytes = clocks.bytes(row, 1) else { continue }
-            objects[key, default: LockedRow(row: nil, clocks: nil, rowTime: clocks.int(row, 2) ?? 0)].clocks = bytes
-        }
-        return objects
-    }
-
-    /// Writes a row that `load` has locked, and its clocks.
+    /// Has a row written that `load` or `open` has locked, and its clocks. When PostgreSQL refuses the values, the transaction
+    /// ends in `writeNotAllowed`.
     /// - Parameter deleted: The position that the clocks remember a deletion with, when the object is gone.
-    /// - Throws: `writeNotAllowed` when PostgreSQL refuses the values: the transaction has failed then.
-    package func write(_ type: String, key: Value, _ write: RowWrite, clocks: [UInt8], deleted: LSN? = nil) async throws {
-        let shape = try tables(type)
-        var statement = RowStatement(shape, key)
+    package func write(_ type: String, key: Value, _ write: RowWrite, clocks: [UInt8], deleted: LSN? = nil) throws {
+        var statement = RowStatement(try tables(type), key)
         statement.clocks(clocks, deleted: deleted)
         switch write {
         case .insert(let row): statement.insert(row)
@@ -106,28 +60,53 @@ package struct PostgresRowTransaction: Sendable {
         case .delete: statement.delete()
         case .nothing: break
         }
-        let count: Int
-        do {
-            count = try await connection.execute(statement.sql, statement.parameters, cached: true)
-        } catch let failure as PostgresFailure where failure.isRefusedValue || Self.isRaised(failure) {
-            throw Self.refusal(failure)
-        }
-        guard count == 0 else { return }
-        if case .insert = write { throw RowCollision() }
-        throw SluiceError(.writeNotAllowed, "\(type) \(StoreText.key(key)): PostgreSQL changed no row; a trigger may have suppressed it.")
+        let isInsert = if case .insert = write { true } else { false }
+        waiting.add(
+            PostgresStatement(statement.sql, statement.parameters),
+            as: .write(name: "\(type) \(StoreText.key(key))", isInsert: isInsert))
     }
 
     /// Keeps refused writes. - Returns: the number of the compensation.
-    package func reject(client: ClientID, _ writes: [RejectedRecord]) async throws -> UInt64 {
-        try await connection.withSession { try RejectedWriteStore.insert(writes, client: client, $0) }
+    package func reject(_ connection: PostgresSession, client: ClientID, _ writes: [RejectedRecord]) throws -> UInt64 {
+        _ = try run([], connection)
+        return try RejectedWriteStore.insert(writes, client: client, connection)
     }
 
-    /// Notes that the changeset took effect.
+    /// Has it noted that the changeset took effect.
     /// - Parameter base: No later changeset of the client has an older base.
-    package func finish(_ origin: Origin, base: LSN) async throws {
-        try await connection.execute(
-            "UPDATE sluice.client SET last_changeset = $2, seen_at = now(), position = greatest(position, $3::pg_lsn) WHERE id = $1",
-            [.int(Int64(clamping: origin.client.rawValue)), .int(Int64(clamping: origin.changeset)), .text(base.description)], cached: true)
+    package func finish(_ origin: Origin, base: LSN) {
+        waiting.add(
+            PostgresStatement(
+                "UPDATE sluice.client SET last_changeset = $2, seen_at = now(), position = greatest(position, $3::pg_lsn) WHERE id = $1",
+                [.int(Int64(clamping: origin.client.rawValue)), .int(Int64(clamping: origin.changeset)), .text(base.description)]),
+            as: .other)
+    }
+
+    /// Does what is left to do, and commits. - Returns: an LSN at or after the commit's.
+    func commit(_ connection: PostgresSession) throws -> LSN {
+        _ = try run([], connection)
+        do {
+            let results = try connection.pipeline([PostgresStatement("COMMIT"), PostgresStatement("SELECT pg_current_wal_insert_lsn()")])
+            guard results[0].tag == "COMMIT" else { throw connection.rolledBack }
+            return results[1][0, 0].flatMap { LSN($0) } ?? .zero
+        } catch let failure as PipelineFailure {
+            throw failure.error
+        }
+    }
+
+    /// Runs what waits, and then these statements. - Returns: the results of these.
+    private func run(_ statements: [PostgresStatement], _ connection: PostgresSession) throws -> [PostgresResult] {
+        let (before, kinds) = waiting.take()
+        do {
+            let results = try connection.pipeline(before + statements)
+            for (result, kind) in zip(results, kinds) { try kind.check(result) }
+            return Array(results.dropFirst(before.count))
+        } catch let failure as PipelineFailure {
+            guard kinds.indices.contains(failure.statement), kinds[failure.statement].isWrite,
+                let refused = failure.error as? PostgresFailure, refused.isRefusedValue || Self.isRaised(refused)
+            else { throw failure.error }
+            throw Self.refusal(refused)
+        }
     }
 
     /// A trigger's RAISE EXCEPTION, or a view's check option.
@@ -138,60 +117,49 @@ package struct PostgresRowTransaction: Sendable {
     }
 }
 
-/// One statement that writes a row and its clocks.
-private struct RowStatement {
-    private let shape: TableShape
-    private let key: Value
-    private var clockSQL = ""
-    private var rowSQL: String?
-    private(set) var parameters: [PostgresParameter] = []
+/// What a changeset is judged by.
+package struct RowBasis: Sendable {
+    /// The number of the last changeset of this client that took effect.
+    package var changeset: UInt64
+    /// The end of the write-ahead log now, which is before everything that this transaction writes.
+    package var now: LSN
+    /// See `ClientHorizon`.
+    package var horizon: LSN
+    /// Objects that an open compensation concerns which the client has not applied (CW-10).
+    package var rejected: Set<ObjectKey> = []
+    /// By type and key; an object with neither row nor clocks is missing.
+    package var rows: [String: [Value: LockedRow]] = [:]
+}
 
-    init(_ shape: TableShape, _ key: Value) {
-        self.shape = shape
-        self.key = key
-    }
+/// Statements without an answer that a transaction has still to run.
+private final class Waiting: Sendable {
+    enum Kind: Sendable {
+        case write(name: String, isInsert: Bool)
+        case other
 
-    /// The statement on the row is the main one: it gives the count of rows.
-    var sql: String { rowSQL.map { "WITH clock AS (\(clockSQL)) \($0)" } ?? clockSQL }
+        var isWrite: Bool { if case .write = self { true } else { false } }
 
-    private mutating func bind(_ parameter: PostgresParameter) -> String {
-        parameters.append(parameter)
-        return "$\(parameters.count)"
-    }
-
-    private mutating func bind(_ value: Value, _ property: Int) -> String { bind(shape.forms[property].parameter(value)) }
-
-    mutating func clocks(_ bytes: [UInt8], deleted: LSN?) {
-        let values = [
-            bind(.text(shape.type.name)), bind(.text(StoreText.key(key))), bind(.bytes(bytes)), bind(.optional(deleted?.description)),
-        ]
-        clockSQL = """
-            INSERT INTO sluice.row_clock (type, key, clocks, deleted_lsn) VALUES (\(values.joined(separator: ", "))) \
-            ON CONFLICT (type, key) DO UPDATE SET clocks = excluded.clocks, deleted_lsn = excluded.deleted_lsn
-            """
-    }
-
-    mutating func insert(_ row: Row) {
-        var columns: [String] = []
-        var values: [String] = []
-        for index in shape.columns.indices {
-            guard let value = row[index] else { continue }
-            columns.append(shape.columns[index])
-            values.append(bind(value, index))
+        /// A write that changed no row took no effect.
+        func check(_ result: PostgresResult) throws {
+            guard case .write(let name, let isInsert) = self, result.affected == 0 else { return }
+            if isInsert { throw RowCollision() }
+            throw SluiceError(.writeNotAllowed, "\(name): PostgreSQL changed no row; a trigger may have suppressed it.")
         }
-        rowSQL = """
-            INSERT INTO \(shape.table) (\(columns.joined(separator: ", "))) VALUES (\(values.joined(separator: ", "))) \
-            ON CONFLICT (\(shape.keyColumn)) DO NOTHING
-            """
     }
 
-    mutating func update(_ values: [Int: Value]) {
-        let sets = values.sorted { $0.key < $1.key }
-            .filter { shape.columns.indices.contains($0.key) && $0.key != shape.key }
-            .map { "\(shape.columns[$0.key]) = \(bind($0.value, $0.key))" }
-        guard !sets.isEmpty else { return }
-        rowSQL = "UPDATE \(shape.table) SET \(sets.joined(separator: ", ")) WHERE \(shape.keyColumn) = \(bind(key, shape.key))"
+    private let state = Mutex<(statements: [PostgresStatement], kinds: [Kind])>(([], []))
+
+    func add(_ statement: PostgresStatement, as kind: Kind) {
+        state.withLock {
+            $0.statements.append(statement)
+            $0.kinds.append(kind)
+        }
     }
 
-    mutating func delete() { rowSQL = "DELETE FROM \(shape.table) WHERE \(shape.keyColumn) = \(bind(key, shape.key))" }
+    func take() -> (statements: [PostgresStatement], kinds: [Kind]) {
+        state.withLock { state in
+            defer { state = ([], []) }
+            return state
+        }
+    }
 }

@@ -173,6 +173,22 @@ package struct PostgresSnapshotStore: Sendable {
         }
     }
 
+    /// The end of the write-ahead log now, and which history of which database it is of, as in `SnapshotIdentity`.
+    package func place() async throws -> (lsn: LSN, cluster: String) {
+        try await pool.perform { session in
+            let result = try session.query("SELECT pg_current_wal_insert_lsn(), \(Self.clusterExpression)", cached: true)
+            guard let lsn = result[0, 0].flatMap({ LSN($0) }), let cluster = result[0, 1] else {
+                throw SluiceError(.postgresStatement, "PostgreSQL did not tell which database it is.")
+            }
+            return (lsn, cluster)
+        }
+    }
+
+    private static let clusterExpression = """
+        (SELECT system_identifier FROM pg_control_system()) || '-' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)
+        || '-' || (SELECT oid FROM pg_database WHERE datname = current_database())
+        """
+
     private struct Chunk: Sendable {
         var buffer = RowBuffer()
         var rows: [RowRef] = []
@@ -233,9 +249,7 @@ package struct PostgresSnapshotStore: Sendable {
         // The snapshot is taken when the statement begins, the LSN is read while it runs: after it.
         let result = try await connection.query(
             """
-            SELECT s, pg_current_wal_insert_lsn(),
-                (SELECT system_identifier FROM pg_control_system()) || '-' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)
-                || '-' || (SELECT oid FROM pg_database WHERE datname = current_database()),
+            SELECT s, pg_current_wal_insert_lsn(), \(clusterExpression),
                 EXISTS (
                     SELECT FROM (
                         SELECT pg_snapshot_xip(s)::xid AS number

@@ -65,6 +65,16 @@ package struct QuarantineStore: Sendable {
         }
     }
 
+    /// Why a row is not sent; nil when it is not noted.
+    package func reason(type: String, key: String) async throws -> String? {
+        try await pool.perform { session in
+            let result = try session.query(
+                "SELECT reason FROM sluice.quarantine WHERE type = $1 AND key = $2", [.text(type), .text(StoreText.printable(key))],
+                cached: true)
+            return result.isEmpty ? nil : result[0, 0]
+        }
+    }
+
     package func count() async throws -> Int {
         try await pool.perform { session in
             Int(try session.query("SELECT count(*) FROM sluice.quarantine", cached: true).int(0, 0) ?? 0)

@@ -5,7 +5,7 @@ extension PostgresPool {
     /// Runs the body on a connection's queue. Failures come out as `SluiceError`.
     func perform<R: Sendable>(_ body: @escaping @Sendable (PostgresSession) throws -> R) async throws -> R {
         do {
-            return try await withConnection { try await $0.withSession(body) }
+            return try await withSession(body)
         } catch {
             throw PostgresFailure.forPort(error)
         }

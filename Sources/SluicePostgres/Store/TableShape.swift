@@ -8,6 +8,8 @@ package struct TableShape: Sendable {
     package let columns: [String]
     package let forms: [ColumnForm]
     package let key: Int
+    /// What identifies a row, quoted: the key's column, and the time's where the table is cut by time.
+    let identity: String
 
     /// - Parameter mapping: Where the table is; one of the type's own name in `public` when nil.
     /// - Throws: `tableUnfit` for a type that has no table of its own (an embedded one).
@@ -17,6 +19,7 @@ package struct TableShape: Sendable {
         self.type = type
         self.key = key
         table = mapping.sqlName
+        identity = mapping.sqlKey(type)
         columns = mapping.columns.map(SQLText.identifier)
         forms = type.properties.map { ColumnForm($0, in: schema) }
     }

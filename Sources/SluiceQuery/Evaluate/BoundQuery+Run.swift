@@ -27,27 +27,27 @@ extension BoundQuery {
 
     /// Applies some of the suffixes to keys of rows: those that SQL has left, see `SQLSelection`.
     package func arranged(_ keys: [Value], by suffixes: [BoundSuffix], in graph: some ObjectGraph) -> [Value] {
-        let evaluator = GraphEvaluator(schema: schema, graph: graph)
-        return suffixes.reduce(keys) { keys, suffix in
+        suffixes.reduce(keys) { keys, suffix in
             switch suffix {
             case .limit(let count): return Array(keys.prefix(count))
             case .sort(let sortKeys):
-                let rows = tuples(of: keys, sortKeys.map(\.path), evaluator)
+                let paths = sortKeys.map(\.path)
+                let rows = keys.map { values(of: paths, at: $0, in: graph) }
                 let directions = sortKeys.map(\.ascending)
                 return keys.indices.sorted { Arrangement.precedes($0, $1, rows, directions) }.map { keys[$0] }
             case .distinct(let paths):
-                let rows = tuples(of: keys, paths, evaluator)
-                return Arrangement.firsts(rows).map { keys[$0] }
+                let (places, isFirst) = Arrangement.groups(keys.map { values(of: paths, at: $0, in: graph) })
+                return zip(places, isFirst).filter(\.1).map(\.0).sorted().map { keys[$0] }
             }
         }
     }
 
-    private func tuples(of keys: [Value], _ paths: [BoundPath], _ evaluator: GraphEvaluator) -> [[Value]] {
-        keys.map { key in
-            guard let row = evaluator.graph.row(key, of: type) else { return paths.map { _ in .null } }
-            let object = GraphObject(type: type, content: .row(key: key, row))
-            return paths.map { evaluator.values($0, [object]).first ?? .null }
-        }
+    /// Puts keys of rows together that are equal in all paths, each group in the order that it had, the groups in the order of their values.
+    /// - Returns: the keys so, and which are the first of their groups.
+    package func grouped(_ keys: [Value], by paths: [BoundPath], in graph: some ObjectGraph) -> (keys: [Value], isFirst: [Bool]) {
+        let rows = keys.map { values(of: paths, at: $0, in: graph) }
+        let (places, isFirst) = Arrangement.groups(rows)
+        return (places.map { keys[$0] }, isFirst)
     }
 }
 
@@ -65,15 +65,13 @@ private enum Arrangement {
         return left < right
     }
 
-    /// The first of every group of equal tuples, in the rows' order.
-    static func firsts(_ rows: [[Value]]) -> [Int] {
+    /// The rows' places by their tuples, of equal ones the earlier first, and which of them are the first with their tuple.
+    static func groups(_ rows: [[Value]]) -> (places: [Int], isFirst: [Bool]) {
         let ascending = rows.first.map { $0.map { _ in true } } ?? []
         let sorted = rows.indices.sorted { precedes($0, $1, rows, ascending) }
-        var firsts: [Int] = []
-        for (place, index) in sorted.enumerated() {
-            let isRepeated = place > 0 && zip(rows[sorted[place - 1]], rows[index]).allSatisfy { SortOrder.compare($0, $1) == .equal }
-            if !isRepeated { firsts.append(index) }
+        let isFirst = sorted.indices.map { place in
+            place == 0 || !zip(rows[sorted[place - 1]], rows[sorted[place]]).allSatisfy { SortOrder.compare($0, $1) == .equal }
         }
-        return firsts.sorted()
+        return (sorted, isFirst)
     }
 }

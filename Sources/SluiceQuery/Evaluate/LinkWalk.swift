@@ -7,14 +7,16 @@ package struct LinkWalk {
     package init(schema: Schema) { self.schema = schema }
 
     /// Whether a property of a type can hold a link at all.
-    package func canLink(_ property: Property) -> Bool { canLink(property, within: []) }
+    /// - Parameter target: to objects of this class; nil: of any.
+    package func canLink(_ property: Property, to target: String? = nil) -> Bool { canLink(property, to: target, within: []) }
 
-    private func canLink(_ property: Property, within outer: Set<String>) -> Bool {
+    private func canLink(_ property: Property, to target: String?, within outer: Set<String>) -> Bool {
         switch property.type {
-        case .link, .mixed: return true
+        case .mixed: return true
+        case .link(let name): return target == nil || name == target
         case .embedded(let name):
             guard !outer.contains(name), let type = schema[name] else { return false }
-            return type.properties.contains { canLink($0, within: outer.union([name])) }
+            return type.properties.contains { canLink($0, to: target, within: outer.union([name])) }
         default: return false
         }
     }

@@ -34,6 +34,67 @@ package struct CollectionDiff: Hashable, Sendable {
         deletions = old.indices.filter { !isKept[$0] }
     }
 
+    /// An object's index in a list.
+    struct Place {
+        var key: Value
+        var index: Int
+    }
+
+    /// What happened to some objects, the others having kept their order. One of them has kept its place when as many of the others are
+    /// before it as were, and it did not pass another of them. O(n log n) for n of them.
+    /// - Parameter isModified: whether the contents of one that has kept its place changed.
+    init(before: [Place], after: [Place], isModified: (Value) -> Bool) {
+        let (before, after) = (before.sorted { $0.index < $1.index }, after.sorted { $0.index < $1.index })
+        var gaps: [Value: (order: Int, others: Int)] = [:]
+        for (order, place) in before.enumerated() { gaps[place.key] = (order, place.index - order) }
+        let origins = after.enumerated().map { order, place in
+            gaps[place.key].flatMap { $0.others == place.index - order ? $0.order : nil }
+        }
+        let isKept = CollectionDiff.longestAscending(origins)
+        var stays = Set<Int>()
+        for (order, place) in after.enumerated() {
+            if isKept[order], let origin = origins[order] {
+                stays.insert(origin)
+                if isModified(place.key) { modifications.append(place.index) }
+            } else {
+                insertions.append(place.index)
+            }
+        }
+        deletions = before.indices.filter { !stays.contains($0) }.map { before[$0].index }
+    }
+
+    /// The same of no more than the first elements of both lists: others come into them, and go, when some of them do.
+    /// - Parameters:
+    ///   - old: the length of the old list.
+    ///   - new: the length of the new one.
+    func limited(to limit: Int, from old: Int, to new: Int) -> CollectionDiff {
+        if old <= limit, new <= limit { return self }
+        var diff = CollectionDiff()
+        diff.deletions = deletions.filter { $0 < limit }
+        diff.insertions = insertions.filter { $0 < limit }
+        let surplus = (min(limit, old) - diff.deletions.count) - (min(limit, new) - diff.insertions.count)
+        CollectionDiff.extend(&diff.deletions, by: surplus, below: min(limit, old))
+        CollectionDiff.extend(&diff.insertions, by: -surplus, below: min(limit, new))
+        let inserted = Set(diff.insertions)
+        diff.modifications = modifications.filter { $0 < limit && !inserted.contains($0) }
+        return diff
+    }
+
+    /// Adds the last indices before an end that are not there yet.
+    private static func extend(_ indices: inout [Int], by count: Int, below end: Int) {
+        if count <= 0 { return }
+        let known = Set(indices)
+        var (index, rest) = (end - 1, count)
+        while rest > 0, index >= 0 {
+            if !known.contains(index) {
+                indices.append(index)
+                rest -= 1
+            }
+            index -= 1
+        }
+        indices.sort()
+    }
+
     /// Marks a longest ascending run of the numbers that are there: the objects that keep their places.
     static func longestAscending(_ origins: [Int?]) -> [Bool] {
         var isMember = [Bool](repeating: false, count: origins.count)

@@ -3,156 +3,213 @@ import SluiceQuery
 
 /// The result of a query as it was last delivered, kept up to date change by change.
 ///
-/// A condition and an order on the objects' own values are followed from the keys that changed: about 0.1 ms for each, however large the
-/// result is. A query through links, or with DISTINCT or LIMIT, is run again after a change of any class that it reads, and so is every
-/// query after a change of very many objects: the cost of `ReplicaQuery.run` and of comparing two lists.
+/// It is followed from the keys that changed, however large it is: some 0.1 ms for each object that may enter it, leave it or move in it.
+/// For a condition or an order through links these are found by going the links backwards from what changed. With DISTINCT all objects
+/// that meet the condition are kept in order of its values, with LIMIT all in their order: about 100 bytes each.
+///
+/// The query is run again, at the cost of `ReplicaQuery.run` and of comparing two lists, where following would cost as much: when more
+/// objects are concerned than `fewKeys` and one in `share` of the result, or a commit changed so much that only the class is known. So
+/// it is after every change when its suffixes are others than SORTs, one DISTINCT, SORTs and one LIMIT in this order.
 package struct LiveQuery {
     package let query: ReplicaQuery
-    private var members: OrderedKeys
-    /// Nil: a change cannot be followed key by key.
-    private let order: [(property: Int, ascending: Bool)]?
-    private let readTypes: Set<Int>?
+    private let arrangement: QueryArrangement?
+    /// Classes whose objects decide about the result.
+    private let readTypes: Set<Int>
+    /// Whether objects change their places with others.
+    private let isOrderedByLinks: Bool
+    /// Nil: the query is run after every change.
+    private var affected: AffectedRows?
+    /// The objects that the result is chosen from, in order; nil: all of the class.
+    package private(set) var base: [Value]?
+    private var places: [Value: Int64]?
+    /// All that meet the condition, in the order of DISTINCT's values and then that in which it finds them; nil without DISTINCT.
+    private var groups: OrderedKeys?
+    /// The result before LIMIT. With DISTINCT it has the first of each group.
+    private var members = OrderedKeys([])
     /// The version of the state that the result is of.
     private var version: UInt64
+    /// How often the query was run.
+    package private(set) var runs = 0
 
-    /// Changed keys that are followed one by one in any result; in a large one more are, see `follows`.
+    /// Whether changes are followed at all.
+    package var isFollowed: Bool { affected != nil }
+
+    /// Changed keys that are followed one by one in any result; in a large one more are.
     private static let fewKeys = 1_000
+    private static let share = 64
 
     /// Runs the query for the first time.
-    package init(_ query: ReplicaQuery, on store: RowStore) throws(SluiceError) {
+    /// - Parameter base: the objects to choose from, each once, whose order counts as the table's does; nil: all of the class.
+    package init(_ query: ReplicaQuery, over base: [Value]? = nil, on store: RowStore) throws(SluiceError) {
         self.query = query
-        order = query.bound.predicate == nil ? nil : query.bound.ownSortKeys
-        readTypes = query.bound.readTypes
+        arrangement = query.bound.arrangement
+        let ways = query.bound.ways
+        readTypes = ways.types
+        isOrderedByLinks = !query.bound.waysOfArrangement.isEmpty
+        affected = arrangement == nil ? nil : try AffectedRows(ways, on: store)
         version = try store.version()
-        members = OrderedKeys(try query.run(on: store))
+        try run(over: base, on: store)
     }
 
+    private mutating func run(over base: [Value]?, on store: RowStore) throws(SluiceError) {
+        runs += 1
+        self.base = base
+        places = base.map { Dictionary($0.enumerated().map { ($1, Int64($0)) }, uniquingKeysWith: { first, _ in first }) }
+        func run(_ query: ReplicaQuery) throws(SluiceError) -> [Value] {
+            if let base { try query.run(over: base, on: store) } else { try query.run(on: store) }
+        }
+        guard let arrangement else {
+            members = OrderedKeys(try run(query))
+            return
+        }
+        let found = try run(query.keepingSuffixes(arrangement.leading))
+        guard let distinct = arrangement.distinct else {
+            members = OrderedKeys(found)
+            return
+        }
+        let graph = ReplicaGraph(store)
+        let (keys, isFirst) = query.bound.grouped(found, by: distinct, in: graph)
+        let firsts = Set(zip(keys, isFirst).filter(\.1).map(\.0))
+        let sorts = query.bound.suffixes.dropFirst(arrangement.leading + 1).prefix { if case .sort = $0 { true } else { false } }
+        members = OrderedKeys(query.bound.arranged(found.filter { firsts.contains($0) }, by: Array(sorts), in: graph))
+        groups = OrderedKeys(keys)
+        try graph.check()
+    }
+
+    // MARK: The result
+
+    private var limit: Int { arrangement?.limit ?? .max }
+
     /// The keys of the result; O(result).
-    package var keys: [Value] { members.keys }
-    package var count: Int { members.count }
+    package var keys: [Value] { members.count > limit ? Array(members.keys.prefix(limit)) : members.keys }
+    package var count: Int { min(members.count, limit) }
     /// The key at a place; nil when there is none. Some microseconds in a large result.
-    package subscript(_ index: Int) -> Value? { members[index] }
+    package subscript(_ index: Int) -> Value? { index < limit ? members[index] : nil }
     /// The place of a key; nil when it is not in the result. Some microseconds in a large result.
-    package func position(of key: Value) -> Int? { members.position(of: key) }
+    package func position(of key: Value) -> Int? { members.position(of: key).flatMap { $0 < limit ? $0 : nil } }
+
+    // MARK: Following
+
+    /// Whether a change tells all that made the state that `store` sees of the last one. News of a commit come a moment after it.
+    package func isAll(_ change: ReplicaChange, on store: RowStore) throws(SluiceError) -> Bool {
+        let seen = try store.version()
+        return change.version == seen || change.version == 0 && version == seen
+    }
 
     /// Brings the result up to the state that `store` sees.
     /// - Parameters:
     ///   - change: what was committed since the last time, up to its version; or with version 0 what an open transaction has done so far.
-    ///     When `store` sees more, as news of a commit come a moment after it, the query is run again.
+    ///     When `store` sees more the query is run again.
+    ///   - store: sees that state.
     /// - Returns: how the result differs; nil when it does not.
     package mutating func update(_ change: ReplicaChange, on store: RowStore) throws(SluiceError) -> CollectionDiff? {
-        let seen = try store.version()
-        let isAll = change.version == seen || change.version == 0 && version == seen
-        version = seen
-        let concerns = readTypes.map { types in change.types.keys.contains { types.contains($0) } } ?? true
-        if isAll, !concerns { return nil }
+        let isAll = try isAll(change, on: store)
+        version = try store.version()
+        if isAll, readTypes.isDisjoint(with: change.types.keys) { return nil }
+        let bound = max(LiveQuery.fewKeys, members.count / LiveQuery.share)
+        let concerned = try affected?.rows(change, limit: bound, on: store)
         let changed = change.types[query.type] ?? TypeChange()
-        if let order, isAll, follows(changed) { return try follow(changed.keys, order, store) }
-        let (old, new) = (members.keys, try query.run(on: store))
-        let diff = CollectionDiff(from: old, to: new) { changed.contains($0) }
-        if old != new { members = OrderedKeys(new) }
+        if isAll, let concerned, let arrangement { return try follow(concerned, changed, arrangement, store) }
+        let old = keys
+        try run(over: base, on: store)
+        let diff = CollectionDiff(from: old, to: keys) { changed.contains($0) }
         return diff.isEmpty ? nil : diff
     }
 
-    private func follows(_ changed: TypeChange) -> Bool {
-        !changed.isWhole && (changed.keys.count <= LiveQuery.fewKeys || changed.keys.count <= members.count / 64)
-    }
-
-    private struct Place {
-        var key: Value
-        var index: Int
-    }
-
+    /// - Parameters:
+    ///   - concerned: the objects that may enter, leave or move.
+    ///   - changed: those that are modified if they stay.
     private mutating func follow(
-        _ changed: Set<Value>, _ order: [(property: Int, ascending: Bool)], _ store: RowStore
+        _ concerned: Set<Value>, _ changed: TypeChange, _ arrangement: QueryArrangement, _ store: RowStore
     ) throws(SluiceError) -> CollectionDiff? {
-        let plan = ReplicaPlan(query, store)
-        var before: [Place] = []
-        var after: [Value] = []
-        for key in changed {
-            if let index = members.position(of: key) { before.append(Place(key: key, index: index)) }
-            if try plan.matches(key) { after.append(key) }
+        let graph = ReplicaGraph(store)
+        let matcher = KeyMatcher(query, graph, store)
+        var (leaving, entering): ([Value], [Value]) = ([], [])
+        for key in concerned {
+            let was = (groups ?? members).contains(key)
+            let isChosen = places.map { $0[key] != nil } ?? true
+            let isNow = isChosen ? try matcher.matches(key) : false
+            if was == isNow, !changed.contains(key), !(isNow && isOrderedByLinks) { continue }
+            if was { leaving.append(key) }
+            if isNow { entering.append(key) }
         }
-        if before.isEmpty && after.isEmpty { return nil }
-        for place in before { members.remove(place.key) }
-        var comparison = RowOrder(type: query.type, keys: order, store: store)
-        for key in after {
-            let position = try comparison.position(of: key, isKept: true)
-            try members.insert(key) { other throws(SluiceError) in
-                comparison.precedes(position, try comparison.position(of: other, isKept: false))
-            }
+        if let distinct = arrangement.distinct {
+            var order = KeyOrder(query, by: arrangement.grouping, places: places, graph: graph, store: store)
+            (leaving, entering) = try regroup(leaving, entering, &order, distinct.count)
         }
-        let placed = after.map { Place(key: $0, index: members.position(of: $0) ?? 0) }
-        return LiveQuery.difference(before.sorted { $0.index < $1.index }, placed.sorted { $0.index < $1.index })
+        if leaving.isEmpty && entering.isEmpty { return nil }
+        let count = members.count
+        let before = leaving.compactMap { key in members.position(of: key).map { CollectionDiff.Place(key: key, index: $0) } }
+        for key in leaving { members.remove(key) }
+        var order = KeyOrder(query, by: arrangement.last, places: places, graph: graph, store: store)
+        for key in entering { try LiveQuery.insert(key, in: &members, &order) }
+        let after = entering.map { CollectionDiff.Place(key: $0, index: members.position(of: $0) ?? 0) }
+        let all = CollectionDiff(before: before, after: after) { changed.contains($0) }
+        let diff = all.limited(to: limit, from: count, to: members.count)
+        return diff.isEmpty ? nil : diff
     }
 
-    /// What happened to the changed objects, from their places before and after, ascending. Objects that did not change keep their order, so
-    /// one that did has kept its place when as many of those are before it as were, and it did not pass another changed one.
-    private static func difference(_ before: [Place], _ after: [Place]) -> CollectionDiff {
-        var gaps: [Value: (order: Int, unchanged: Int)] = [:]
-        for (order, place) in before.enumerated() { gaps[place.key] = (order, place.index - order) }
-        let origins = after.enumerated().map { order, place in
-            gaps[place.key].flatMap { $0.unchanged == place.index - order ? $0.order : nil }
+    private static func insert(_ key: Value, in keys: inout OrderedKeys, _ order: inout KeyOrder) throws(SluiceError) {
+        let position = try order.position(of: key, isKept: true)
+        try keys.insert(key) { other throws(SluiceError) in
+            order.precedes(position, try order.position(of: other, isKept: false))
         }
-        let isKept = CollectionDiff.longestAscending(origins)
-        var diff = CollectionDiff()
-        var stays = Set<Int>()
-        for (order, place) in after.enumerated() {
-            if isKept[order], let origin = origins[order] {
-                stays.insert(origin)
-                diff.modifications.append(place.index)
-            } else {
-                diff.insertions.append(place.index)
+    }
+
+    /// Brings the groups up to date.
+    /// - Parameters:
+    ///   - leaving: objects that met the condition, with the values that they had.
+    ///   - entering: those that meet it, with the values that they have.
+    ///   - count: how many of the order's values make a group.
+    /// - Returns: those that leave the result and enter it; one that stays but may have moved does both.
+    private mutating func regroup(
+        _ leaving: [Value], _ entering: [Value], _ order: inout KeyOrder, _ count: Int
+    ) throws(SluiceError) -> (leaving: [Value], entering: [Value]) {
+        guard var groups else { return (leaving, entering) }
+        self.groups = nil
+        defer { self.groups = groups }
+        var isFirst: [Value: Bool] = [:]
+        for key in leaving {
+            // What comes next is of the same group, unless it is the first of another.
+            if isFirst[key] ?? members.contains(key), let next = groups.key(after: key), !(isFirst[next] ?? members.contains(next)) {
+                isFirst[next] = true
             }
+            isFirst[key] = false
+            groups.remove(key)
         }
-        diff.deletions = before.indices.filter { !stays.contains($0) }.map { before[$0].index }
-        return diff
+        for key in entering {
+            try LiveQuery.insert(key, in: &groups, &order)
+            if let previous = groups.key(before: key), try order.agree(previous, key, in: count) {
+                isFirst[key] = false
+                continue
+            }
+            isFirst[key] = true
+            if let next = groups.key(after: key), try order.agree(key, next, in: count) { isFirst[next] = false }
+        }
+        let touched = Set(leaving).union(entering)
+        let left = isFirst.filter { members.contains($0.key) && (!$0.value || touched.contains($0.key)) }
+        let entered = isFirst.filter { $0.value && (!members.contains($0.key) || touched.contains($0.key)) }
+        return (Array(left.keys), Array(entered.keys))
     }
 }
 
-/// The order of rows by some of their own values and then by the table's order, read row by row.
-private struct RowOrder {
-    struct Position {
-        var values: [Value]
-        var rowid: Int64
+/// Whether objects meet the condition of a query, asked about one by one.
+private struct KeyMatcher {
+    private let plan: ReplicaPlan
+    /// Where SQLite cannot decide alone and others than the object are read, which it does not do one by one.
+    private let compiled: CompiledQuery?
+    private let graph: ReplicaGraph
+
+    init(_ query: ReplicaQuery, _ graph: ReplicaGraph, _ store: RowStore) {
+        plan = ReplicaPlan(query, store)
+        compiled = plan.needsGraph ? query.bound.compile() : nil
+        self.graph = graph
     }
 
-    let type: Int
-    let keys: [(property: Int, ascending: Bool)]
-    let store: RowStore
-    private let properties: [Int]
-    private var known: [Value: Position] = [:]
-
-    init(type: Int, keys: [(property: Int, ascending: Bool)], store: RowStore) {
-        self.type = type
-        self.keys = keys
-        self.store = store
-        properties = Set(keys.map(\.property)).sorted()
-    }
-
-    /// - Parameter isKept: whether it will be asked for again.
-    mutating func position(of key: Value, isKept: Bool) throws(SluiceError) -> Position {
-        if let position = known[key] { return position }
-        var values: [Value] = []
-        if !keys.isEmpty {
-            try store.visit(RowSelection(type: type, key: key, properties: properties, isOrdered: false)) { _, row in
-                values = keys.map { row.value($0.property) ?? .null }
-                return false
-            }
-        }
-        let position = Position(values: values, rowid: try store.rowid(type: type, key: key) ?? .max)
-        if isKept { known[key] = position }
-        return position
-    }
-
-    func precedes(_ left: Position, _ right: Position) -> Bool {
-        for (index, key) in keys.enumerated() where index < left.values.count && index < right.values.count {
-            switch SortOrder.compare(left.values[index], right.values[index]) {
-            case .less: return key.ascending
-            case .greater: return !key.ascending
-            case .equal: continue
-            }
-        }
-        return left.rowid < right.rowid
+    func matches(_ key: Value) throws(SluiceError) -> Bool {
+        guard let compiled else { return try plan.matches(key) }
+        let matches = compiled.matches(key, in: graph)
+        try graph.check()
+        return matches
     }
 }

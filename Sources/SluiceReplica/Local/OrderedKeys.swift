@@ -44,18 +44,33 @@ struct OrderedKeys {
     func contains(_ key: Value) -> Bool { homes[key] != nil }
 
     func position(of key: Value) -> Int? {
-        guard let home = homes[key] else { return nil }
-        let place = places[Int(home)]
-        guard let index = blocks[place].keys.firstIndex(of: key) else { return nil }
+        guard let (place, index) = find(key) else { return nil }
         var before = 0
         for block in 0..<place { before += blocks[block].keys.count }
         return before + index
     }
 
+    /// The key right before one that is there; nil when that is the first.
+    func key(before key: Value) -> Value? {
+        guard let (place, index) = find(key) else { return nil }
+        return index > 0 ? blocks[place].keys[index - 1] : place > 0 ? blocks[place - 1].keys.last : nil
+    }
+
+    /// The key right after one that is there; nil when that is the last.
+    func key(after key: Value) -> Value? {
+        guard let (place, index) = find(key) else { return nil }
+        if index + 1 < blocks[place].keys.count { return blocks[place].keys[index + 1] }
+        return place + 1 < blocks.count ? blocks[place + 1].keys.first : nil
+    }
+
+    private func find(_ key: Value) -> (place: Int, index: Int)? {
+        guard let home = homes[key], case let place = places[Int(home)] else { return nil }
+        return blocks[place].keys.firstIndex(of: key).map { (place, $0) }
+    }
+
     mutating func remove(_ key: Value) {
-        guard let home = homes.removeValue(forKey: key) else { return }
-        let place = places[Int(home)]
-        guard let index = blocks[place].keys.firstIndex(of: key) else { return }
+        guard let (place, index) = find(key) else { return }
+        homes[key] = nil
         blocks[place].keys.remove(at: index)
         count -= 1
         if blocks[place].keys.isEmpty {

@@ -19,6 +19,9 @@ package final class ReplicaReader {
 
     deinit { replica.note(ObjectIdentifier(self), at: nil) }
 
+    /// How much SQLite has done for what was read here, in its own instructions; a row that it looks at takes some.
+    package var instructions: Int { connection.instructions }
+
     /// Whether there is something newer to see.
     package var isStale: Bool { version < replica.version }
 

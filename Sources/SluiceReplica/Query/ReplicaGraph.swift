@@ -13,6 +13,9 @@ final class ReplicaGraph: ObjectGraph {
     /// Links that no index finds, read on first use.
     private var origins: [LinkPlace: [Value: [Value]]] = [:]
     private var counts: [Int: [Value: Int]]?
+    /// So many counts of links are asked for one by one before all are read at once.
+    private static let askedCounts = 1_000
+    private var countsAsked = 0
 
     private struct LinkPlace: Hashable {
         var target: Int
@@ -75,6 +78,10 @@ final class ReplicaGraph: ObjectGraph {
     func incomingCount(to key: Value, of type: ObjectType) -> Int {
         guard let target = store.schema.index(of: type.name) else { return 0 }
         if let counts { return counts[target]?[key] ?? 0 }
+        if countsAsked < ReplicaGraph.askedCounts, store.links.isComplete {
+            countsAsked += 1
+            return attempt(0) { () throws(SluiceError) in try indexedCount(of: target, key) }
+        }
         var counts: [Int: [Value: Int]] = [:]
         let walk = LinkWalk(schema: store.schema)
         for layout in store.layouts where layout.hasTable {
@@ -86,6 +93,18 @@ final class ReplicaGraph: ObjectGraph {
         }
         self.counts = counts
         return counts[target]?[key] ?? 0
+    }
+
+    private func indexedCount(of target: Int, _ key: Value) throws(SluiceError) -> Int {
+        let walk = LinkWalk(schema: store.schema)
+        var count = 0
+        for layout in store.layouts where layout.hasTable {
+            for (property, description) in layout.type.properties.enumerated()
+            where walk.canLink(description, to: store.schema.types[target].name) {
+                count += try store.linkCount(layout.index, property, to: target, key)
+            }
+        }
+        return count
     }
 
     /// Reads properties of all rows of a class and visits the links in them: owner, class and key of the target, property.

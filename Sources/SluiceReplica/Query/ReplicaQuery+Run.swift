@@ -171,6 +171,9 @@ struct ReplicaPlan {
         return count
     }
 
+    /// Whether deciding about an object reads others here, and not in SQLite.
+    var needsGraph: Bool { selection.residual?.needsGraph ?? false }
+
     /// Whether one object meets the condition.
     func matches(_ key: Value) throws(SluiceError) -> Bool {
         let layout = store.layouts[type]

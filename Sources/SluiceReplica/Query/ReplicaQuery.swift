@@ -23,9 +23,6 @@ package struct ReplicaQuery: Hashable, Sendable {
     /// Whether there is no condition, order, DISTINCT or LIMIT.
     package var isWhole: Bool { bound.condition == .constant(true) && bound.suffixes.isEmpty }
 
-    /// The classes whose objects decide what the query selects and in what order.
-    package var readTypes: Set<Int> { bound.readTypes ?? Set(bound.schema.types.indices) }
-
     /// Those that meet a query text too; its SORT, DISTINCT and LIMIT come after those of this query.
     /// - Throws: what parsing and binding throw; `queryUnsupported` when this query has a LIMIT.
     package func narrowed(
@@ -51,6 +48,9 @@ package struct ReplicaQuery: Hashable, Sendable {
 
     /// No more than the first `count`.
     package func limited(to count: Int) throws(SluiceError) -> ReplicaQuery { with(try bound.arranged(.limit(count))) }
+
+    /// Arranged by the first so many of its SORTs, DISTINCTs and LIMITs only.
+    func keepingSuffixes(_ count: Int) -> ReplicaQuery { with(bound.keepingSuffixes(count)) }
 
     private func with(_ bound: BoundQuery) -> ReplicaQuery { ReplicaQuery(type: type, in: bound.schema, bound: bound) }
 }

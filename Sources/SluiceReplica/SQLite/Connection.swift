@@ -124,6 +124,16 @@ package final class Connection {
         }
     }
 
+    /// How many instructions of its own SQLite has run for the statements that are kept: what it does not read it does not count.
+    var instructions: Int {
+        var (sum, next) = (0, sqlite3_next_stmt(handle, nil))
+        while let statement = next {
+            sum += Int(sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_VM_STEP, 0))
+            next = sqlite3_next_stmt(handle, statement)
+        }
+        return sum
+    }
+
     /// Forgets the prepared statements; needed after the schema of the file has changed.
     func forgetStatements() {
         statements = [:]

@@ -22,6 +22,14 @@ enum StoredValue {
         case link = 14
     }
 
+    /// Bytes of a list or dictionary without elements.
+    static let emptyLength = 5
+
+    /// For SQL: the first bytes of mixed values that may hold a link.
+    static var linkingKinds: String {
+        [Kind.list, .dictionary, .link].map { "x'0\(String($0.rawValue, radix: 16))'" }.joined(separator: ", ")
+    }
+
     static func encode(_ value: Value) -> [UInt8] {
         var writer = Writer()
         writer.value(value)

@@ -1,15 +1,16 @@
 package import SluiceCore
 import SluiceQuery
 
-/// Which links can be followed backwards, and the index for it.
+/// The index by which all links are followed backwards.
 ///
-/// A link of its own column has an index on the column. Links in collections lie inside of blobs: triggers note the keys of rows
-/// whose collections change, and before anybody else sees the transaction, `RowStore.updateLinks` puts the links of those rows
-/// into `_sluice_link`. It is derived: what is in the tables of classes counts.
+/// A link of its own column has an index on the column. Links in collections, embedded objects and mixed values lie inside of blobs:
+/// triggers note the keys of rows whose blobs change, and before anybody else sees the transaction, `RowStore.updateLinks` puts the links
+/// of those rows into `_sluice_link`. It is derived: what is in the tables of classes counts.
 struct LinkIndex: Sendable {
-    /// Properties by type: indices into the schema.
-    private let single: [Int: [Int]]
-    let collections: [Int: [Int]]
+    /// Links of their own columns: indices of properties by type.
+    private let single: [Int: Set<Int>]
+    /// Properties whose values may hold links.
+    let coded: [Int: Set<Int>]
 
     static let tables = """
         CREATE TABLE IF NOT EXISTS _sluice_inverse (type TEXT, property TEXT, PRIMARY KEY (type, property)) WITHOUT ROWID;
@@ -19,26 +20,35 @@ struct LinkIndex: Sendable {
         CREATE TABLE IF NOT EXISTS _sluice_link_dirty (type TEXT, key, PRIMARY KEY (type, key)) WITHOUT ROWID;
         """
 
-    /// - Parameter inverses: names of link properties by class name; names that are no links are passed over.
-    init(_ inverses: [String: Set<String>], schema: Schema) {
-        var (single, collections): ([Int: [Int]], [Int: [Int]]) = ([:], [:])
-        for (index, type) in schema.types.enumerated() where type.kind == .topLevel {
-            for name in (inverses[type.name] ?? []).sorted() {
-                guard let property = type.index(of: name), case .link = type.properties[property].type else { continue }
-                if type.properties[property].collection == .none {
-                    single[index, default: []].append(property)
+    /// Whether it has all links; else none.
+    let isComplete: Bool
+
+    /// - Parameter isFitted: false for a file whose indexes are not known, as they are made when it is opened for writing.
+    init(_ schema: Schema, isFitted: Bool) {
+        isComplete = isFitted
+        var (single, coded): ([Int: Set<Int>], [Int: Set<Int>]) = ([:], [:])
+        let walk = LinkWalk(schema: schema)
+        for (index, type) in schema.types.enumerated() where type.kind == .topLevel && isFitted {
+            for (place, property) in type.properties.enumerated() where walk.canLink(property) {
+                if case .link = property.type, property.collection == .none {
+                    single[index, default: []].insert(place)
                 } else {
-                    collections[index, default: []].append(property)
+                    coded[index, default: []].insert(place)
                 }
             }
         }
         self.single = single
-        self.collections = collections
+        self.coded = coded
     }
 
     /// Whether the links of a property are found by their targets.
-    func covers(_ type: Int, _ property: Int) -> Bool {
-        single[type]?.contains(property) ?? false || collections[type]?.contains(property) ?? false
+    func covers(_ type: Int, _ property: Int) -> Bool { isSingle(type, property) || coded[type]?.contains(property) ?? false }
+
+    func isSingle(_ type: Int, _ property: Int) -> Bool { single[type]?.contains(property) ?? false }
+
+    /// The name in `_sluice_link` of a property's links to a class: where it may lead to several each has one.
+    static func name(_ property: Property, to target: String) -> String {
+        if case .link = property.type { property.name } else { "\(property.name)→\(target)" }
     }
 
     /// Makes the index fit the classes, after their tables have been made.
@@ -47,7 +57,7 @@ struct LinkIndex: Sendable {
         try connection.execute(LinkIndex.tables)
         for (type, properties) in single {
             let layout = store.layouts[type]
-            for property in properties {
+            for property in properties.sorted() {
                 let name = layout.type.properties[property].name
                 let index = TableLayout.quoted("_sluice_inverse_\(layout.type.name).\(name)")
                 try connection.execute("CREATE INDEX IF NOT EXISTS \(index) ON \(layout.table) (\(TableLayout.quoted(name)))")
@@ -58,7 +68,8 @@ struct LinkIndex: Sendable {
     }
 
     private func fit(_ layout: TableLayout, _ connection: Connection) throws(SluiceError) {
-        let wanted = Set((collections[layout.index] ?? []).map { layout.type.properties[$0].name })
+        let properties = (coded[layout.index] ?? []).sorted().map { layout.type.properties[$0] }
+        let wanted = Set(properties.map(\.name))
         let known = try connection.statement("SELECT property FROM _sluice_inverse WHERE type = ?")
         known.bind(0, layout.type.name)
         var before: Set<String> = []
@@ -80,13 +91,15 @@ struct LinkIndex: Sendable {
         clear.bind(0, layout.type.name)
         try clear.run()
         if wanted.isEmpty { return }
-        let columns = wanted.sorted().map(TableLayout.quoted).joined(separator: ", ")
+        let columns = properties.map { TableLayout.quoted($0.name) }
         try connection.execute(
             """
-            CREATE TRIGGER \(others[0]) AFTER INSERT ON \(layout.table) BEGIN \(note(layout, "new")); END;
-            CREATE TRIGGER \(others[1]) AFTER DELETE ON \(layout.table) BEGIN \(note(layout, "old")); END;
-            CREATE TRIGGER \(trigger) AFTER UPDATE OF \(columns) ON \(layout.table) BEGIN \(note(layout, "new")); END;
-            INSERT OR IGNORE INTO _sluice_link_dirty SELECT \(text(layout.type.name)), \(layout.keyColumn) FROM \(layout.table);
+            CREATE TRIGGER \(others[0]) AFTER INSERT ON \(layout.table) WHEN \(links(properties, "new")) BEGIN \(note(layout, "new")); END;
+            CREATE TRIGGER \(others[1]) AFTER DELETE ON \(layout.table) WHEN \(links(properties, "old")) BEGIN \(note(layout, "old")); END;
+            CREATE TRIGGER \(trigger) AFTER UPDATE OF \(columns.joined(separator: ", ")) ON \(layout.table)
+            WHEN \(columns.map { "new.\($0) IS NOT old.\($0)" }.joined(separator: " OR ")) BEGIN \(note(layout, "new")); END;
+            INSERT OR IGNORE INTO _sluice_link_dirty SELECT \(text(layout.type.name)), t.\(layout.keyColumn)
+            FROM \(layout.table) AS t WHERE \(links(properties, "t"));
             """)
         for name in wanted {
             let remember = try connection.statement("INSERT INTO _sluice_inverse VALUES (?, ?)")
@@ -96,13 +109,25 @@ struct LinkIndex: Sendable {
         }
     }
 
-    /// Not `INSERT OR IGNORE`: a trigger takes the conflict rule of the statement that fires it.
+    /// Not `INSERT OR IGNORE`: a trigger takes the conflict rule of the statement that fires it. The plus takes the column's type from the
+    /// key: SQLite would convert those that are there to it, and look at each.
     private func note(_ layout: TableLayout, _ row: String) -> String {
-        let (type, key) = (text(layout.type.name), "\(row).\(layout.keyColumn)")
+        let (type, key) = (text(layout.type.name), "+\(row).\(layout.keyColumn)")
         return """
             INSERT INTO _sluice_link_dirty SELECT \(type), \(key)
             WHERE NOT EXISTS (SELECT 1 FROM _sluice_link_dirty WHERE type = \(type) AND key = \(key))
             """
+    }
+
+    /// Whether a row may hold links in its blobs, as far as their first bytes tell.
+    private func links(_ properties: [Property], _ row: String) -> String {
+        let conditions = properties.map { property in
+            let column = "\(row).\(TableLayout.quoted(property.name))"
+            if property.collection != .none { return "length(\(column)) > \(StoredValue.emptyLength)" }
+            guard case .mixed = property.type else { return "\(column) IS NOT NULL" }
+            return "substr(\(column), 1, 1) IN (\(StoredValue.linkingKinds))"
+        }
+        return conditions.joined(separator: " OR ")
     }
 
     private func text(_ name: String) -> String { "'\(name.replacing("'", with: "''"))'" }
@@ -110,10 +135,12 @@ struct LinkIndex: Sendable {
 
 extension RowStore {
     /// The keys of the objects whose property links to one, in the table's order; one that links twice comes twice.
-    /// O(links found), by an index, for the inverses that the replica was opened with; others read the table.
+    /// O(links found), by an index; in a file that is only read they may be looked for in the whole table.
     package func origins(of key: Value, type: Int, property: Int) throws(SluiceError) -> [Value] {
         let layout = layouts[type]
-        guard layout.hasTable, case .link(let target) = layout.type.properties[property].type else { return [] }
+        guard layout.hasTable, case .link(let name) = layout.type.properties[property].type, let target = schema.index(of: name) else {
+            return []
+        }
         guard layout.type.properties[property].collection != .none else {
             let column = TableLayout.quoted(layout.type.properties[property].name)
             let statement = try connection.statement(
@@ -124,7 +151,6 @@ extension RowStore {
             while try statement.step() { keys.append(layout.readKey(statement)) }
             return keys
         }
-        guard let targetLayout = layouts.first(where: { $0.type.name == target }) else { return [] }
         guard links.covers(type, property) else { return try scannedOrigins(of: key, layout, property) }
         if isWriter { try updateLinks() }
         let statement = try connection.statement(
@@ -134,7 +160,7 @@ extension RowStore {
             """)
         statement.bind(0, layout.type.name)
         statement.bind(1, layout.type.properties[property].name)
-        targetLayout.bindKey(key, at: 2, to: statement)
+        layouts[target].bindKey(key, at: 2, to: statement)
         defer { statement.reset() }
         var keys: [Value] = []
         while try statement.step() { keys += repeatElement(layout.readKey(statement), count: max(0, Int(statement.int(1)))) }
@@ -153,10 +179,10 @@ extension RowStore {
         return keys
     }
 
-    /// Brings `_sluice_link` up to the rows that changed in this transaction.
+    /// Brings `_sluice_link` up to the rows that changed in this transaction: O(links in those rows).
     func updateLinks() throws(SluiceError) {
-        if links.collections.isEmpty { return }
-        for layout in layouts where links.collections[layout.index] != nil {
+        if links.coded.isEmpty { return }
+        for layout in layouts where links.coded[layout.index] != nil {
             let changed = try connection.statement("SELECT key FROM _sluice_link_dirty WHERE type = ?")
             changed.bind(0, layout.type.name)
             var keys: [Value] = []
@@ -167,32 +193,71 @@ extension RowStore {
         try connection.statement("DELETE FROM _sluice_link_dirty").run()
     }
 
+    /// A link of a row, as `_sluice_link` has it.
+    private struct StoredLink: Hashable {
+        var property: String
+        var type: Int
+        var target: Value
+    }
+
     private func updateLinks(_ layout: TableLayout, key: Value) throws(SluiceError) {
-        let forget = try connection.statement("DELETE FROM _sluice_link WHERE type = ? AND key = ?")
-        forget.bind(0, layout.type.name)
-        layout.bindKey(key, at: 1, to: forget)
-        try forget.run()
-        guard let row = try row(type: layout.index, key: key) else { return }
-        for index in links.collections[layout.index] ?? [] {
+        var missing = try storedLinks(layout, key: key)
+        let names = linkNames(layout)
+        let known = try connection.statement("SELECT property, target, count FROM _sluice_link WHERE type = ? AND key = ?")
+        known.bind(0, layout.type.name)
+        layout.bindKey(key, at: 1, to: known)
+        var stale: [StoredLink] = []
+        while try known.step() {
+            guard let type = names[known.string(0)] else { continue }
+            let link = StoredLink(property: known.string(0), type: type, target: layouts[type].readKey(known, 1))
+            if missing[link] == known.int(2) { missing[link] = nil } else { stale.append(link) }
+        }
+        known.reset()
+        for link in stale {
+            let forget = try connection.statement("DELETE FROM _sluice_link WHERE type = ? AND property = ? AND target = ? AND key = ?")
+            bind(link, of: layout, key, to: forget)
+            try forget.run()
+        }
+        for (link, count) in missing {
+            let insert = try connection.statement("INSERT INTO _sluice_link (type, property, target, key, count) VALUES (?, ?, ?, ?, ?)")
+            bind(link, of: layout, key, to: insert)
+            insert.bind(4, count)
+            try insert.run()
+        }
+    }
+
+    private func bind(_ link: StoredLink, of layout: TableLayout, _ key: Value, to statement: Statement) {
+        statement.bind(0, layout.type.name)
+        statement.bind(1, link.property)
+        layouts[link.type].bindKey(link.target, at: 2, to: statement)
+        layout.bindKey(key, at: 3, to: statement)
+    }
+
+    /// How many of each link an object holds in its blobs.
+    private func storedLinks(_ layout: TableLayout, key: Value) throws(SluiceError) -> [StoredLink: Int64] {
+        guard let row = try row(type: layout.index, key: key) else { return [:] }
+        let walk = LinkWalk(schema: schema)
+        var counts: [StoredLink: Int64] = [:]
+        for index in links.coded[layout.index] ?? [] {
             let property = layout.type.properties[index]
-            guard case .link(let target) = property.type, let target = layouts.first(where: { $0.type.name == target }) else { continue }
-            let elements: [Value] =
-                switch row[index] {
-                case .list(let values): values
-                case .dictionary(let values): Array(values.values)
-                default: []
-                }
-            var counts: [Value: Int64] = [:]
-            for element in elements where !element.isNull { counts[element, default: 0] += 1 }
-            for (element, count) in counts {
-                let insert = try connection.statement("INSERT INTO _sluice_link VALUES (?, ?, ?, ?, ?)")
-                insert.bind(0, layout.type.name)
-                insert.bind(1, property.name)
-                target.bindKey(element, at: 2, to: insert)
-                layout.bindKey(key, at: 3, to: insert)
-                insert.bind(4, count)
-                try insert.run()
+            walk.visit(row[index] ?? .null, layout.type, index) { name, target, _ in
+                guard let type = schema.index(of: name), layouts[type].hasTable else { return }
+                counts[StoredLink(property: LinkIndex.name(property, to: name), type: type, target: target), default: 0] += 1
             }
         }
+        return counts
+    }
+
+    /// The classes that names of properties in `_sluice_link` lead to.
+    private func linkNames(_ layout: TableLayout) -> [String: Int] {
+        let walk = LinkWalk(schema: schema)
+        var names: [String: Int] = [:]
+        for index in links.coded[layout.index] ?? [] {
+            let property = layout.type.properties[index]
+            for target in layouts where target.hasTable && walk.canLink(property, to: target.type.name) {
+                names[LinkIndex.name(property, to: target.type.name)] = target.index
+            }
+        }
+        return names
     }
 }

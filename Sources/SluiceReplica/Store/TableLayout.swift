@@ -104,6 +104,13 @@ package final class TableLayout: Sendable {
         keyColumn = type.properties.isEmpty ? "" : TableLayout.quoted(type.properties[key].name)
         let parameters = kinds.map { _ in "?" }.joined(separator: ", ")
         insertion = "INSERT INTO \(table) (\(columns)) VALUES (\(parameters)) ON CONFLICT (\(keyColumn)) DO NOTHING"
+        placeholders = "VALUES (\(parameters))"
+        let others = type.properties.indices.filter { [key] in $0 != key }.map { TableLayout.quoted(type.properties[$0].name) }
+        let assignments = others.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
+        resolution = "ON CONFLICT (\(keyColumn)) DO \(others.isEmpty ? "NOTHING" : "UPDATE SET \(assignments)")"
+        let differs = others.map { [table] in "\(table).\($0) IS NOT excluded.\($0)" }.joined(separator: " OR ")
+        ownResolution = resolution + (others.isEmpty ? "" : " WHERE \(differs)")
+        upsert = "INSERT INTO \(table) (\(columns)) \(placeholders) \(ownResolution)"
     }
 
     /// The tables as conditions in SQL see them. A class with a link whose key is itself a link is left out: SQL does not know the form.
@@ -171,20 +178,16 @@ package final class TableLayout: Sendable {
     }
 
     /// Insert or update; rows that are there already and equal are left alone and do not count as changed.
-    var upsert: String { upsert(values: placeholders, table: table) }
+    let upsert: String
+    private let resolution: String
+    private let ownResolution: String
 
     /// Insert; does nothing when the key is there.
     let insertion: String
 
-    var placeholders: String { "VALUES (\(kinds.map { _ in "?" }.joined(separator: ", ")))" }
+    let placeholders: String
 
     func upsert(values: String, table: String) -> String {
-        let others = type.properties.indices.filter { $0 != key }.map { TableLayout.quoted(type.properties[$0].name) }
-        let head = "INSERT INTO \(table) (\(columns)) \(values) ON CONFLICT (\(keyColumn))"
-        guard !others.isEmpty else { return "\(head) DO NOTHING" }
-        let assignments = others.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
-        let differs = others.map { "\(self.table).\($0) IS NOT excluded.\($0)" }.joined(separator: " OR ")
-        if table != self.table { return "\(head) DO UPDATE SET \(assignments)" }
-        return "\(head) DO UPDATE SET \(assignments) WHERE \(differs)"
+        "INSERT INTO \(table) (\(columns)) \(values) \(table == self.table ? ownResolution : resolution)"
     }
 }

@@ -17,7 +17,8 @@ extension Writer {
         CREATE TABLE IF NOT EXISTS _sluice_subscription (
             version INTEGER, position INTEGER, id INTEGER, name TEXT, type TEXT, query TEXT, created BLOB, updated BLOB,
             options BLOB, PRIMARY KEY (version, position)) WITHOUT ROWID;
-        CREATE TABLE IF NOT EXISTS _sluice_staged_removal (type TEXT, key, PRIMARY KEY (type, key)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS _sluice_staged_removal (
+            type TEXT, key, reason INTEGER, PRIMARY KEY (type, key)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS _sluice_staged_kept (type TEXT, key, PRIMARY KEY (type, key)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS _sluice_ingest (
             id INTEGER PRIMARY KEY AUTOINCREMENT, batch INTEGER, change BLOB);
@@ -33,6 +34,7 @@ extension Writer {
             let fields = try readMeta()
             meta = ReplicaMeta(fields)
             try fitSubscriptions()
+            try fitRemovals()
             if fields["format"] == nil { try setMeta("format", .int(Writer.formatVersion)) }
             let lacksData = try fitTables()
             try store.links.fit(store)
@@ -141,6 +143,14 @@ extension Writer {
         let highest = try connection.statement("SELECT max(id) FROM _sluice_subscription")
         if try highest.step() { meta.subscription = max(meta.subscription, highest.unsigned(0)) }
         highest.reset()
+    }
+
+    /// Files of earlier releases have no reasons.
+    private func fitRemovals() throws(SluiceError) {
+        let statement = try connection.statement("SELECT 1 FROM pragma_table_info('_sluice_staged_removal') WHERE name = 'reason'")
+        let hasReasons = try statement.step()
+        statement.reset()
+        if !hasReasons { try connection.execute("ALTER TABLE _sluice_staged_removal ADD COLUMN reason INTEGER") }
     }
 
     private func addColumns(_ layout: TableLayout, before: [String: String]) throws(SluiceError) {

@@ -167,26 +167,33 @@ extension Writer {
 
     /// Drops the changesets whose commit the file has applied, and shows what is left of their objects.
     func dropApplied() throws(SluiceError) {
-        try dropPending("p.acknowledged IS NOT NULL AND p.acknowledged <= \(Int64(bitPattern: meta.applied.lsn.rawValue))")
+        try dropPending("p.acknowledged IS NOT NULL AND p.acknowledged <= ?1", meta.applied.lsn.rawValue)
     }
 
-    /// - Parameter condition: on `p`, a row of `_sluice_pending`.
-    func dropPending(_ condition: String) throws(SluiceError) {
+    /// Drops the changesets up to a number, which are in the server's rows, and shows what is left of their objects.
+    func dropPending(upTo number: UInt64) throws(SluiceError) { try dropPending("p.number <= ?1", number) }
+
+    /// - Parameter condition: on `p`, a row of `_sluice_pending`; `?1` is the value.
+    func dropPending(_ condition: String, _ value: UInt64? = nil) throws(SluiceError) {
         let affected = try connection.statement(
             """
             SELECT DISTINCT c.type, c.key FROM _sluice_pending p JOIN _sluice_pending_change c ON c.number = p.number
             WHERE \(condition)
             """)
+        if let value { affected.bind(0, value) }
         var objects: [(TableLayout, Value)] = []
         while try affected.step() {
             if let layout = layout(named: affected.string(0)) { objects.append((layout, layout.readKey(affected, 1))) }
         }
         affected.reset()
-        try connection.execute(
-            """
-            DELETE FROM _sluice_pending_change WHERE number IN (SELECT number FROM _sluice_pending p WHERE \(condition));
-            DELETE FROM _sluice_pending AS p WHERE \(condition);
-            """)
+        for deletion in [
+            "DELETE FROM _sluice_pending_change WHERE number IN (SELECT number FROM _sluice_pending p WHERE \(condition))",
+            "DELETE FROM _sluice_pending AS p WHERE \(condition)",
+        ] {
+            let statement = try connection.statement(deletion)
+            if let value { statement.bind(0, value) }
+            try statement.run()
+        }
         for (layout, key) in objects { try show(layout, key: key) }
     }
 

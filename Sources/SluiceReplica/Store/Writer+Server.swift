@@ -9,7 +9,7 @@ extension Writer {
         for commit in batch.commits where commit.lsn > meta.applied.lsn {
             for change in batch.changes[commit.changes] { try apply(change, rows: batch.rows, hasPending: hasPending) }
             // Not with the acknowledgement, which may come later: what others have written over it since is in the batch too.
-            if commit.changeset > 0 { try dropPending("p.number <= \(commit.changeset)") }
+            if commit.changeset > 0 { try dropPending(upTo: commit.changeset) }
             if commit.time > 0 { observe(commit.time / 1_000 + 1) }
         }
         if batch.lsn > meta.applied.lsn { meta.applied.lsn = batch.lsn }
@@ -45,7 +45,14 @@ extension Writer {
     private func put(_ view: RowView, _ layout: TableLayout, hasPending: Bool) throws(SluiceError) {
         let key = try key(of: view, layout)
         if hasPending, try takeServerRow(layout, key: key, named(Row(view), layout)) { return }
-        let statement = try connection.statement(layout.upsert)
+        let statement: Statement
+        if let last = lastUpsert, last.type == layout.index {
+            statement = last.statement
+            statement.reset()
+        } else {
+            statement = try connection.statement(layout.upsert)
+            lastUpsert = (layout.index, statement)
+        }
         layout.bind(view, to: statement)
         try statement.run()
         if connection.changes > 0 { note(layout.index, key) }
@@ -118,10 +125,10 @@ extension Writer {
 
     /// Rows of these keys that are staged are not to be shown, those that the file has are to go at the end; a row that is
     /// staged later counts again.
-    func stageRemoval(type: Int, keys: [Value]) throws(SluiceError) {
+    func stageRemoval(type: Int, keys: [Value], reasons: [LeftObject.Reason]) throws(SluiceError) {
         let layout = try table(type)
         let isStaged = try isStaged(layout)
-        for key in keys {
+        for (index, key) in keys.enumerated() {
             if isStaged {
                 let unstage = try connection.statement("DELETE FROM \(layout.staging) WHERE \(layout.keyColumn) = ?")
                 layout.bindKey(key, at: 0, to: unstage)
@@ -131,9 +138,11 @@ extension Writer {
             unkept.bind(0, layout.type.name)
             layout.bindKey(key, at: 1, to: unkept)
             try unkept.run()
-            let statement = try connection.statement("INSERT OR IGNORE INTO _sluice_staged_removal VALUES (?, ?)")
+            let statement = try connection.statement("INSERT OR REPLACE INTO _sluice_staged_removal VALUES (?, ?, ?)")
             statement.bind(0, layout.type.name)
             layout.bindKey(key, at: 1, to: statement)
+            let reason = reasons.count == keys.count ? reasons[index] : .leftView
+            statement.bind(2, reason.rawValue)
             try statement.run()
         }
     }
@@ -141,14 +150,16 @@ extension Writer {
     /// Takes the removals named out of the view, except for objects that were staged again.
     private func removeNamed(_ layout: TableLayout, isStaged: Bool) throws(SluiceError) {
         let again = isStaged ? "AND key NOT IN (SELECT \(layout.keyColumn) FROM \(layout.staging))" : ""
-        let named = try connection.statement("SELECT key FROM _sluice_staged_removal WHERE type = ? \(again)")
+        let named = try connection.statement("SELECT key, reason FROM _sluice_staged_removal WHERE type = ? \(again)")
         named.bind(0, layout.type.name)
-        var keys: [Value] = []
-        while try named.step() { keys.append(layout.readKey(named)) }
+        var removals: [(key: Value, reason: LeftObject.Reason)] = []
+        while try named.step() {
+            removals.append((layout.readKey(named), LeftObject.Reason(rawValue: named.int(1)) ?? .leftView))
+        }
         named.reset()
-        for key in keys {
+        for (key, reason) in removals {
             if try takeServerRow(layout, key: key, nil) { continue }
-            try remove(layout, key, .leftView)
+            try remove(layout, key, reason)
         }
     }
 
@@ -168,7 +179,7 @@ extension Writer {
             if !staged && !replaced.contains(layout.index) { continue }
             if !staged { try connection.execute(layout.creation(of: layout.staging)) }
             try takePending(layout, replaces: replaced.contains(layout.index))
-            if replaced.contains(layout.index) { try removeUnstaged(layout) }
+            if replaced.contains(layout.index) { try removeUnstaged(layout, LeavingReason(try subscriptionSet(version: version), layout)) }
             try showStaged(layout)
         }
         connection.forgetStatements()
@@ -177,7 +188,7 @@ extension Writer {
         meta.bootstrapping = 0
         meta.held = held
         if completes { try setSubscriptionState(version: version, .complete) }
-        try dropPending("p.number <= \(taken)")
+        try dropPending(upTo: taken)
         try dropApplied()
         try finishReset()
     }
@@ -216,13 +227,23 @@ extension Writer {
     /// Objects with pending changes, whose server rows are kept apart.
     private static let pendingKeys = "(SELECT key FROM _sluice_server WHERE type = ?1)"
 
-    private func removeUnstaged(_ layout: TableLayout) throws(SluiceError) {
-        try noteKeys(
+    private func removeUnstaged(_ layout: TableLayout, _ reason: LeavingReason) throws(SluiceError) {
+        let statement = try connection.statement(
             """
             DELETE FROM \(layout.table) WHERE \(layout.keyColumn) NOT IN (SELECT \(layout.keyColumn) FROM \(layout.staging))
             AND \(layout.keyColumn) NOT IN (SELECT key FROM _sluice_staged_kept WHERE type = ?1)
-            AND \(layout.keyColumn) NOT IN \(Writer.pendingKeys) RETURNING \(layout.keyColumn)
-            """, layout, leaving: true)
+            AND \(layout.keyColumn) NOT IN \(Writer.pendingKeys) RETURNING \(layout.columns)
+            """)
+        statement.bind(0, layout.type.name)
+        var buffer = RowBuffer()
+        while try statement.step() {
+            buffer.removeAll()
+            let row = layout.read(statement, into: &buffer)
+            let (key, why) = buffer.withView(row) { ($0.value(layout.key) ?? .null, reason.of($0)) }
+            note(layout.index, key)
+            noteLeft(layout, key, why)
+        }
+        statement.reset()
     }
 
     private func showStaged(_ layout: TableLayout) throws(SluiceError) {
@@ -232,14 +253,10 @@ extension Writer {
         try noteKeys("\(layout.upsert(values: rows, table: layout.table)) RETURNING \(layout.keyColumn)", layout)
     }
 
-    private func noteKeys(_ sql: String, _ layout: TableLayout, leaving: Bool = false) throws(SluiceError) {
+    private func noteKeys(_ sql: String, _ layout: TableLayout) throws(SluiceError) {
         let statement = try connection.statement(sql)
         statement.bind(0, layout.type.name)
-        while try statement.step() {
-            let key = layout.readKey(statement)
-            note(layout.index, key)
-            if leaving { noteLeft(layout, key, .leftView) }
-        }
+        while try statement.step() { note(layout.index, layout.readKey(statement)) }
         statement.reset()
     }
 }

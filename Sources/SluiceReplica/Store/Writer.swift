@@ -51,6 +51,8 @@ final class Writer: @unchecked Sendable {
     var hiddenKeys: [Int: Int64] = [:]
     /// The classes whose number was compared with the file's in the transaction under way.
     var comparedKeys: Set<Int> = []
+    /// Many rows of one class come in a row: looking the statement up by its text would cost a tenth of each.
+    var lastUpsert: (type: Int, statement: Statement)?
     private var metaBefore = ReplicaMeta()
     private var isDurable = false
     private let indexByName: [String: Int]

@@ -67,8 +67,9 @@ extension Replica {
 
     /// Puts removals aside until the end of the bootstrap: objects that left the view while it ran, or with the new set. A
     /// row of the same key that is staged later counts again.
-    package func stageRemoval(type: Int, keys: [Value]) async throws(SluiceError) {
-        try await commit { writer throws(SluiceError) in try writer.stageRemoval(type: type, keys: keys) }
+    /// - Parameter reasons: why, in the order of the keys; empty when nothing is known.
+    package func stageRemoval(type: Int, keys: [Value], reasons: [LeftObject.Reason] = []) async throws(SluiceError) {
+        try await commit { writer throws(SluiceError) in try writer.stageRemoval(type: type, keys: keys, reasons: reasons) }
     }
 
     /// Notes that objects are in the view as the file has them. A row, or a removal, of the same key counts instead.

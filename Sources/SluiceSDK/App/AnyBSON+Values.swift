@@ -10,21 +10,22 @@ extension AnyBSON {
     public var arrayValue: [AnyBSON?]? { if case .array(let v) = self { v } else { nil } }
     public var documentValue: Document? { if case .document(let v) = self { v } else { nil } }
     public var objectIdValue: ObjectId? { if case .objectId(let v) = self { v } else { nil } }
-    public var datetimeValue: Date? { if case .datetime(let v) = self { v } else { nil } }
+    public var dateValue: Date? { if case .datetime(let v) = self { v } else { nil } }
     public var uuidValue: UUID? { if case .uuid(let v) = self { v } else { nil } }
     public var binaryValue: Data? { if case .binary(let v) = self { v } else { nil } }
     public var decimal128Value: Decimal128? { if case .decimal128(let v) = self { v } else { nil } }
 
-    /// A whole number of either width; nil where it does not fit.
+    /// A whole number of either width, or a `double` without fraction; nil where it does not fit.
     public func asInt() -> Int? { asInt64().flatMap { Int(exactly: $0) } }
-    /// A whole number of either width; nil where it does not fit.
+    /// A whole number of either width, or a `double` without fraction; nil where it does not fit.
     public func asInt32() -> Int32? { asInt64().flatMap { Int32(exactly: $0) } }
 
-    /// A whole number of either width.
+    /// A whole number of either width, or a `double` without fraction; nil where it does not fit.
     public func asInt64() -> Int64? {
         switch self {
         case .int32(let v): Int64(v)
         case .int64(let v): v
+        case .double(let v): Int64(exactly: v)
         default: nil
         }
     }
@@ -35,8 +36,8 @@ extension AnyBSON {
     /// Any number; one with a fraction by its shortest digits.
     public func asDecimal128() -> Decimal128? {
         if let value = decimal128Value { return value }
-        if let value = asInt64() { return Decimal128(value: value) }
-        return doubleValue.map { Decimal128(value: $0) }
+        if let value = doubleValue { return Decimal128(value: value) }
+        return asInt64().map { Decimal128(value: $0) }
     }
 }
 

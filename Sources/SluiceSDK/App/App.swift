@@ -17,6 +17,21 @@ public struct AppConfiguration: Hashable, Sendable {
         self.defaultRequestTimeoutMS = defaultRequestTimeoutMS ?? 60_000
         self.storageDirectory = storageDirectory
     }
+
+    /// As apps written for RealmSwift have it.
+    /// - Parameter transport: nil; requests go by the SDK's own client.
+    public init(baseURL: String? = nil, transport: Never?, defaultRequestTimeoutMS: UInt? = nil) {
+        self.init(baseURL: baseURL, defaultRequestTimeoutMS: defaultRequestTimeoutMS)
+    }
+
+    /// As apps written for RealmSwift have it: the app's name and version are of no use here, as they are of none there.
+    /// - Parameter transport: nil; requests go by the SDK's own client.
+    public init(
+        baseURL: String? = nil, transport: Never? = nil, localAppName: String?, localAppVersion: String?,
+        defaultRequestTimeoutMS: UInt? = nil
+    ) {
+        self.init(baseURL: baseURL, defaultRequestTimeoutMS: defaultRequestTimeoutMS)
+    }
 }
 
 /// An app on a server: where users log in.
@@ -82,6 +97,8 @@ public final class App: Sendable {
 
     public var appId: String { shared.identity.id }
     public var configuration: AppConfiguration { shared.identity.configuration }
+    /// Where the app's server is.
+    public var baseURL: String { configuration.baseURL }
     /// Hears of errors of sync that belong to no call.
     public var syncManager: SyncManager { shared.syncManager }
     var http: HTTPClient { shared.http }

@@ -29,8 +29,11 @@ extension User {
     /// `delete()` for code without async.
     public func delete(completion: @Sendable @escaping ((any Error)?) -> Void) { run({ try await $0.delete() }, completion) }
 
-    /// `refreshCustomData()` for code without async.
-    public func refreshCustomData(_ completion: @Sendable @escaping (Result<Document, any Error>) -> Void) {
-        run({ try await $0.refreshCustomData() }, completion)
+    /// `refreshCustomData()` for code without async. It gives plain values, as `AnyBSON.plain` tells; `customData` has them with
+    /// their types.
+    public func refreshCustomData(_ completion: @Sendable @escaping (Result<[AnyHashable: Any], any Error>) -> Void) {
+        run({ try await $0.refreshCustomData() }) { (result: Result<Document, any Error>) in
+            completion(result.map { document in document.mapValues { ($0 ?? .null).plain } })
+        }
     }
 }

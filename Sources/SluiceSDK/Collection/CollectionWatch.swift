@@ -1,5 +1,18 @@
 import SluiceCore
+import SluiceQuery
 import SluiceReplica
+
+/// A result that is followed, with the state of the Realm that it is of: the collection that is observed need not run its query then.
+final class FollowedResult {
+    fileprivate(set) var live: LiveQuery
+    /// Of the Realm's clock.
+    fileprivate(set) var generation: UInt64
+
+    init(_ live: LiveQuery, at generation: UInt64) {
+        self.live = live
+        self.generation = generation
+    }
+}
 
 /// What an observation of a collection compares: its elements as they were told last.
 struct CollectionWatch {
@@ -8,22 +21,31 @@ struct CollectionWatch {
     private var state: State
 
     private enum State {
-        /// Objects of a class, followed change by change.
-        case live(LiveQuery)
-        /// Anything else, read again after every change.
+        /// Objects, followed change by change.
+        case live(FollowedResult)
+        /// Values, objects that may be there several times, or with a condition that the query language does not have: read again after every
+        /// change of a class that may concern them.
         case elements([Value])
     }
 
     /// - Parameter filter: the properties that count as modifications; nil: all, and those of objects that are linked to.
     init(_ storage: ResultsStorage, _ filter: KeyPathFilter?, _ store: RowStore) throws(SluiceError) {
         self.storage = storage
-        if case .table = storage.origin, storage.rest.isEmpty {
-            state = .live(try LiveQuery(storage.query, on: store))
-        } else {
-            state = .elements(CollectionWatch.elements(try storage.read(store)))
-        }
+        state = try CollectionWatch.state(of: storage, store)
         modified = ModifiedElements(storage, filter)
         modified.follow(keys)
+    }
+
+    private static func state(of storage: ResultsStorage, _ store: RowStore) throws(SluiceError) -> State {
+        guard storage.rest.isEmpty, case .objects = storage.kind else { return .elements(elements(try storage.read(store))) }
+        if case .table = storage.origin {
+            let followed = FollowedResult(try LiveQuery(storage.query, on: store), at: storage.core.clock.generation)
+            storage.followed = followed
+            return .live(followed)
+        }
+        let base = storage.base().keys
+        guard Set(base).count == base.count else { return .elements(elements(try storage.read(store))) }
+        return .live(FollowedResult(try LiveQuery(storage.query, over: base, on: store), at: storage.core.clock.generation))
     }
 
     /// Objects by their keys, others by what they are.
@@ -34,14 +56,14 @@ struct CollectionWatch {
     /// The keys of the objects, or the values, that were told last.
     var keys: [Value] {
         switch state {
-        case .live(let live): live.keys
+        case .live(let followed): followed.live.keys
         case .elements(let elements): elements
         }
     }
 
     private var count: Int {
         switch state {
-        case .live(let live): live.count
+        case .live(let followed): followed.live.count
         case .elements(let elements): elements.count
         }
     }
@@ -56,25 +78,47 @@ struct CollectionWatch {
 
     /// - Returns: how the collection differs from what was told last; nil when it does not.
     mutating func update(_ change: ReplicaChange, on store: RowStore) throws(SluiceError) -> CollectionDiff? {
+        guard concerns(change) else { return nil }
         let changes = try modified.changes(change, of: count, on: store)
         var diff: CollectionDiff
-        switch state {
-        case .live(var live):
-            // One owner at a time: a copy would cost the length of the result.
-            state = .elements([])
-            defer { state = .live(live) }
-            diff = try live.update(change, on: store) ?? CollectionWatch.nothing
-            if !changes.isOwnOnly { diff.modifications = CollectionWatch.modifications(live, diff, changes) }
-            modified.follow(diff.insertions.compactMap { live[$0] }, of: live.count) { live.position(of: $0) != nil }
-        case .elements(let old):
-            let new = CollectionWatch.elements(try storage.read(store))
+        if case .live(let followed) = state, try !isChosenAnew(followed.live, change, store) {
+            diff = try followed.live.update(change, on: store) ?? CollectionWatch.nothing
+            followed.generation = storage.core.clock.generation
+            if !changes.isOwnOnly { diff.modifications = CollectionWatch.modifications(followed.live, diff, changes) }
+            modified.follow(diff.insertions.compactMap { followed.live[$0] }, of: followed.live.count) { key in
+                followed.live.position(of: key) != nil
+            }
+        } else {
+            let old = keys
+            state = try CollectionWatch.state(of: storage, store)
+            let new = keys
             diff = CollectionWatch.difference(old, new) { changes.contain($0) }
             let members = Set(new)
             modified.follow(diff.insertions.map { new[$0] }, of: new.count) { members.contains($0) }
             if isPaired { diff = CollectionWatch.paired(diff, old.count, new.count) }
-            state = .elements(new)
         }
         return diff.isEmpty ? nil : diff
+    }
+
+    /// Whether a change may concern the elements: values change with the object that they are of.
+    private func concerns(_ change: ReplicaChange) -> Bool {
+        guard case .place(let place) = storage.origin, storage.rest.isEmpty, let root = place.address?.root else { return true }
+        if case .objects = storage.kind { return true }
+        if storage.query.isWhole { return change.types[root.type]?.contains(root.key) == true }
+        return !storage.query.bound.ways.types.union([root.type]).isDisjoint(with: change.types.keys)
+    }
+
+    /// Whether the elements are chosen from others than before, or from these in another order: those of a list that changed, or others that
+    /// link to an object. They are compared when the object that has the list did, or one of the class that may link.
+    private func isChosenAnew(_ live: LiveQuery, _ change: ReplicaChange, _ store: RowStore) throws(SluiceError) -> Bool {
+        let isTold = try live.isAll(change, on: store)
+        switch storage.origin {
+        case .table: return false
+        case .place(let place):
+            if isTold, let root = place.address?.root, change.types[root.type]?.contains(root.key) != true { return false }
+        case .links(_, let type, property: _): if isTold, change.types[type] == nil { return false }
+        }
+        return storage.base().keys != live.base
     }
 
     private static func modifications(_ live: LiveQuery, _ diff: CollectionDiff, _ changes: ModifiedElements.Changes) -> [Int] {

@@ -42,17 +42,18 @@ struct DeepChanges {
     /// Whether a change is of a class that can be reached.
     func concerns(_ change: ReplicaChange) -> Bool { reached.contains { $0.contains { change.types[$0] != nil } } }
 
-    /// In fewer elements than this, looking at each costs less than looking for those that link to what has changed.
-    private static let fewElements = 500
+    /// As many objects are looked for in any collection; in a longer one as many as it has elements.
+    private static let fewElements = 1_000
 
-    /// The objects that may lead to something that has changed, found by going the links backwards; nil: any.
+    /// The objects that lead to something that has changed, found by going the links backwards. O(objects found on the way).
     /// - Parameter count: of the elements that are asked about.
+    /// - Returns: nil when there are more than these, or it is not known what has changed: then looking at each costs less.
     func candidates(_ change: ReplicaChange, of count: Int, on store: RowStore) throws(SluiceError) -> Set<Value>? {
-        if count < DeepChanges.fewElements { return nil }
+        let limit = max(DeepChanges.fewElements, count)
         let concerned = reached.reduce(into: Set([type])) { $0.formUnion($1) }
         var last: [Int: Set<Value>] = [:]
         for (type, changed) in change.types where concerned.contains(type) {
-            if changed.isWhole { return nil }
+            if changed.isWhole || changed.keys.count > limit { return nil }
             last[type] = changed.keys
         }
         var seen = last
@@ -62,7 +63,8 @@ struct DeepChanges {
             let classes = reached.prefix(left).reduce(into: Set([type])) { $0.formUnion($1) }
             var next: [Int: Set<Value>] = [:]
             for origin in classes where !DeepChanges.targets(of: schema.types[origin], schema, []).isDisjoint(with: last.keys) {
-                let found = try store.linking(origin, to: last).subtracting(seen[origin] ?? [])
+                guard let linking = try store.linking(origin, to: last, limit: limit) else { return nil }
+                let found = linking.subtracting(seen[origin] ?? [])
                 if found.isEmpty { continue }
                 next[origin] = found
                 seen[origin, default: []].formUnion(found)

@@ -32,16 +32,17 @@ final class ModifiedElements {
 
     /// - Parameter count: of all elements.
     func changes(_ change: ReplicaChange, of count: Int, on store: RowStore) throws(SluiceError) -> Changes {
-        guard case .objects(let type) = kind else { return Changes(contain: { _ in false }, isOwnOnly: false) }
+        guard case .objects(let type) = kind else { return Changes(contain: { _ in false }, isOwnOnly: false, candidates: []) }
         if let followed { return followed.changes(change) }
         guard let deep, deep.concerns(change) else {
             let own = change.types[type]
             return Changes(contain: { own?.contains($0) ?? false }, isOwnOnly: true)
         }
+        if let candidates = try deep.candidates(change, of: count, on: store) {
+            return Changes(contain: { candidates.contains($0) }, isOwnOnly: false, candidates: candidates)
+        }
         let walk = deep.walk(change, core)
-        let candidates = try deep.candidates(change, of: count, on: store)
-        return Changes(
-            contain: { candidates?.contains($0) ?? true && walk.hasChanged($0) }, isOwnOnly: false, candidates: candidates)
+        return Changes(contain: { walk.hasChanged($0) }, isOwnOnly: false)
     }
 
     /// Notes what new elements show. O(new elements), now and then O(all that were new since).

@@ -37,9 +37,11 @@ extension RealmCollection {
 
     /// Calls the block with the collection as it is, then after every change of it.
     ///
-    /// Without key paths a change of an object counts as well that an element leads to by four links or less: then the tables in
-    /// between are searched for links to it, or, of few elements, each is looked at. With key paths their values are kept for
-    /// each element, to be compared: an assignment of an equal value is no change then.
+    /// Without key paths a change of an object counts as well that an element leads to by four links or less. With key paths their
+    /// values are kept for each element, to be compared: an assignment of an equal value is no change then.
+    ///
+    /// A notification costs in proportion to the objects that a change may bring in, take out, move or modify, some 0.1 ms at least,
+    /// however many the collection has; beyond one in 64 of them it costs what reading the collection does.
     /// - Parameters:
     ///   - keyPaths: the properties of elements whose changes count, `"dogs.name"`; nil: all.
     ///   - queue: where to call, with a collection of a Realm of that queue; nil: where the Realm lives.

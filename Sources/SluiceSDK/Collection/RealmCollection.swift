@@ -5,7 +5,9 @@ import SluiceReplica
 
 /// What all collections have in common.
 public protocol RealmCollectionBase: RandomAccessCollection, CustomStringConvertible, ThreadConfined, _QueryCollection
-where Element: RealmCollectionValue, Index == Int {}
+where Element: RealmCollectionValue, Index == Int {
+    typealias ElementType = Element
+}
 
 /// A collection of values or objects: `Results`, `List`, `MutableSet`, `LinkingObjects`, `AnyRealmCollection`.
 ///

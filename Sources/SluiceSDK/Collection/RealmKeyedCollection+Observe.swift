@@ -70,6 +70,12 @@ private struct MapWatch {
 
     mutating func update(_ change: ReplicaChange, on store: RowStore) throws(SluiceError) -> Change? {
         let changes = try modified.changes(change, of: entries.count, on: store)
+        // The map is as it was when its object is; what its values link to may not be.
+        if case .place(let place) = storage.origin, let root = place.address?.root, change.types[root.type]?.contains(root.key) != true {
+            if changes.candidates?.isEmpty == true { return nil }
+            let modifications = entries.filter { changes.contain($0.value) }.map(\.key)
+            return modifications.isEmpty ? nil : Change(modifications: modifications)
+        }
         let now = MapWatch.entries(of: storage)
         var difference = Change()
         for (key, value) in entries {

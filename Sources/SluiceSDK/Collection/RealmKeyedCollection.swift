@@ -22,6 +22,14 @@ public protocol RealmKeyedCollection: Sequence, CustomStringConvertible, ThreadC
     func removeObject(for key: Key)
     /// Removes all entries.
     func removeAll()
+    /// The value of a key as dynamic access shows it.
+    func value(forKey key: String) -> Any?
+    /// The value that a path of property names, the first of which is a key, leads to.
+    func value(forKeyPath keyPath: String) -> Any?
+    /// Sets the value of a key; nil removes the entry.
+    func setValue(_ value: Any?, forKey key: String)
+    /// Whether an entry meets a condition.
+    func contains(where predicate: @escaping (_ key: Key, _ value: Value) -> Bool) -> Bool
     /// The values as results; nil for a map that no Realm manages.
     var _managedResults: Results<Value>? { get }
 }
@@ -90,4 +98,27 @@ extension RealmKeyedCollection where Value.PersistedType: AddableType {
     public func sum() -> Value { valueResults.sum() }
     /// The average of the values; nil when there is none.
     public func average<T: _Persistable>() -> T? where T.PersistedType: AddableType { valueResults.average() }
+}
+
+extension RealmKeyedCollection where Value: OptionalProtocol, Value.Wrapped: ObjectBase {
+    /// The smallest value of a property of the objects; nil when there is none.
+    public func min<T: _Persistable>(of keyPath: KeyPath<Value.Wrapped, T>) -> T? where T.PersistedType: MinMaxType {
+        min(ofProperty: _name(for: keyPath))
+    }
+    /// The largest value of a property of the objects; nil when there is none.
+    public func max<T: _Persistable>(of keyPath: KeyPath<Value.Wrapped, T>) -> T? where T.PersistedType: MinMaxType {
+        max(ofProperty: _name(for: keyPath))
+    }
+    /// The sum of a property of the objects.
+    public func sum<T: _Persistable>(of keyPath: KeyPath<Value.Wrapped, T>) -> T where T.PersistedType: AddableType {
+        sum(ofProperty: _name(for: keyPath))
+    }
+    /// The average of a property of the objects; nil when there is none.
+    public func average<T: _Persistable>(of keyPath: KeyPath<Value.Wrapped, T>) -> T? where T.PersistedType: AddableType {
+        average(ofProperty: _name(for: keyPath))
+    }
+    /// The objects ordered by a property.
+    public func sorted<T: _Persistable>(by keyPath: KeyPath<Value.Wrapped, T>, ascending: Bool = true) -> Results<Value> {
+        sorted(byKeyPath: _name(for: keyPath), ascending: ascending)
+    }
 }

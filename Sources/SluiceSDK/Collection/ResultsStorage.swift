@@ -66,6 +66,8 @@ final class ResultsStorage {
     private var elements = Elements()
     private var generation: UInt64 = 0
     private var counted: (count: Int, generation: UInt64)?
+    /// The result as somebody who observes it has it.
+    weak var followed: FollowedResult?
 
     struct Elements {
         /// Of objects their primary keys, of others numbers of `values`. In order.
@@ -196,6 +198,9 @@ final class ResultsStorage {
         return true
     }
 
+    /// Lets a Realm that moves on by use do so.
+    func moveOn() { _ = prepare() }
+
     /// Whether the elements are all objects of a class, in the table's order. It makes sure that the Realm is up to date.
     var isWholeTable: Bool { prepare() && query.isWhole }
 
@@ -207,10 +212,20 @@ final class ResultsStorage {
 
     private func upToDate() -> Elements {
         if generation != core.clock.generation {
-            elements = core.attempt(Elements()) { store throws(SluiceError) in try read(store) }
+            elements =
+                live.map { Elements(keys: $0.keys) } ?? core.attempt(Elements()) { store throws(SluiceError) in try read(store) }
             generation = core.clock.generation
         }
         return elements
+    }
+
+    /// The result if an observer has it for the state that is shown.
+    private var live: LiveQuery? { followed.flatMap { $0.generation == core.clock.generation ? $0.live : nil } }
+
+    /// The key at a place if an observer has the result and nobody has asked for all keys yet.
+    func followedKey(at index: Int) -> Value? {
+        guard followed != nil, prepare(), generation != core.clock.generation else { return nil }
+        return live?[index]
     }
 
     /// Asks for the number only while nobody has asked for the elements.
@@ -218,6 +233,7 @@ final class ResultsStorage {
         let isSimple = prepare()
         return core.exclusively {
             guard isSimple, generation != core.clock.generation else { return upToDate().keys.count }
+            if let live { return live.count }
             if let counted, counted.generation == core.clock.generation { return counted.count }
             let count = core.attempt(0) { store throws(SluiceError) in try query.count(on: store) }
             counted = (count, core.clock.generation)
@@ -230,6 +246,7 @@ final class ResultsStorage {
         let isSimple = prepare()
         return core.exclusively {
             guard isSimple, generation != core.clock.generation else { return upToDate().keys.first }
+            if let live { return live[0] }
             return core.attempt(nil) { store throws(SluiceError) in try query.first(on: store) }
         }
     }
@@ -259,8 +276,8 @@ final class ResultsStorage {
         return meant
     }
 
-    /// All that the elements are chosen from.
-    private func base() -> Elements {
+    /// All that the elements are chosen from, where they are not all objects of a class.
+    func base() -> Elements {
         var elements = Elements()
         switch origin {
         case .table: break
@@ -333,39 +350,6 @@ final class ResultsStorage {
     }
 
     func contains(_ key: Value) -> Bool { current().keys.contains(key) }
-
-    // MARK: Aggregates
-
-    /// - Parameter property: by name; nil: the elements themselves.
-    func aggregate(_ function: Aggregate, _ property: String?) -> Value {
-        let schema: ModelSchema
-        switch kind {
-        case .values(let type):
-            var aggregation = Aggregation(function, of: type)
-            let elements = current()
-            for key in elements.keys { aggregation.add(elements.value(key)) }
-            return aggregation.result
-        case .objects(let type): schema = core.schema(type)
-        case .embedded(let model): schema = model
-        }
-        guard let property, let slot = schema.slot(named: property), slot < schema.storedCount else {
-            throwRealmException("Property '\(property ?? "self")' not found in object of type '\(schema.name)'")
-        }
-        CollectionAggregate.check(function, schema.properties[slot])
-        if case .table = origin, rest.isEmpty {
-            return core.attempt(.null) { store throws(SluiceError) in try query.aggregate(function, property: slot, on: store) }
-        }
-        var aggregation = Aggregation(function, of: schema.properties[slot].kind.type)
-        let elements = current()
-        for key in elements.keys { aggregation.add(value(slot, key, elements, schema)) }
-        return aggregation.result
-    }
-
-    private func value(_ slot: Int, _ key: Value, _ elements: Elements, _ schema: ModelSchema) -> Value {
-        if case .objects(let type) = kind { return core.row(type, key)?[slot] ?? .null }
-        guard case .dictionary(let fields) = elements.value(key) else { return .null }
-        return fields[schema.properties[slot].column] ?? .null
-    }
 }
 
 extension Results {

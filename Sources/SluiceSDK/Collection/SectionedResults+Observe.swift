@@ -16,7 +16,7 @@ public enum SectionedResultsChange<Collection> {
 }
 
 /// Sections that can be observed: `SectionedResults`, or one of them.
-public protocol RealmSectionedCollection: ThreadConfined {
+public protocol RealmSectionedResult: RandomAccessCollection, Equatable, ThreadConfined {
     /// What is in the sections.
     associatedtype SectionedElement: RealmCollectionValue
     /// An observation that is about to begin; for the methods below.
@@ -40,7 +40,7 @@ public struct _SectionsObserving<Sections: ThreadConfined> {
     }
 }
 
-extension SectionedResults: RealmSectionedCollection {
+extension SectionedResults: RealmSectionedResult {
     public typealias SectionedElement = Element
 
     public func _observing(_ keyPaths: [String]?) -> _SectionsObserving<Self> {
@@ -48,7 +48,7 @@ extension SectionedResults: RealmSectionedCollection {
     }
 }
 
-extension ResultsSection: RealmSectionedCollection {
+extension ResultsSection: RealmSectionedResult {
     public typealias SectionedElement = Element
 
     public func _observing(_ keyPaths: [String]?) -> _SectionsObserving<Self> {
@@ -56,7 +56,7 @@ extension ResultsSection: RealmSectionedCollection {
     }
 }
 
-extension RealmSectionedCollection {
+extension RealmSectionedResult {
     /// Calls the block with the sections as they are, then after every change of them; see `RealmCollection.observe`. One section
     /// is told of changes of its place among the others too.
     public func observe(
@@ -81,28 +81,45 @@ extension RealmSectionedCollection {
         let start = _observing(keyPaths).observing
         return await start.start(on: actor, block)
     }
+
+    /// The same on an actor with Swift key paths.
+    public func observe<A: Actor>(
+        keyPaths: [PartialKeyPath<SectionedElement>], on actor: A, _isolation: isolated (any Actor)? = #isolation,
+        _ block: @Sendable @escaping (isolated A, SectionedResultsChange<Self>) -> Void
+    ) async -> NotificationToken where SectionedElement: ObjectBase {
+        let start = _observing(keyPaths.map { _name(for: $0) }).observing
+        return await start.start(on: actor, block)
+    }
 }
 
 /// What an observation of sections compares.
 private struct SectionsWatch<Key: _Persistable & Hashable, Element: RealmCollectionValue> {
     private let storage: SectionsStorage<Key, Element>
     private var watch: CollectionWatch
-    private var sections: SectionsStorage<Key, Element>.Sections
+    private var layout: SectionLayout<Key>
+    /// Whether all elements are told of that may have got another section.
+    private let hearsAll: Bool
 
     init(_ storage: SectionsStorage<Key, Element>, _ filter: KeyPathFilter?, _ store: RowStore) throws(SluiceError) {
         self.storage = storage
         watch = try CollectionWatch(storage.results.storage, filter, store)
-        sections = storage.current()
+        layout = storage.current()
+        hearsAll = filter == nil
     }
 
     /// - Parameter only: the section that is asked about; nil: all.
     mutating func update<C>(
         _ delivery: RealmCore.Observation.Delivery, _ collection: C, _ only: Key?
     ) throws(SluiceError) -> SectionedResultsChange<C>? {
-        guard let diff = try watch.update(delivery.change, on: delivery.store) else { return nil }
-        let (old, new) = (sections, storage.current())
-        sections = new
-        let change = SectionsDiff(old, new, diff, only)
+        guard let diff = try watch.update(delivery.change, on: delivery.store) else {
+            if hearsAll { storage.show(layout) }
+            return nil
+        }
+        let old = layout
+        let followed = hearsAll ? layout.following(diff) { storage.key(storage.results[$0]) } : nil
+        if let followed { storage.show(followed) }
+        layout = storage.current()
+        let change = SectionsDiff(old, layout, diff, only, isAll: followed == nil)
         if change.isEmpty { return nil }
         return .update(
             collection, deletions: change.deletions, insertions: change.insertions, modifications: change.modifications,
@@ -122,70 +139,67 @@ private struct SectionsDiff {
         deletions.isEmpty && insertions.isEmpty && modifications.isEmpty && sectionsToInsert.isEmpty && sectionsToDelete.isEmpty
     }
 
-    private struct Place<Key> {
-        var key: Key
-        var path: IndexPath
-    }
-
-    private static func places<Key: Hashable, Element>(_ sections: SectionsStorage<Key, Element>.Sections) -> [Place<Key>?] {
-        var places = [Place<Key>?](repeating: nil, count: sections.places.values.reduce(0) { $0 + $1.count })
-        for (section, key) in sections.keys.enumerated() {
-            for (item, place) in (sections.places[key] ?? []).enumerated() {
-                places[place] = Place(key: key, path: [section, item])
-            }
-        }
-        return places
-    }
-
-    init<Key: Hashable, Element>(
-        _ old: SectionsStorage<Key, Element>.Sections, _ new: SectionsStorage<Key, Element>.Sections, _ diff: CollectionDiff, _ only: Key?
-    ) {
+    /// - Parameters:
+    ///   - only: the section that is asked about; nil: all.
+    ///   - isAll: whether elements may have got another section that the difference does not name.
+    init<Key: Hashable>(_ old: SectionLayout<Key>, _ new: SectionLayout<Key>, _ diff: CollectionDiff, _ only: Key?, isAll: Bool) {
         // A section that moved among the others is deleted and inserted with all that is in it.
-        let keys = new.keys.difference(from: old.keys)
+        let keys = old.keys == new.keys ? [] : Array(new.keys.difference(from: old.keys))
+        var (removed, inserted): (Set<Key>, Set<Key>) = ([], [])
         for change in keys {
             switch change {
-            case .remove(let offset, let key, _): if only == nil || only == key { sectionsToDelete.insert(offset) }
-            case .insert(let offset, let key, _): if only == nil || only == key { sectionsToInsert.insert(offset) }
+            case .remove(let offset, let key, _):
+                removed.insert(key)
+                if only == nil || only == key { sectionsToDelete.insert(offset) }
+            case .insert(let offset, let key, _):
+                inserted.insert(key)
+                if only == nil || only == key { sectionsToInsert.insert(offset) }
             }
         }
-        let removed = Set(keys.removals.compactMap { if case .remove(_, let key, _) = $0 { key } else { nil } })
-        let inserted = Set(keys.insertions.compactMap { if case .insert(_, let key, _) = $0 { key } else { nil } })
-        let (before, after) = (SectionsDiff.places(old), SectionsDiff.places(new))
-        let (deleted, added) = (Set(diff.deletions), Set(diff.insertions))
+        func path(_ place: Int, in layout: SectionLayout<Key>, unless left: Set<Key>) -> IndexPath? {
+            let (section, item) = layout.path(of: place)
+            let key = layout.keys[section]
+            return (only == nil || only == key) && !left.contains(key) ? [section, item] : nil
+        }
+        deletions = diff.deletions.compactMap { path($0, in: old, unless: removed) }
+        insertions = diff.insertions.compactMap { path($0, in: new, unless: inserted) }
+        var kept = KeptPlaces(diff)
         let modified = Set(diff.modifications)
-        var (from, to) = (0, 0)
-        func delete(_ place: Place<Key>?) {
-            guard let place, only == nil || only == place.key, !removed.contains(place.key) else { return }
-            deletions.append(place.path)
-        }
-        func insert(_ place: Place<Key>?) {
-            guard let place, only == nil || only == place.key, !inserted.contains(place.key) else { return }
-            insertions.append(place.path)
-        }
-        while from < before.count || to < after.count {
-            if from < before.count, deleted.contains(from) {
-                delete(before[from])
-                from += 1
-            } else if to < after.count, added.contains(to) {
-                insert(after[to])
-                to += 1
-            } else {
-                guard from < before.count, to < after.count else { break }
-                if before[from]?.key != after[to]?.key {
-                    delete(before[from])
-                    insert(after[to])
-                } else if modified.contains(to), let place = after[to], only == nil || only == place.key, !inserted.contains(place.key) {
-                    modifications.append(place.path)
-                }
-                (from, to) = (from + 1, to + 1)
+        for place in isAll ? Array(0..<new.count) : diff.modifications {
+            guard let before = kept.next(place) else { continue }
+            if old.key(of: before) != new.key(of: place) {
+                if let path = path(before, in: old, unless: removed) { deletions.append(path) }
+                if let path = path(place, in: new, unless: inserted) { insertions.append(path) }
+            } else if modified.contains(place), let path = path(place, in: new, unless: inserted) {
+                modifications.append(path)
             }
         }
         // All that is in a new section is new there.
-        for case let place? in after where inserted.contains(place.key) && (only == nil || only == place.key) {
-            insertions.append(place.path)
+        for key in inserted where only == nil || only == key {
+            for place in new.places(of: key) {
+                let (section, item) = new.path(of: place)
+                insertions.append([section, item])
+            }
         }
         deletions.sort()
         insertions.sort()
         modifications.sort()
+    }
+}
+
+/// Where elements stood that a difference leaves, asked for in the order of their new places.
+private struct KeptPlaces {
+    private let diff: CollectionDiff
+    private var insertions = 0
+    private var deletions = 0
+
+    init(_ diff: CollectionDiff) { self.diff = diff }
+
+    /// - Returns: nil for one that was inserted.
+    mutating func next(_ place: Int) -> Int? {
+        while insertions < diff.insertions.count, diff.insertions[insertions] < place { insertions += 1 }
+        if insertions < diff.insertions.count, diff.insertions[insertions] == place { return nil }
+        while deletions < diff.deletions.count, diff.deletions[deletions] - deletions <= place - insertions { deletions += 1 }
+        return place - insertions + deletions
     }
 }

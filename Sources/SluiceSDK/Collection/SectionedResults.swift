@@ -53,7 +53,7 @@ public struct ResultsSection<Key: _Persistable & Hashable, Element: RealmCollect
     /// The key.
     public var id: Key { key }
 
-    private var places: [Int] { storage.current().places[key] ?? [] }
+    private var places: SectionLayout<Key>.Places { storage.current().places(of: key) }
 
     public var startIndex: Int { 0 }
     public var endIndex: Int { count }
@@ -62,7 +62,7 @@ public struct ResultsSection<Key: _Persistable & Hashable, Element: RealmCollect
 
     public subscript(index: Int) -> Element {
         let places = places
-        guard places.indices.contains(index) else {
+        guard index >= 0, index < places.count else {
             throwRealmException("Index \(index) is out of bounds (must be less than \(places.count)).")
         }
         return storage.results[places[index]]
@@ -90,41 +90,28 @@ extension SectionedResults: CustomStringConvertible {
 final class SectionsStorage<Key: _Persistable & Hashable, Element: RealmCollectionValue> {
     let results: Results<Element>
     let key: (Element) -> Key
-    private var sections = Sections()
+    private var layout = SectionLayout<Key>(of: [])
     private var generation: UInt64 = 0
-
-    struct Sections {
-        var keys: [Key] = []
-        /// Places in the results.
-        var places: [Key: [Int]] = [:]
-    }
 
     init(_ results: Results<Element>, _ key: @escaping (Element) -> Key) {
         self.results = results
         self.key = key
     }
 
-    /// The sections now. The block is asked about every element after each change of the Realm.
-    func current() -> Sections {
+    /// The sections now. The block is asked about every element after each change of the Realm, unless somebody observes the sections.
+    func current() -> SectionLayout<Key> {
         let core = results.storage.core
-        _ = results.keys
+        results.storage.moveOn()
         return core.exclusively {
-            if generation != core.clock.generation {
-                sections = read()
-                generation = core.clock.generation
-            }
-            return sections
+            if generation != core.clock.generation { show(SectionLayout(of: results.lazy.map(key))) }
+            return layout
         }
     }
 
-    private func read() -> Sections {
-        var sections = Sections()
-        for (place, element) in results.enumerated() {
-            let key = key(element)
-            if sections.places[key] == nil { sections.keys.append(key) }
-            sections.places[key, default: []].append(place)
-        }
-        return sections
+    /// Takes the sections that there are now from somebody who observes them.
+    func show(_ layout: SectionLayout<Key>) {
+        self.layout = layout
+        generation = results.storage.core.clock.generation
     }
 }
 
@@ -162,6 +149,13 @@ extension RealmCollection {
             throwRealmException("There must be at least one SortDescriptor when using SectionedResults.")
         }
         return SectionedResults(sorted(by: sortDescriptors), block)
+    }
+
+    /// The same with the block at the end.
+    public func sectioned<Key: _Persistable & Hashable>(
+        sortDescriptors: [SortDescriptor], _ block: @escaping (Element) -> Key
+    ) -> SectionedResults<Key, Element> {
+        sectioned(by: block, sortDescriptors: sortDescriptors)
     }
 
     /// The values in order, in sections by what a block says about each.

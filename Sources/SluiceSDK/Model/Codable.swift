@@ -1,4 +1,12 @@
-/// Models and collections in JSON and the like: a model that declares `Codable` gets it from its properties.
+// Models and collections in JSON and the like: a model that declares `Codable` gets it from its properties.
+
+extension Sequence where Element: Encodable {
+    fileprivate func encodeElements(to encoder: any Encoder) throws {
+        var container = encoder.unkeyedContainer()
+        for element in self { try container.encode(element) }
+    }
+}
+
 extension List: Decodable where Element: Decodable {
     public convenience init(from decoder: any Decoder) throws {
         self.init()
@@ -8,10 +16,7 @@ extension List: Decodable where Element: Decodable {
 }
 
 extension List: Encodable where Element: Encodable {
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.unkeyedContainer()
-        for element in self { try container.encode(element) }
-    }
+    public func encode(to encoder: any Encoder) throws { try encodeElements(to: encoder) }
 }
 
 extension MutableSet: Decodable where Element: Decodable {
@@ -23,10 +28,7 @@ extension MutableSet: Decodable where Element: Decodable {
 }
 
 extension MutableSet: Encodable where Element: Encodable {
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.unkeyedContainer()
-        for element in self { try container.encode(element) }
-    }
+    public func encode(to encoder: any Encoder) throws { try encodeElements(to: encoder) }
 }
 
 extension Map: Decodable where Key: Decodable, Value: Decodable {
@@ -47,15 +49,9 @@ extension Map: Encodable where Key: Encodable, Value: Encodable {
 }
 
 extension Results: Encodable where Element: Encodable {
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.unkeyedContainer()
-        for element in self { try container.encode(element) }
-    }
+    public func encode(to encoder: any Encoder) throws { try encodeElements(to: encoder) }
 }
 
 extension AnyRealmCollection: Encodable where Element: Encodable {
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.unkeyedContainer()
-        for element in self { try container.encode(element) }
-    }
+    public func encode(to encoder: any Encoder) throws { try encodeElements(to: encoder) }
 }

@@ -50,6 +50,16 @@ extension ObjectBase {
         model.put(value ?? NSNull(), slot, self)
     }
 
+    /// Sets several properties by name; `NSNull` sets null.
+    public func setValuesForKeys(_ keyedValues: [String: Any]) {
+        for (key, value) in keyedValues { setValue(value, forKey: key) }
+    }
+
+    /// The values of several properties by name; `NSNull` stands for null.
+    public func dictionaryWithValues(forKeys keys: [String]) -> [String: Any] {
+        Dictionary(keys.map { ($0, value(forKey: $0) ?? NSNull()) }, uniquingKeysWith: { $1 })
+    }
+
     /// Dynamic access knows properties by the names that the class has; the key is not looked up in the file's.
     private func slot(_ name: String) -> Int? { model.slot(of: name) }
 

@@ -21,20 +21,6 @@ extension [ModelSchema] {
         let names = map { schema in (schema.name, Set(schema.properties.filter { $0.flags.contains(.indexed) }.map(\.column))) }
         return Dictionary(names, uniquingKeysWith: { first, _ in first })
     }
-
-    /// The properties that some `LinkingObjects` is the inverse of: class and name in the file.
-    var inverses: [String: Set<String>] {
-        var inverses: [String: Set<String>] = [:]
-        for schema in self where !(schema.objectClass is EmbeddedObject.Type) {
-            for property in schema.properties where property.kind.isComputed {
-                guard let target = property.kind.target, let origin = property.origin else { continue }
-                let source = ModelSchema.of(target)
-                guard let slot = source.slot(of: origin) else { continue }
-                inverses[source.name, default: []].insert(source.properties[slot].column)
-            }
-        }
-        return inverses
-    }
 }
 
 #if os(Linux)

@@ -128,6 +128,11 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         replace(subrange, with: Array(newElements))
     }
 
+    /// Replaces the elements of a range of any kind.
+    public func replaceSubrange(_ subrange: some RangeExpression<Int>, with newElements: some Collection<Element>) {
+        replace(subrange.relative(to: self), with: Array(newElements))
+    }
+
     /// Adds an element at the end.
     public func append(_ element: Element) { replace(nil, with: [element]) }
 
@@ -142,6 +147,9 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
 
     /// Removes the elements of a range.
     public func removeSubrange(_ bounds: Range<Int>) { replace(bounds, with: []) }
+
+    /// Removes the elements of a range of any kind.
+    public func removeSubrange(_ bounds: some RangeExpression<Int>) { replace(bounds.relative(to: self), with: []) }
 
     /// Removes the first elements.
     public func removeFirst(_ number: Int = 1) { replace(0..<number, with: []) }

@@ -72,7 +72,7 @@ public final class _Place {
     }
 
     /// The steps to here from the value of the object's property.
-    private var path: [ShownStep] { address?.path.dropFirst().map(\.shown) ?? [] }
+    var path: [ShownStep] { address?.path.dropFirst().map(\.shown) ?? [] }
 
     /// Changes what is here, and with it everything that it is in.
     private func write(_ value: Value, by edit: ShownEdit) {

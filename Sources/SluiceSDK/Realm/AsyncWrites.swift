@@ -50,7 +50,7 @@ extension RealmCore {
         guard let lease = asyncWrites.lease else { return }
         asyncWrites.lease = nil
         defer { askForWriter() }
-        guard transaction == nil, let entry = asyncWrites.waiting.first else { return lease.cancel() }
+        guard !isWriting, let entry = asyncWrites.waiting.first else { return lease.cancel() }
         do {
             try checkWritable()
             guard let open = try asRealmError({ try replica.beginWrite(lease, isDurable: false) }) else { return }
@@ -64,7 +64,7 @@ extension RealmCore {
             asyncWrites.waiting.removeFirst()
             entry.failed(error)
         }
-        if transaction != nil { cancel() }
+        if isWriting { cancel() }
         settleGroup()
     }
 

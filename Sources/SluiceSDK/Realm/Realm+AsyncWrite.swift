@@ -11,7 +11,7 @@ extension Realm {
         core.enqueueWrite({
             block()
             // The block may have ended the transaction itself.
-            if core.transaction != nil { commitAsyncWrite(onComplete) }
+            if core.isWriting { commitAsyncWrite(onComplete) }
         }) { error in
             onComplete?(error)
         }
@@ -101,7 +101,7 @@ extension RealmCore {
             }
             leases.removeAll { $0 === lease }
             if _Concurrency.Task.isCancelled { lease.cancel() }
-            if transaction != nil { throwRealmException(RealmMisuse.alreadyWriting) }
+            if isWriting { throwRealmException(RealmMisuse.alreadyWriting) }
             do {
                 try checkWritable()
             } catch {

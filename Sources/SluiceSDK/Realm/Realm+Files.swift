@@ -68,7 +68,7 @@ extension Realm {
     public func writeCopy(toFile fileURL: URL, encryptionKey: Data? = nil) throws {
         if encryptionKey != nil { throw Error.encryption }
         core.scheduler.verify()
-        if core.transaction != nil { throwRealmException("Cannot write a copy of a Realm in a write transaction.") }
+        if core.isWriting { throwRealmException("Cannot write a copy of a Realm in a write transaction.") }
         if FileManager.default.fileExists(atPath: fileURL.path) {
             throw Error(.fileExists, "A copy cannot be written to \(fileURL.path): there is a file already.")
         }

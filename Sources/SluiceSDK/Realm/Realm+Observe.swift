@@ -1,3 +1,6 @@
+/// Called with what happened and the Realm.
+public typealias NotificationBlock = (_ notification: Realm.Notification, _ realm: Realm) -> Void
+
 extension Realm {
     /// What the observer of a Realm hears.
     public enum Notification: String, Sendable {
@@ -6,9 +9,6 @@ extension Realm {
         /// There is a newer state that a Realm without `autorefresh` does not move on to by itself.
         case refreshRequired = "RLMRealmRefreshRequiredNotification"
     }
-
-    /// Called with what happened and the Realm.
-    public typealias NotificationBlock = (Notification, Realm) -> Void
 
     /// Calls the block where the Realm lives: within `commitWrite` and `refresh`, and when the Realm moves on by itself.
     /// - Returns: the token that keeps the notifications coming.

@@ -64,9 +64,12 @@ extension Realm {
         // Unstructured because: the caller has no task; it ends with the download, or by `cancel`.
         let task = _Concurrency.Task {
             do {
-                let (file, isNew) = try OpenFile.of(configuration)
-                let core = try RealmCore(configuration: configuration, file: file, scheduler: .none, floats: false)
-                try file.runInitialSubscriptions(configuration, core: core, isFirstOpen: isNew)
+                let file = try Error.naming(configuration) {
+                    let (file, isNew) = try OpenFile.of(configuration)
+                    let core = try RealmCore(configuration: configuration, file: file, scheduler: .none, floats: false)
+                    try file.runInitialSubscriptions(configuration, core: core, isFirstOpen: isNew)
+                    return file
+                }
                 let token = file.session?.addProgressNotification(for: .download, mode: .reportIndefinitely) { step in
                     // A whole that is only whole when the file is open.
                     progress.reached(min(0.99, step.progressEstimate))

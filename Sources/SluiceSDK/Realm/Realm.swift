@@ -32,10 +32,17 @@ public struct Realm: Equatable {
     static func makeCore(
         _ configuration: Configuration, scheduler: Scheduler, floats: Bool = false
     ) throws -> (core: RealmCore, wasEmpty: Bool) {
+        try Error.naming(configuration) { try openCore(configuration, scheduler, floats: floats) }
+    }
+
+    private static func openCore(
+        _ configuration: Configuration, _ scheduler: Scheduler, floats: Bool
+    ) throws -> (core: RealmCore, wasEmpty: Bool) {
         let (file, isNew) = try OpenFile.of(configuration)
         let core = try file.core(configuration, scheduler: scheduler, floats: floats)
+        _ = try asRealmError { try core.state.pin() }
         // Within a write transaction of this place, what follows would wait for its end.
-        if file.session == nil || core.transaction != nil { return (core, false) }
+        if file.session == nil || core.isWriting { return (core, false) }
         let wasEmpty = try asRealmError { try file.replica.currentSubscriptionSet() }.version == 0
         try file.runInitialSubscriptions(configuration, core: core, isFirstOpen: isNew)
         file.start()
@@ -52,7 +59,7 @@ public struct Realm: Equatable {
     @discardableResult
     public func refresh() -> Bool {
         core.scheduler.verify()
-        return core.transaction == nil && !core.isFrozen && core.deliverNow()
+        return !core.isWriting && !core.isFrozen && core.deliverNow()
     }
 
     // MARK: Objects
@@ -107,13 +114,10 @@ extension Realm {
     }
 
     /// Begins a transaction; waits for other writers.
-    public func beginWrite() {
-        do {
-            try core.begin()
-        } catch {
-            throwRealmException("The write transaction cannot begin: \(error)")
-        }
-    }
+    ///
+    /// Where it cannot begin, because the file cannot be written, what is written goes nowhere and `commitWrite` throws the
+    /// reason. More active versions than the configuration allows end the program.
+    public func beginWrite() { core.beginAnyway() }
 
     /// Stores the transaction.
     /// - Parameter tokens: the observers of this Realm that do not hear of it.
@@ -123,7 +127,7 @@ extension Realm {
     public func cancelWrite() { core.cancel() }
 
     /// Whether a transaction is open.
-    public var isInWriteTransaction: Bool { core.transaction != nil }
+    public var isInWriteTransaction: Bool { core.isWriting }
 
     /// Adds an object that no Realm manages; from then on it is live. Objects that it links to are added too.
     public func add(_ object: Object, update: UpdatePolicy = .error) { core.add(object, update: update) }
@@ -148,14 +152,11 @@ extension Realm {
         core.add(ModelSchema.of(type).instance(value, of: type), update: .error, isPartial: true)
     }
 
-    /// Deletes an object.
-    public func delete(_ object: Object) { core.delete(object) }
-
-    /// Deletes an embedded object: its owner has none any more.
-    public func delete(_ object: EmbeddedObject) { core.delete(object) }
+    /// Deletes an object; the owner of an embedded one has none any more.
+    public func delete(_ object: ObjectBase) { core.delete(object) }
 
     /// Deletes several objects.
-    public func delete<S: Sequence>(_ objects: S) where S.Iterator.Element: Object {
+    public func delete<S: Sequence>(_ objects: S) where S.Iterator.Element: ObjectBase {
         for object in Array(objects) { core.delete(object) }
     }
 

@@ -2,19 +2,14 @@ import SluiceCore
 import SluiceReplica
 
 extension RealmCore {
-    /// The Realm that goes on showing what this one shows now.
+    /// The Realm that goes on showing what this one shows now; one that shows nothing when the file cannot be read.
     func freeze() -> RealmCore {
         if isFrozen { return self }
         scheduler.verify()
-        if transaction != nil { throwRealmException("Cannot freeze a Realm in a write transaction.") }
-        do throws(SluiceError) {
-            // One that moves on by use shows the newest state.
-            attempt(()) { _ in }
-            return try state.lend { RealmCore(frozen: self, $0) }
-        } catch {
-            file.report(error)
-            throwRealmException("The Realm cannot be frozen, its file cannot be read: \(error)")
-        }
+        if isWriting { throwRealmException("Cannot freeze a Realm in a write transaction.") }
+        // One that moves on by use shows the newest state.
+        attempt(()) { _ in }
+        return state.lend { RealmCore(frozen: self, $0) }
     }
 
     /// The live Realm on the same file for where the caller is.
@@ -22,11 +17,12 @@ extension RealmCore {
         guard isFrozen else { return self }
         do {
             let live = try file.core(configuration, scheduler: .of(isolation))
+            live.attempt((), moving: false) { _ in }
             // Nothing that is seen frozen is missing in the live Realm.
-            if live.transaction == nil, live.state.version < state.version { live.refresh() }
+            if !live.isWriting, live.state.version < state.version { live.refresh() }
             return live
         } catch {
-            throwRealmException("The Realm cannot be thawed, its file cannot be opened: \(error)")
+            throwRealmException("The Realm cannot be thawed: \(error)")
         }
     }
 
@@ -37,7 +33,7 @@ extension RealmCore {
     func invalidate() {
         scheduler.verify()
         if isFrozen { return }
-        if transaction != nil { cancel() }
+        if isWriting { cancel() }
         settleLoops()
         state.letGo()
         clock.epoch += 1

@@ -47,7 +47,7 @@ extension RealmCore {
 
     /// On the scheduler: moves on and tells the observers.
     func deliver() {
-        if transaction != nil {
+        if isWriting {
             let later = WeakConfined(self)
             return scheduler.enqueue { later.content?.deliver() }
         }
@@ -117,7 +117,7 @@ extension RealmCore {
         if isFrozen { throwRealmException(RealmMisuse.frozenNotifications) }
         if file.isReadOnly { throwRealmException(RealmMisuse.readOnlyNotifications) }
         scheduler.verify()
-        if transaction != nil { throwRealmException("Cannot register notification blocks from within write transactions.") }
+        if isWriting { throwRealmException("Cannot register notification blocks from within write transactions.") }
     }
 }
 

@@ -27,8 +27,8 @@ final class RealmCore {
     /// It shows one state for ever, to any thread.
     let isFrozen: Bool
     private(set) var transaction: WriteTransaction?
-    /// The first error of the open transaction; the commit throws it.
-    private var failure: SluiceError?
+    /// The first error of the open transaction, or why it could not begin; the commit throws it.
+    private var failure: (any Error)?
     /// Whether reading moves on to newer states by itself.
     var floats: Bool
     /// Whether it moves on to newer states by itself.
@@ -71,7 +71,9 @@ final class RealmCore {
         }
         self.types = types
         self.schemasByType = schemasByType
-        state = try asRealmError { try ShownState(of: file.replica) }
+        state = ShownState(of: file.replica)
+        // Before it hears of commits, so that it is told of those alone that it does not show yet. The first read says what fails.
+        _ = try? state.pin()
         let inbox = inbox
         let weak = WeakConfined(self)
         observer = file.replica.observeChanges { change in
@@ -80,7 +82,7 @@ final class RealmCore {
     }
 
     /// A Realm that shows what another shows now.
-    init(frozen live: RealmCore, _ pinned: PinnedReader) {
+    init(frozen live: RealmCore, _ frozen: ShownState) {
         configuration = live.configuration
         file = live.file
         scheduler = .none
@@ -89,7 +91,7 @@ final class RealmCore {
         types = live.types
         schemas = live.schemas
         schemasByType = live.schemasByType
-        state = ShownState(frozen: pinned)
+        state = frozen
         autorefresh = false
     }
 
@@ -132,7 +134,7 @@ final class RealmCore {
     @discardableResult
     func refresh() -> Bool {
         scheduler.verify()
-        guard transaction == nil else { return false }
+        guard !isWriting else { return false }
         do throws(SluiceError) {
             return try advance()
         } catch {
@@ -222,7 +224,7 @@ final class RealmCore {
         if file.isReadOnly { throwRealmException(RealmMisuse.readOnlyTransaction) }
         var turns = 3
         while true {
-            if transaction != nil { throwRealmException(RealmMisuse.alreadyWriting) }
+            if isWriting { throwRealmException(RealmMisuse.alreadyWriting) }
             if hasObservers { deliverNow() }
             try checkWritable()
             let open = try asRealmError { try takeWriter() }
@@ -232,21 +234,36 @@ final class RealmCore {
         }
     }
 
+    /// Begins a transaction, which for a file that cannot be written is one whose changes go nowhere: its commit says why.
+    func beginAnyway() {
+        do {
+            try begin()
+        } catch {
+            if case Realm.Error.fail = error, let excess = excessVersions { throwRealmException(excess) }
+            failure = error
+        }
+    }
+
+    /// Whether a transaction is open.
+    var isWriting: Bool { transaction != nil || failure != nil }
+
     /// What keeps a transaction from beginning.
     /// - Throws: when the file is damaged, and when old states that somebody reads keep it from becoming smaller, by more than the
     ///   configuration allows.
     func checkWritable() throws {
         try file.requireWhole()
-        guard let limit = configuration.maximumNumberOfActiveVersions else { return }
         // Its own is left by the transaction.
-        refresh()
+        if configuration.maximumNumberOfActiveVersions != nil { refresh() }
+        if let excess = excessVersions { throw Realm.Error(.fail, excess) }
+    }
+
+    /// Says that more states are read than the configuration allows.
+    private var excessVersions: String? {
+        guard let limit = configuration.maximumNumberOfActiveVersions else { return nil }
         let active = replica.activeVersions
-        if active > limit {
-            throw Realm.Error(
-                .fail,
-                "Number of active versions (\(active)) in the Realm exceeded the limit of \(limit): let go of frozen Realms, and refresh Realms of other threads."
-            )
-        }
+        if active <= limit { return nil }
+        return "Number of active versions (\(active)) in the Realm exceeded the limit of \(limit): let go of frozen Realms, "
+            + "and refresh Realms of other threads."
     }
 
     private var hasObservers: Bool { !observations.isEmpty || !realmObservers.isEmpty }
@@ -269,12 +286,12 @@ final class RealmCore {
 
     func commit(withoutNotifying tokens: [NotificationToken] = [], isGrouped: Bool = false) throws {
         scheduler.verify()
-        guard let open = transaction else {
-            throwRealmException("Can't commit a non-existing write transaction")
-        }
         if let failure {
             cancel()
-            throw Realm.Error(failure)
+            throw failure
+        }
+        guard let open = transaction else {
+            throwRealmException("Can't commit a non-existing write transaction")
         }
         for watch in objectWatches { watch.transactionEnded(isStored: true) }
         if !tokens.isEmpty { silence(tokens, in: open) }
@@ -296,7 +313,7 @@ final class RealmCore {
             cancel()
             throw error
         }
-        if transaction != nil { try commit(withoutNotifying: tokens) }
+        if isWriting { try commit(withoutNotifying: tokens) }
         return result
     }
 
@@ -324,7 +341,7 @@ final class RealmCore {
         do throws(SluiceError) {
             try body(transaction)
         } catch {
-            failure = error
+            failure = Realm.Error(error)
         }
         clock.generation += 1
     }
@@ -332,7 +349,7 @@ final class RealmCore {
     func requireTransaction() {
         if isFrozen { throwRealmException(RealmMisuse.frozenObject) }
         scheduler.verify()
-        if transaction == nil { throwRealmException("Cannot modify managed objects outside of a write transaction.") }
+        if !isWriting { throwRealmException("Cannot modify managed objects outside of a write transaction.") }
     }
 
     /// - Parameter edit: what of the value is new; nil: all.

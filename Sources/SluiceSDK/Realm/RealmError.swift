@@ -31,6 +31,8 @@ extension Realm {
         public let code: Code
         /// What happened, with the value at fault and the fix.
         public let message: String
+        /// The file that could not be opened; nil for other errors.
+        public internal(set) var fileURL: URL?
 
         init(_ code: Code, _ message: String) {
             self.code = code
@@ -53,7 +55,13 @@ extension Realm {
 
         public static let errorDomain = "io.realm"
         public var errorCode: Int { code.rawValue }
-        public var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: message] }
+        public var errorUserInfo: [String: Any] { userInfo }
+        /// The message, and the path of the file if there is one.
+        public var userInfo: [String: Any] {
+            var info: [String: Any] = [NSLocalizedDescriptionKey: message]
+            info[NSFilePathErrorKey] = fileURL?.path
+            return info
+        }
         public var errorDescription: String? { message }
         public var description: String { message }
 
@@ -77,6 +85,19 @@ extension Realm {
         public static let invalidDatabase = Code.invalidDatabase
         public static let incompatibleHistories = Code.incompatibleHistories
         public static let noSubscriptionForWrite = Code.noSubscriptionForWrite
+
+        /// Of a call that ended without a result and without an error of its own.
+        public static let callFailed = Error(.fail, "Call failed")
+
+        /// Runs the body; its errors tell which file was being opened.
+        static func naming<R>(_ configuration: Configuration, _ body: () throws -> R) throws -> R {
+            do {
+                return try body()
+            } catch var error as Error {
+                error.fileURL = configuration.path.map { URL(fileURLWithPath: $0) }
+                throw error
+            }
+        }
 
         static let encryption = Error(
             .invalidInput,

@@ -44,6 +44,9 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
     public var endIndex: Int { count }
 
     public subscript(position: Int) -> Element {
+        if case .objects(let type) = storage.kind, let key = storage.followedKey(at: position) {
+            return object(type, key) ?? Element._default()
+        }
         let elements = storage.current()
         guard elements.keys.indices.contains(position) else {
             throwRealmException("Index \(position) is out of bounds (must be less than \(elements.keys.count)).")

@@ -29,22 +29,26 @@ final class PinnedReader: @unchecked Sendable {
 /// reader behind and takes a new one; so freezing costs nothing and moves nothing.
 final class ShownState {
     private let replica: Replica
-    /// Nil after `letGo`, until somebody reads.
+    /// Nil before `pin` or the first read, and after `letGo` until the next.
     private var pinned: PinnedReader?
+    /// Why a frozen state cannot be read.
+    private var refusal: SluiceError?
     private let isFrozen: Bool
     /// The frozen Realm that reads through `pinned` too.
     private weak var borrower: RealmCore?
     private var isLent = false
 
-    init(of replica: Replica) throws(SluiceError) {
+    /// The newest state, from `pin` or the first read on.
+    init(of replica: Replica) {
         self.replica = replica
-        pinned = PinnedReader(try replica.makeReader())
         isFrozen = false
     }
 
-    init(frozen pinned: PinnedReader) {
-        replica = pinned.reader.replica
+    /// - Parameter pinned: nil: it cannot be read.
+    private init(frozen pinned: PinnedReader?, of replica: Replica, _ refusal: SluiceError?) {
+        self.replica = replica
         self.pinned = pinned
+        self.refusal = refusal
         isFrozen = true
     }
 
@@ -56,8 +60,10 @@ final class ShownState {
         return isFrozen || isLent ? try pinned.read(body) : try body(pinned.reader.store)
     }
 
-    private func pin() throws(SluiceError) -> PinnedReader {
+    /// Takes the newest state, where none is shown yet.
+    func pin() throws(SluiceError) -> PinnedReader {
         if let pinned { return pinned }
+        if let refusal { throw refusal }
         let fresh = PinnedReader(try replica.makeReader())
         pinned = fresh
         return fresh
@@ -80,12 +86,17 @@ final class ShownState {
     }
 
     /// A Realm that goes on showing this state; the same one until this moves on.
-    func lend(to make: (PinnedReader) -> RealmCore) throws(SluiceError) -> RealmCore {
+    /// When it cannot be read, a Realm whose reads say why.
+    func lend(to make: (ShownState) -> RealmCore) -> RealmCore {
         if let borrower { return borrower }
-        let frozen = make(try pin())
-        borrower = frozen
-        isLent = true
-        return frozen
+        do throws(SluiceError) {
+            let frozen = make(ShownState(frozen: try pin(), of: replica, nil))
+            borrower = frozen
+            isLent = true
+            return frozen
+        } catch {
+            return make(ShownState(frozen: nil, of: replica, error))
+        }
     }
 
     /// Lets the state go; the next read is of the newest one.

@@ -46,7 +46,7 @@ extension RealmCore {
         guard locator.path == file.path else {
             throwRealmException("Cannot resolve thread safe reference in Realm with different configuration than the source Realm.")
         }
-        if !isFrozen, transaction == nil, state.version < locator.version { refresh() }
+        if !isFrozen, !isWriting, state.version < locator.version { refresh() }
         return locator.find(self)
     }
 }

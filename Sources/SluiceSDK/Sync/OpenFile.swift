@@ -96,7 +96,7 @@ final class OpenFile: Sendable {
         replica = try asRealmError {
             try Replica(
                 path: path, schema: SluiceCore.Schema(schemas.map { $0.objectType(isSynced: sync != nil) }), isSynced: sync != nil,
-                inverses: schemas.inverses, indexes: schemas.indexes, options: configuration.replicaOptions)
+                indexes: schemas.indexes, options: configuration.replicaOptions)
         }
         if sync == nil, !isReadOnly { try asRealmError { [replica] in try replica.noteSchema(version: configuration.schemaVersion) } }
         session = sync.map { [replica] in SyncSession(replica: replica, configuration: configuration, sync: $0) }

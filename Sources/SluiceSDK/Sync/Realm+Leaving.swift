@@ -6,11 +6,12 @@ public struct LeftObject: Hashable {
     public enum Reason: Hashable, Sendable {
         /// It was deleted, by whomever.
         case deleted
-        /// It is still there and does not match the subscriptions, or the rules, any more.
+        /// It does not match the subscriptions any more: it has changed, or they have.
         case leftQuery
         /// The user may not read it any more.
         case lostPermission
-        /// It was not among what the server sent for changed subscriptions, or after a time without a connection: any of the others.
+        /// It was not among what the server sent after a time without a connection, or under other rules, and it is not known which of
+        /// the others it is. What changed subscriptions do not match any more is `leftQuery`.
         case leftView
     }
 

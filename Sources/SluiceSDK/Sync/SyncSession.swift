@@ -15,6 +15,12 @@ public final class SyncSession: Sendable {
         var connection = ConnectionState.disconnected
         var hasStarted = false
         var loop: _Concurrency.Task<Void, Never>?
+
+        /// At once, although the connection's end takes a moment: the app has been told to expect nothing more of it.
+        mutating func end(as state: State) {
+            self.state = state
+            connection = .disconnected
+        }
     }
 
     let user: User
@@ -79,7 +85,7 @@ public final class SyncSession: Sendable {
         replica.removeObserver(observer)
         status.withLock { status in
             status.loop?.cancel()
-            status.state = .invalid
+            status.end(as: .invalid)
         }
         events.close()
     }
@@ -88,7 +94,8 @@ public final class SyncSession: Sendable {
 
     private func take(_ report: SyncReport) {
         switch report {
-        case .connection(let connection): status.withLock { $0.connection = ConnectionState(connection) }
+        case .connection(let connection):
+            status.withLock { $0.connection = $0.state == .active ? ConnectionState(connection) : .disconnected }
         case .warning(let error): self.report(SyncError(.serverWarning, error.description))
         case .interrupted(let error):
             events.tell(.interrupted(error))
@@ -109,7 +116,7 @@ public final class SyncSession: Sendable {
     }
 
     private func stopped(_ error: SyncError, isReported: Bool = true) {
-        status.withLock { $0.state = .inactive }
+        status.withLock { $0.end(as: .inactive) }
         events.tell(.ended(error))
         if isReported { report(error) }
     }
@@ -127,7 +134,7 @@ public final class SyncSession: Sendable {
 
     /// Stays off the network until `resume`; reading and writing go on.
     public func suspend() {
-        status.withLock { if $0.state != .invalid { $0.state = .inactive } }
+        status.withLock { if $0.state != .invalid { $0.end(as: .inactive) } }
         engine.pause()
     }
 

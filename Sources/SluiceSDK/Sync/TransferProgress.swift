@@ -9,6 +9,8 @@ extension SyncSession {
         public let progressEstimate: Double
         /// Whether everything has been transferred.
         public var isTransferComplete: Bool { progressEstimate >= 1 }
+        @available(*, deprecated, renamed: "progressEstimate")
+        public var fractionTransferred: Double { progressEstimate }
     }
 
     public enum ProgressDirection: Sendable { case upload, download }

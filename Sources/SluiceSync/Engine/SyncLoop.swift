@@ -127,7 +127,9 @@ struct SyncLoop {
     private func stage(_ staged: StagedRows) async throws(SluiceError) {
         if !staged.rows.isEmpty { try await engine.replica.stage(type: staged.type, rows: staged.rows, of: staged.buffer) }
         if !staged.kept.isEmpty { try await engine.replica.stageKept(type: staged.type, keys: staged.kept) }
-        if !staged.removed.isEmpty { try await engine.replica.stageRemoval(type: staged.type, keys: staged.removed) }
+        if !staged.removed.isEmpty {
+            try await engine.replica.stageRemoval(type: staged.type, keys: staged.removed, reasons: staged.reasons)
+        }
     }
 
     /// Tells the app, then notes that it knows.

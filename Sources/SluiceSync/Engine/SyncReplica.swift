@@ -28,7 +28,7 @@ package protocol SyncReplica: Sendable {
 
     func beginBootstrap(version: UInt64) async throws(SluiceError)
     func stage(type: Int, rows: [RowRef], of buffer: RowBuffer) async throws(SluiceError)
-    func stageRemoval(type: Int, keys: [Value]) async throws(SluiceError)
+    func stageRemoval(type: Int, keys: [Value], reasons: [LeftObject.Reason]) async throws(SluiceError)
     func stageKept(type: Int, keys: [Value]) async throws(SluiceError)
     func endBootstrap(version: UInt64, lsn: LSN, types: [Int], held: [UInt8], taken: UInt64, completes: Bool) async throws(SluiceError)
     func held() async throws(SluiceError) -> [UInt8]

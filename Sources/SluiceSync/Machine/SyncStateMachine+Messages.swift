@@ -101,8 +101,8 @@ extension SyncStateMachine {
         session?.bootstrap = nil
         session?.settled = version
         session?.local.applied = AppliedPosition(lsn: lsn, version: version)
-        // The end of the bootstrap has dropped what was read.
-        if session?.local.reset == .discard { session?.rereadChangesets() }
+        // The end of the bootstrap has dropped what was read, or given it the position that recovered writes are made at.
+        if session?.local.reset != nil { session?.rereadChangesets() }
         session?.local.reset = nil
         settle(version)
         pump()

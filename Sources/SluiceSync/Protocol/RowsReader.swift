@@ -23,6 +23,10 @@ enum RowsReader {
             case (4, .lengthDelimited):
                 let key = try ValueCodec.decode(reader.slice(try reader.content()))
                 staged?.kept.append(key)
+            case (5, .varint): staged?.reasons.append(LeftObject.Reason(event: try reader.varint()))
+            case (5, .lengthDelimited):
+                var numbers = reader.nested(try reader.content())
+                while !numbers.isAtEnd { staged?.reasons.append(LeftObject.Reason(event: try numbers.varint())) }
             default: try reader.skip(tag.type)
             }
         }
@@ -102,6 +106,18 @@ enum RowsReader {
 extension RowBuffer {
     mutating func decode(_ bytes: UnsafeRawBufferPointer, _ codec: RowCodec) throws(SluiceError) -> RowRef {
         try codec.decode(bytes, into: &self)
+    }
+}
+
+extension LeftObject.Reason {
+    /// - Parameter event: the number of a `ViewEvent`; what does not say why is not known.
+    init(event: UInt64) {
+        switch ViewEvent(rawValue: UInt8(truncatingIfNeeded: event)) {
+        case .deleted: self = .deleted
+        case .leftQuery: self = .leftQuery
+        case .lostPermission: self = .lostPermission
+        case .entered, .updated, nil: self = .leftView
+        }
     }
 }
 

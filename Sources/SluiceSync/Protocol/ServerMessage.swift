@@ -10,14 +10,20 @@ package struct StagedRows: Sendable {
     package var rows: [RowRef]
     /// Keys that left the view; they count after `rows`.
     package var removed: [Value]
+    /// Why they left, in their order; empty when nothing is known.
+    package var reasons: [LeftObject.Reason]
     /// Keys of objects that stay as the file has them.
     package var kept: [Value]
 
-    package init(type: Int, buffer: RowBuffer = RowBuffer(), rows: [RowRef] = [], removed: [Value] = [], kept: [Value] = []) {
+    package init(
+        type: Int, buffer: RowBuffer = RowBuffer(), rows: [RowRef] = [], removed: [Value] = [], reasons: [LeftObject.Reason] = [],
+        kept: [Value] = []
+    ) {
         self.type = type
         self.buffer = buffer
         self.rows = rows
         self.removed = removed
+        self.reasons = reasons
         self.kept = kept
     }
 }

@@ -259,6 +259,9 @@ package nonisolated struct PBProgress: Sendable {
   /// knows, the log lacks what was committed between the two. Absent: not said.
   package var since: UInt64 = 0
 
+  /// Nothing that was committed between this and `lsn` is missing in the log, but for what it keeps no more. Absent: not said.
+  package var completeSince: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -472,7 +475,7 @@ nonisolated extension PBPartitionOffset: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Progress"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}lsn\0\u{3}commit_time\0\u{1}grown\0\u{1}since\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}lsn\0\u{3}commit_time\0\u{1}grown\0\u{1}since\0\u{3}complete_since\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -484,6 +487,7 @@ nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 2: try { try decoder.decodeSingularSInt64Field(value: &self.commitTime) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.grown) }()
       case 4: try { try decoder.decodeSingularFixed64Field(value: &self.since) }()
+      case 5: try { try decoder.decodeSingularFixed64Field(value: &self.completeSince) }()
       default: break
       }
     }
@@ -502,6 +506,9 @@ nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.since != 0 {
       try visitor.visitSingularFixed64Field(value: self.since, fieldNumber: 4)
     }
+    if self.completeSince != 0 {
+      try visitor.visitSingularFixed64Field(value: self.completeSince, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -510,6 +517,7 @@ nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.commitTime != rhs.commitTime {return false}
     if lhs.grown != rhs.grown {return false}
     if lhs.since != rhs.since {return false}
+    if lhs.completeSince != rhs.completeSince {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

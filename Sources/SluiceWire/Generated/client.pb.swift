@@ -824,6 +824,9 @@ package nonisolated struct PBBootstrapRows: Sendable {
   /// Keys of objects in the view that the file has as they are; a row, or a removal, of the same key counts instead.
   package var kept: [PBValue] = []
 
+  /// Why each of `removed` left, where that is known; none when it is known of none.
+  package var reasons: [PBViewEvent] = []
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -2128,7 +2131,7 @@ nonisolated extension PBBootstrapBegin: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".BootstrapRows"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}rows\0\u{1}removed\0\u{1}kept\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}rows\0\u{1}removed\0\u{1}kept\0\u{1}reasons\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2140,6 +2143,7 @@ nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._Mes
       case 2: try { try decoder.decodeRepeatedMessageField(value: &self.rows) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.removed) }()
       case 4: try { try decoder.decodeRepeatedMessageField(value: &self.kept) }()
+      case 5: try { try decoder.decodeRepeatedEnumField(value: &self.reasons) }()
       default: break
       }
     }
@@ -2158,6 +2162,9 @@ nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if !self.kept.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.kept, fieldNumber: 4)
     }
+    if !self.reasons.isEmpty {
+      try visitor.visitPackedEnumField(value: self.reasons, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2166,6 +2173,7 @@ nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if lhs.rows != rhs.rows {return false}
     if lhs.removed != rhs.removed {return false}
     if lhs.kept != rhs.kept {return false}
+    if lhs.reasons != rhs.reasons {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -68,6 +68,38 @@ import Testing
         }
     }
 
+    @Test(arguments: Kind.allCases) func `says where each record is, while others write beside it`(kind: Kind) async throws {
+        try await Self.with(kind) { log, name in
+            let topics = [name("a"), name("b")]
+            _ = try await log.prepare(topics.map { TopicSpec(name: $0, partitions: 2) })
+            let places = try await withThrowingTaskGroup(of: [Record].self) { group in
+                for writer in UInt8(0)..<4 {
+                    group.addTask {
+                        var random = SplitMix64(seed: UInt64(writer))
+                        var batch = LogBatch(topics: topics)
+                        for number in UInt8(0)..<100 {
+                            batch.append(
+                                topic: Int(random.next() % 2), partition: Int32(random.next() % 2), key: [0], value: [writer, number])
+                        }
+                        let offsets = try await log.place(batch)
+                        return zip(batch.entries, offsets).map {
+                            Record(
+                                partition: LogPartition(topics[Int($0.topic)], $0.partition), offset: $1,
+                                value: Array(batch.arena[$0.value]))
+                        }
+                    }
+                }
+                return try await group.reduce(into: []) { $0 += $1 }
+            }
+            let reader = try await log.makeReader()
+            try await reader.assign(
+                Dictionary(uniqueKeysWithValues: topics.flatMap { [LogPartition($0, 0), LogPartition($0, 1)] }.map { ($0, 0) }))
+            let found = try await Self.read(reader, places.count)
+            #expect(Set(found.records) == Set(places))
+            await reader.close()
+        }
+    }
+
     @Test(arguments: Kind.allCases) func `gives back every byte, in the order of each partition`(kind: Kind) async throws {
         let seed = UInt64.random(in: .min ... .max)
         var random = SplitMix64(seed: seed)

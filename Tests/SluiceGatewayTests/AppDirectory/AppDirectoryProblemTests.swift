@@ -77,6 +77,14 @@ struct AppDirectoryProblemTests {
     ]
 
     static let mistakesElsewhere: [Mistake] = [
+        .replacing("\"at\"", "\"att\"", in: AppFixture.ingest, ":1:3", "no property 'att'", "'at'"),
+        .replacing("\"at\"", "\"level\"", in: AppFixture.ingest, ":1:3", "not a required date", "'required'"),
+        .replacing("\"week\"", "\"weak\"", in: AppFixture.ingest, ":1:25", "'weak' is no length", "day, week, month"),
+        .replacing("30", "0", in: AppFixture.ingest, ":1:42", "0 is no number of days", "1 to 36500"),
+        .replacing("\"every\"", "\"evry\"", in: AppFixture.ingest, ":1:25", "'evry' means nothing", "'every'", .configUnknownKey),
+        Mistake(
+            what: "an ingest.json of a class that is not asymmetric", files: AppFixture.replacing("[\"Reading\"]", with: "[]", in: sync),
+            place: "\(AppFixture.ingest):1:1", message: "Reading is no asymmetric class", fix: "asymmetric_tables"),
         .replacing("\"flexible\"", "\"partition\"", in: sync, ":2:5", "must be 'flexible'", "migrate"),
         .replacing("\"enabled\"", "\"on\"", in: sync, ":3:5", "'on' is no state", "'enabled'"),
         .replacing("\"mongodb-atlas\"", "\"mongo-atlas\"", in: sync, ":4:5", "no data source 'mongo-atlas'", "'mongodb-atlas'"),

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import SluiceCore
 import SluiceGateway
+import SluicePostgres
 import Testing
 
 struct AppDirectoryTests {
@@ -34,6 +35,7 @@ struct AppDirectoryTests {
         #expect(app.name == "shop")
         #expect(app.tables["Order"] == .init(schema: "shop", name: "orders"))
         #expect(app.tables.count == 3)
+        #expect(app.partitions == ["Reading": TimePartitions(property: "at", period: .week, keepDays: 30)])
         #expect(app.queryableFields == QueryableFields(global: ["owner", "store"], byType: ["Order": ["total"]], indexed: "store"))
         #expect(app.isEnabled(provider: "anon-user"))
         #expect(!app.isEnabled(provider: "local-userpass"))

@@ -2,6 +2,8 @@ import SluiceGateway
 
 /// A directory that is right in everything; tests change one file at a time.
 enum AppFixture {
+    static let ingest = "data_sources/mongodb-atlas/shop/readings/ingest.json"
+
     static let files: [String: String] = [
         "realm_config.json": """
         {
@@ -79,8 +81,11 @@ enum AppFixture {
         "data_sources/mongodb-atlas/shop/people/schema.json": """
         { "title": "Person", "bsonType": "object", "properties": { "_id": { "bsonType": "uuid" }, "owner": { "bsonType": "string" } } }
         """,
+        ingest: #"{ "partition_by": "at", "every": "week", "keep_days": 30 }"#,
         "data_sources/mongodb-atlas/shop/readings/schema.json": """
-        { "title": "Reading", "bsonType": "object", "properties": { "_id": { "bsonType": "string" }, "level": { "bsonType": "float" } } }
+        { "title": "Reading", "bsonType": "object", "required": ["at"], "properties": {
+            "_id": { "bsonType": "string" }, "level": { "bsonType": "float" }, "at": { "bsonType": "date" }
+        } }
         """,
         "values/region.json": #"{ "name": "region", "value": ["eu", "us"], "private": false }"#,
         "environments/qa.json": #"{ "values": { "limit": 7 } }"#,

@@ -8,14 +8,20 @@ import SluiceNet
 import Synchronization
 
 /// Accounts and tokens in memory, with the promises of the port.
-final class MemoryDirectory: UserDirectory {
+final class MemoryDirectory: UserDirectory, APIKeyDirectory {
     private struct Token {
         var user: String
         var expires: Int64
         var isRevoked = false
     }
 
+    private struct Key {
+        var key: APIKey
+        var hash: [UInt8]
+    }
+
     private struct State {
+        var keys: [Key] = []
         var accounts: [String: UserAccount] = [:]
         var tokens: [[UInt8]: Token] = [:]
     }
@@ -78,6 +84,38 @@ final class MemoryDirectory: UserDirectory {
         }
     }
 
+    func add(_ key: APIKey, hash: [UInt8], most: Int) async throws {
+        try state.withLock { state in
+            let others = state.keys.map(\.key).filter { key.isServer ? $0.isServer : !$0.isServer && $0.user == key.user }
+            if others.count >= most { throw SluiceError(.limitsExceeded, "There are \(others.count) API keys, and \(most) at most.") }
+            if others.contains(where: { $0.name == key.name }) {
+                throw SluiceError(.nameInUse, "There is an API key '\(key.name)' already.")
+            }
+            state.keys.append(Key(key: key, hash: hash))
+        }
+    }
+
+    func find(keyHash hash: [UInt8]) async throws -> APIKey? { state.withLock { $0.keys.first { $0.hash == hash }?.key } }
+    func keys(of user: String?) async throws -> [APIKey] {
+        state.withLock { $0.keys.map(\.key).filter { user == nil ? $0.isServer : !$0.isServer && $0.user == user } }
+    }
+
+    func setDisabled(key id: String, of user: String?, _ isDisabled: Bool) async throws {
+        guard try await keys(of: user).contains(where: { $0.id == id }) else {
+            throw SluiceError(.apiKeyNotFound, "There is no API key \(id).")
+        }
+        state.withLock { state in
+            for index in state.keys.indices where state.keys[index].key.id == id { state.keys[index].key.isDisabled = isDisabled }
+        }
+    }
+
+    func delete(key id: String, of user: String?) async throws {
+        guard try await keys(of: user).contains(where: { $0.id == id }) else {
+            throw SluiceError(.apiKeyNotFound, "There is no API key \(id).")
+        }
+        state.withLock { $0.keys.removeAll { $0.key.id == id } }
+    }
+
     private func change(_ id: String, _ body: (inout UserAccount) -> Void) throws {
         try state.withLock { state in
             guard var account = state.accounts[id] else { throw SluiceError(.userNotFound, "There is no user \(id).") }
@@ -110,14 +148,17 @@ struct AuthFixture {
     /// Cheap, so that tests are quick.
     static let cost = PasswordHasher.Cost(rounds: 16, blockSize: 1, parallelism: 1)
 
-    init(providers: Set<String> = ["anon-user", "local-userpass"], publicURL: String? = nil) async throws {
+    init(providers: Set<String> = ["anon-user", "local-userpass", "api-key"], publicURL: String? = nil) async throws {
         let tokens = try await AccessTokens(appID: "shop", key: Self.key, environment: environment)
         users = UserService(
             directory: directory, tokens: tokens, settings: .init(providers: providers), passwords: PasswordHasher(cost: Self.cost),
             environment: environment, changed: { [changes] user, change in changes.append("\(user) \(change)") })
         let router = Router(context: TestContext.self)
         router.add(middleware: ErrorMiddleware())
-        AuthRoutes(users: users, settings: .init(appID: "shop", publicURL: publicURL, syncPath: "/sync")).add(to: router)
+        let keys = APIKeys(directory: directory, users: users)
+        AuthRoutes(users: users, keys: keys, settings: .init(appID: "shop", publicURL: publicURL, syncPath: "/sync")).add(to: router)
+        APIKeyRoutes(keys: keys, users: users).add(to: router)
+        APIKeyRoutes(keys: keys, users: users).addAdmin(to: router.group("admin"))
         AdminUserRoutes(users: users).add(to: router.group("admin"))
         responder = router.buildResponder()
     }

@@ -23,6 +23,12 @@ struct AuthRoutesTests {
         }
     }
 
+    @Test(arguments: ["oauth2-google", "custom-token", "nonsense"])
+    func `a way to log in that the app does not have is refused by name`(provider: String) async throws {
+        let login = try await AuthFixture().call(.post, "\(Self.app)/auth/providers/\(provider)/login", .object([]))
+        #expect(login.json["code"] == .int(Int64(ErrorCode.providerDisabled.rawValue)) && login.status >= 400, "\(login)")
+    }
+
     @Test func `an anonymous user gets an account, tokens and a profile`() async throws {
         let fixture = try await AuthFixture()
         let login = try await fixture.call(.post, "\(Self.app)/auth/providers/anon-user/login", .object([]))

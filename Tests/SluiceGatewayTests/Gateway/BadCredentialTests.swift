@@ -60,6 +60,25 @@ import Testing
         }
     }
 
+    @Test func `Scenario 29: ends sessions of users who are disabled, revoked and deleted elsewhere, and no others`() async throws {
+        try await RunningGateway.with { gateway in
+            let changes: [(sql: String, code: ErrorCode)] = [
+                ("UPDATE sluice.user_account SET disabled = true WHERE id = ", .userDisabled),
+                ("SELECT sluice.note_user_changes(ARRAY[id], ARRAY['revoked']) FROM sluice.user_account WHERE id = ", .invalidSession),
+                ("DELETE FROM sluice.user_account WHERE id = ", .userDisabled),
+            ]
+            try await gateway.besideHealthySession {
+                for change in changes {
+                    let account = try await gateway.account()
+                    let session = try await gateway.session(token: account.token)
+                    try await session.hello()
+                    try await gateway.sql("\(change.sql)'\(account.id)'")
+                    #expect(try await session.failure().code == change.code, "\(change.sql)")
+                }
+            }
+        }
+    }
+
     @Test func `answers a wrong password with 401`() async throws {
         try await RunningGateway.with { gateway in
             try await gateway.createUser("alice@example.com")

@@ -79,7 +79,8 @@ import Testing
             try await gateway.besideHealthySession {
                 let session = try await gateway.openSession()
                 try await session.upload(7, [TestSession.order("gap", ["store": .string("north"), "size": .int(1)])])
-                try await session.upload(1, [TestSession.order("late", ["store": .string("north"), "size": .int(1)])])
+                // The gateway may have closed the connection by now.
+                try? await session.upload(1, [TestSession.order("late", ["store": .string("north"), "size": .int(1)])])
                 let error = try await session.failure()
                 #expect(error.code == .badChangeset)
                 #expect(session.acknowledged == 0)

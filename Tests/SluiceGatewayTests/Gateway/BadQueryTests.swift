@@ -46,4 +46,16 @@ import Testing
             }
         }
     }
+
+    @Test func `goes on with the bootstrap under way`() async throws {
+        try await RunningGateway.with { gateway in
+            try await gateway.sql("INSERT INTO orders (_id, store, size) SELECT 'n' || g, 'north', g FROM generate_series(1, 20000) g")
+            let session = try await gateway.openSession()
+            try await session.sendSubscribe(1, [("Order", "store == 'north'")])
+            try await session.sendSubscribe(2, [("Order", "size >>> 3")])
+            try await session.receive { $0.completed == 1 && $0.queryErrors.map(\.version) == [2] }
+            #expect(session.keys("Order").count == 20_000)
+            session.close()
+        }
+    }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluicePostgres
+import SluiceWire
 import TestSupport
 import Testing
 
@@ -16,6 +17,35 @@ import Testing
         ("store == 'north' AND (size < 3 OR title == nil)", "store = 'north' AND (size < 3 OR title IS NULL)"),
     ]
     private static let stores = ["north", "south", "west", "east"]
+
+    @Test func `tells a device that comes back no position before its view is whole, whatever it sends`() async throws {
+        try await RunningGateway.with { gateway in
+            let account = try await gateway.account()
+            let first = try await gateway.session(token: account.token)
+            try await first.hello()
+            try await first.subscribe(1, [("Order", "store == 'north'")])
+            let writes = [TestSession.order("mine", ["store": .string("north"), "size": .int(1)])]
+            try await first.upload(1, writes)
+            try await first.receive { $0.keys("Order") == ["mine"] }
+            let file = try #require(first.welcome)
+            first.close()
+            // It has not heard the answer, sends it again, and asks to be told: a position would mean that it has what it has not.
+            let again = try await gateway.session(token: account.token)
+            try await again.sendHello(client: file.client, secret: Array(file.secret))
+            try await again.receive { $0.welcome != nil }
+            try await again.upload(1, writes)
+            try await again.receive { $0.acknowledged == 1 }
+            try await again.sendMark(1)
+            try await again.receive { $0.mark == 1 }
+            try await again.subscribe(1, [("Order", "store == 'north'")])
+            #expect(again.earlyPositions == 0 && again.keys("Order") == ["mine"])
+            // What it waited for is said then.
+            try await again.sendMark(2)
+            try await again.receive { $0.mark == 2 }
+            #expect(again.applied > .zero)
+            again.close()
+        }
+    }
 
     @Test func `Scenario 13: show what PostgreSQL selects, whatever was written and subscribed meanwhile`() async throws {
         let seed = ProcessInfo.processInfo.environment["SLUICE_TEST_SEED"].flatMap { UInt64($0) } ?? .random(in: .min ... .max)

@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import SluiceCore
 import SluiceGateway
+import SluicePipeline
 import SluicePostgres
 import Testing
 
@@ -22,6 +23,10 @@ struct RunningGateway: Sendable {
         var code: Int? { json["code"]?.int.map { Int($0) } }
     }
 
+    /// A few tests at a time run a gateway: replication slots wait for every open transaction of the server, so many gateways that
+    /// start together take longer than one after the other.
+    private static let few = Turnstile(width: 3)
+
     /// Runs a gateway for as long as the body runs.
     /// - Parameters:
     ///   - plugins: names of plugins built with the tests, or paths.
@@ -30,7 +35,7 @@ struct RunningGateway: Sendable {
         files: [String: String] = [:], plugins: [String] = [], inProcess: Bool = false, isDevelopment: Bool = false,
         logger: Logger? = nil, _ body: @escaping @Sendable (RunningGateway) async throws -> R
     ) async throws -> R {
-        try await Gate.few.pass {
+        try await few.pass {
             try await start(files: files, plugins: plugins, inProcess: inProcess, isDevelopment: isDevelopment, logger, body)
         }
     }
@@ -39,7 +44,7 @@ struct RunningGateway: Sendable {
     static func deploy<R: Sendable>(
         _ tables: String = ShopApp.tables, _ body: @escaping @Sendable (Deployment) async throws -> R
     ) async throws -> R {
-        try await Gate.few.pass {
+        try await few.pass {
             try await GatewayDatabase.with { conninfo in
                 let connection = try await PostgresConnection.connect(conninfo)
                 _ = try await connection.script(tables)
@@ -54,15 +59,18 @@ struct RunningGateway: Sendable {
 
         /// - Parameters:
         ///   - port: that of the gateway before, so that clients find this one.
+        ///   - directory: where the files are, when they are edited while the gateway runs.
         ///   - kafka: a broker; several gateways at a time need one, and an app of their own in `files`.
         func run<R: Sendable>(
-            _ files: [String: String], port: Int = 0, kafka: String? = nil, isDevelopment: Bool = false,
-            _ body: @escaping @Sendable (RunningGateway) async throws -> R
+            _ files: [String: String], port: Int = 0, kafka: String? = nil, isDevelopment: Bool = false, directory: String? = nil,
+            plugins: [String] = [], logger: Logger? = nil, _ body: @escaping @Sendable (RunningGateway) async throws -> R
         ) async throws -> R {
+            let files = try isDevelopment ? files : RunningGateway.listing(plugins, in: files)
             let configuration = GatewayConfiguration(
-                app: try AppDirectory.read(files: files), postgres: conninfo, kafka: kafka, network: .init(port: port, adminPort: 0),
-                isDevelopment: isDevelopment)
-            return try await RunningGateway.run(configuration, body)
+                app: try AppDirectory.read(files: files), directory: directory, postgres: conninfo, kafka: kafka,
+                network: .init(port: port, adminPort: 0),
+                plugins: .init(files: isDevelopment ? plugins : []), isDevelopment: isDevelopment)
+            return try await RunningGateway.run(configuration, logger: logger, body)
         }
     }
 
@@ -76,11 +84,23 @@ struct RunningGateway: Sendable {
             let connection = try await PostgresConnection.connect(conninfo)
             _ = try await connection.script(ShopApp.tables)
             await connection.close()
+            let plugins = plugins.map(Built.plugin)
+            let files = try isDevelopment ? files : listing(plugins, in: files)
             let configuration = GatewayConfiguration(
                 app: try ShopApp.configuration(files: files), postgres: conninfo, kafka: nil, network: .init(port: 0, adminPort: 0),
-                plugins: .init(files: plugins.map(Built.plugin), inProcess: inProcess), isDevelopment: isDevelopment)
+                plugins: .init(files: isDevelopment ? plugins : [], inProcess: inProcess), isDevelopment: isDevelopment)
             return try await run(configuration, logger: logger, body)
         }
+    }
+
+    /// The files with a list of plugins, as outside of development every plugin has to be in one.
+    static func listing(_ plugins: [String], in files: [String: String]) throws -> [String: String] {
+        guard !plugins.isEmpty else { return files }
+        let entries = plugins.map { path -> JSON in
+            let digest = (try? PluginList.sha256(of: path)) ?? String(repeating: "0", count: 64)
+            return ["file": .string(path), "sha256": .string(digest)]
+        }
+        return files.merging(["plugins.json": JSON.object([JSON.Member("plugins", .array(entries))]).text]) { $1 }
     }
 
     static func run<R: Sendable>(
@@ -235,45 +255,28 @@ struct RunningGateway: Sendable {
         return true
     }
 
+    /// A metric's value now.
+    func metric(_ name: String) async throws -> Double {
+        let line = try await text("/metrics").split(separator: "\n").first { $0.hasPrefix("\(name) ") }
+        return try #require(line.flatMap { Double($0.dropFirst(name.count + 1)) }, "there is no metric \(name)")
+    }
+
+    /// Waits until a metric has a value, or more.
+    func untilMetric(_ name: String, is value: Double, within seconds: Double = 30) async throws {
+        let deadline = ContinuousClock.now + .seconds(seconds)
+        while try await metric(name) < value {
+            guard ContinuousClock.now < deadline else {
+                Issue.record("\(name) has not become \(value)")
+                return
+            }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+    }
+
     func sql(_ text: String) async throws {
         let connection = try await PostgresConnection.connect(conninfo)
         _ = try await connection.script(text)
         await connection.close()
-    }
-}
-
-/// Lets a few tests at a time run a gateway: replication slots wait for every open transaction of the server, so many
-/// gateways that start together take longer than one after the other.
-private actor Gate {
-    static let few = Gate(3)
-
-    private var free: Int
-    private var waiting: [CheckedContinuation<Void, Never>] = []
-
-    init(_ free: Int) { self.free = free }
-
-    nonisolated func pass<R: Sendable>(_ body: () async throws -> R) async throws -> R {
-        await enter()
-        let outcome: Result<R, any Error>
-        do {
-            outcome = .success(try await body())
-        } catch {
-            outcome = .failure(error)
-        }
-        await leave()
-        return try outcome.get()
-    }
-
-    private func enter() async {
-        if free > 0 {
-            free -= 1
-        } else {
-            await withCheckedContinuation { waiting.append($0) }
-        }
-    }
-
-    private func leave() {
-        if waiting.isEmpty { free += 1 } else { waiting.removeFirst().resume() }
     }
 }
 

@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import SluiceCore
 import SluiceGateway
 import SluiceWire
@@ -48,6 +49,40 @@ import Testing
             try await next.subscribe(1, [("Store", "TRUEPREDICATE")])
             #expect(next.keys("Store") == ["one", "two"])
             #expect(next.rows["Store"]?[.string("one")]?["size"] == nil)
+        }
+    }
+
+    @Test func `tells the plugin when a user's data change, and asks it anew`() async throws {
+        let log = LinesOfLog()
+        let logger = Logger(label: "test") { _ in log }
+        try await RunningGateway.with(files: Self.withoutRules, plugins: ["FaultyC"], isDevelopment: true, logger: logger) { gateway in
+            try await gateway.sql("INSERT INTO stores (_id, name, size) VALUES ('one', 'One', 2)")
+            let healthy = try await gateway.openSession(["Store"])
+            try await healthy.subscribe(1, [("Store", "TRUEPREDICATE")])
+            let account = try await gateway.account()
+            let session = try await gateway.session(token: account.token)
+            try await session.hello(["Store"])
+            try await session.subscribe(1, [("Store", "TRUEPREDICATE")])
+            // What the plugin makes of it is its failure; it is asked about the session all the same.
+            try await gateway.setCustomData(#"{ "word": "do-fail" }"#, of: account.id)
+            await log.wait(for: "A session waits for its rules.")
+            #expect(log.lines.contains { $0.message == "a plugin failed in user_changed" })
+
+            // Nothing passes meanwhile, what the client asks for waits, and nobody is disconnected.
+            try await gateway.sql("INSERT INTO stores (_id, name, size) VALUES ('two', 'Two', 2)")
+            try await healthy.receive { $0.keys("Store") == ["one", "two"] }
+            try await session.sendMark(7)
+            #expect(session.keys("Store") == ["one"] && session.error == nil)
+
+            // With an answer everything goes on, from where it stood.
+            try await gateway.setCustomData("{}", of: account.id)
+            try await session.receive { $0.keys("Store") == ["one", "two"] }
+            #expect(session.error == nil)
+
+            // A denial is an answer.
+            try await gateway.setCustomData(#"{ "word": "do-deny" }"#, of: account.id)
+            try await session.receive { $0.keys("Store") == [] }
+            #expect(session.error == nil)
         }
     }
 

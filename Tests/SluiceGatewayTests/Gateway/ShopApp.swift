@@ -20,7 +20,8 @@ enum ShopApp {
         "auth/providers.json": """
         {
             "anon-user": { "name": "anon-user", "type": "anon-user", "disabled": false },
-            "local-userpass": { "name": "local-userpass", "type": "local-userpass", "config": { "autoConfirm": true }, "disabled": false }
+            "local-userpass": { "name": "local-userpass", "type": "local-userpass", "config": { "autoConfirm": true }, "disabled": false },
+            "api-key": { "name": "api-key", "type": "api-key", "disabled": false }
         }
         """,
         "sync/config.json": """

@@ -29,9 +29,14 @@ final class TestSession {
     private var kept: [String: Set<Value>] = [:]
     /// Rows and keys that the last bootstrap brought.
     private(set) var brought = (rows: 0, kept: 0)
+    private(set) var bootstraps = 0
+    /// Positions that came before the session's first view was whole.
+    private(set) var earlyPositions = 0
     /// How many rows the last bootstrap said that it may bring.
     private(set) var expected: UInt64 = 0
     var held: PBHeld?
+    /// Why objects left, where that was said: the events of commits and of what bootstraps took away.
+    private(set) var left: [String: PBViewEvent] = [:]
 
     private init(_ connection: any SyncConnection, token: String) {
         self.connection = connection
@@ -46,6 +51,18 @@ final class TestSession {
     func close() { connection.close() }
 
     /// Has what another session showed when it ended, and tells the gateway so.
+    /// What its file would have.
+    struct File: Sendable {
+        var rows: Rows
+        var held: PBHeld?
+        var applied: LSN
+    }
+
+    var file: File { File(rows: rows, held: held, applied: applied) }
+
+    /// The same, and up to where: so that what came since can be told from the log.
+    func goOn(from file: File) { (rows, held, applied) = (file.rows, file.held, file.applied) }
+
     func takeOver(_ earlier: TestSession) { takeOver(rows: earlier.rows, held: earlier.held) }
 
     func takeOver(rows: Rows, held: PBHeld?) { (self.rows, self.held) = (rows, held) }
@@ -72,6 +89,7 @@ final class TestSession {
                     $0.client = client
                     $0.secret = .init(secret)
                     if let held { $0.held = held }
+                    $0.appliedLsn = applied.rawValue
                     $0.schema = types.map { name in
                         .with {
                             $0.name = name
@@ -217,6 +235,7 @@ final class TestSession {
         }
         for key in piece.kept { kept[type.name, default: []].insert(try Value(key)) }
         for key in piece.removed { staged[type.name, default: [:]][try Value(key)] = .some(nil) }
+        for (key, reason) in zip(piece.removed, piece.reasons) { left["\(try Value(key))"] = reason }
         brought = (brought.rows + piece.rows.count, brought.kept + piece.kept.count)
     }
 
@@ -231,10 +250,12 @@ final class TestSession {
         }
         staged = [:]
         completed = end.version
+        bootstraps += 1
         applied = LSN(rawValue: end.lsn)
     }
 
     private func apply(_ commits: PBCommits) throws {
+        if bootstraps == 0 { earlyPositions += 1 }
         for change in commits.commits.flatMap(\.changes) {
             let type = try schema.type(named: change.type)
             if change.hasRow {
@@ -242,6 +263,7 @@ final class TestSession {
                 rows[type.name, default: [:]][key] = values
             } else {
                 rows[type.name]?[try Value(change.primaryKey)] = nil
+                left["\(try Value(change.primaryKey))"] = change.event
             }
         }
         applied = LSN(rawValue: commits.lsn)

@@ -10,14 +10,17 @@ import Testing
 /// An app's replica: its file, the engine that keeps it in step, and what its user may see. One task uses it.
 final class OracleDevice {
     let app: OracleApp
-    let role: OracleApp.Role
+    private(set) var role: OracleApp.Role
     /// A keeper's zone.
-    let zone: String
+    private(set) var zone: String
+    /// The zones whose objects may be here since the last barrier; nil: all.
+    private var zones: Set<String>?
     let schema: Schema
     private let gateway: RunningGateway
     private let path: String
+    private let account: RunningGateway.Account
     /// Kept over restarts, as apps keep it.
-    private let token: String
+    private var token: String { account.token }
     private(set) var replica: Replica
     private var engine: SyncEngine
     private var running: Task<Void, Never>
@@ -33,13 +36,8 @@ final class OracleDevice {
         self.app = app
         self.role = role
         zone = random.pick(OracleApp.zones)
-        let data =
-            switch role {
-            case .everybody: "{}"
-            case .keeper: #"{ "zone": "\#(zone)" }"#
-            case .guest: #"{ "isGuest": true }"#
-            }
-        token = try await gateway.account(customData: data).token
+        zones = role == .keeper ? [zone] : nil
+        account = try await gateway.account(customData: OracleDevice.data(role, zone))
         // An app may know less of a class than the server does.
         schema = Schema(
             app.schema.types.map { type in
@@ -49,7 +47,15 @@ final class OracleDevice {
         path = "\(folder)/\(UUID().uuidString).replica"
         reports = Reports()
         replica = try Replica(path: path, schema: schema)
-        (engine, running) = OracleDevice.begin(replica, gateway, token, reports)
+        (engine, running) = OracleDevice.begin(replica, gateway, account.token, reports)
+    }
+
+    private static func data(_ role: OracleApp.Role, _ zone: String) -> String {
+        switch role {
+        case .everybody: "{}"
+        case .keeper: #"{ "zone": "\#(zone)" }"#
+        case .guest: #"{ "isGuest": true }"#
+        }
     }
 
     private static func begin(
@@ -88,6 +94,19 @@ final class OracleDevice {
 
     /// Errors that no app should ever have to see in this play.
     var failures: [String] { reports.failures }
+
+    /// The user's custom data change: a keeper gets another zone, or becomes like everybody, and back. What guests may ask for is
+    /// not what others may, so they stay what they are.
+    func changeRole(_ random: inout SplitMix64) async throws {
+        if role == .guest { return }
+        (role, zone) = (random.chance(70) ? .keeper : .everybody, random.pick(OracleApp.zones))
+        OracleTests.trace("a user becomes \(name)")
+        if role == .keeper { zones?.insert(zone) } else { zones = nil }
+        try await gateway.setCustomData(OracleDevice.data(role, zone), of: account.id)
+    }
+
+    /// Everything is as the user's role says now.
+    func passBarrier() { zones = role == .keeper ? [zone] : nil }
 
     // MARK: What the app does
 
@@ -169,7 +188,10 @@ final class OracleDevice {
     func expectNoLeak(_ comment: String) throws {
         for (name, rows) in try rows() {
             for (key, values) in rows where !written.contains(ObjectKey(type: name, key: key)) {
-                if role == .keeper { #expect(values["zone"] == .string(zone), "\(comment): \(self.name) has \(name) \(key)") }
+                if let zones {
+                    let isAllowed = zones.contains { values["zone"] == .string($0) }
+                    #expect(isAllowed, "\(comment): \(self.name) has \(name) \(key)")
+                }
                 if role == .guest, let field = app.hidden[name], let property = schema[name]?[field] {
                     #expect(values[field] == property.emptyValue, "\(comment): \(self.name) has \(field) of \(name) \(key)")
                 }

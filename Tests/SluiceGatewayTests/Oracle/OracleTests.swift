@@ -16,7 +16,7 @@ import Testing
         let environment = ProcessInfo.processInfo.environment
         let runs = environment["SLUICE_ORACLE_RUNS"].flatMap { Int($0) }
         if let seed = environment["SLUICE_ORACLE_SEED"].flatMap({ UInt64($0) }) { return Array(repeating: seed, count: runs ?? 1) }
-        return TestSupport.seeds(max(0, (runs ?? 50) - 3))
+        return TestSupport.seeds(max(0, (runs ?? 200) - 3))
     }()
 
     /// Prints a step when one seed is run again.
@@ -118,6 +118,7 @@ private struct OracleStage {
         case 3, 4: device.goOnline()
         case 5: try await device.restart()
         case 6: await device.waitForUpload(milliseconds: random.below(60))
+        case 7, 8: try await device.changeRole(&random)
         default: try device.write(&random)
         }
     }
@@ -195,6 +196,7 @@ private struct OracleStage {
                 }
             }
             #expect(device.failures.isEmpty, "\(comment): \(device.name)")
+            device.passBarrier()
         }
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceGateway
 import SluiceReplica
 import SluiceSync
 import Testing
@@ -14,6 +15,15 @@ import Testing
         let role = NoteApp.role("everybody", read: filter, write: filter)
         files[ShopApp.table("orders", "rules")] = #"{ "database": "public", "collection": "orders", "roles": [\#(role)] }"#
         return files
+    }
+
+    /// Puts an app directory's files into a folder, each at once.
+    private static func put(_ files: [String: String], in folder: Phone.Folder) throws {
+        for (path, text) in files {
+            let file = folder.url.appendingPathComponent(path)
+            try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try Data(text.utf8).write(to: file, options: .atomic)
+        }
     }
 
     private static func write(_ device: EngineDevice, _ key: String) throws {
@@ -58,6 +68,101 @@ import Testing
                 #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id = 'mine'") == 1)
                 try await Self.checkFresh(gateway, folder)
                 await device.stop()
+            }
+        }
+    }
+
+    /// Everybody reads what their own role, which is that of their team, lets through.
+    private static func notes(redMayRead teams: String) -> [String: String] {
+        let roles = ["red": teams, "green": #"["green"]"#].sorted { $0.key < $1.key }.map { team, teams in
+            NoteApp.role(
+                team, when: #"{ "%%user.custom_data.team": "\#(team)" }"#, read: #"{ "team": { "$in": \#(teams) } }"#, write: "false")
+        }
+        return NoteApp.files(["Note": "[\(roles.joined(separator: ", "))]"])
+    }
+
+    @Test func `Scenario 26: an edited role is live, with the exact difference for those who have it, and a broken one is not`()
+        async throws
+    {
+        let (few, more) = (Self.notes(redMayRead: #"["red"]"#), Self.notes(redMayRead: #"["red", "blue"]"#))
+        let folder = try Phone.Folder()
+        try Self.put(few, in: folder)
+        try await RunningGateway.deploy(NoteApp.tables(["Note"])) { deployment in
+            try await deployment.run(few, directory: folder.url.path) { gateway in
+                try await gateway.sql(
+                    "INSERT INTO \"Note\" SELECT team || g, 'x', team FROM generate_series(1, 10) g, unnest('{red,green,blue}'::text[]) team"
+                )
+                let red = try await gateway.noteSession(try await gateway.account(customData: #"{ "team": "red" }"#), ["Note"])
+                let green = try await gateway.noteSession(try await gateway.account(customData: #"{ "team": "green" }"#), ["Note"])
+                #expect(red.brought == (10, 0) && green.brought == (10, 0))
+                try Self.put(more, in: folder)
+                try await red.receive { $0.bootstraps == 2 }
+                #expect(red.brought == (10, 10) && red.keys("Note").count == 20)
+
+                // What plugins do not accept, and what is no JSON, changes nothing, and is counted.
+                let rules = ShopApp.table("Note", "rules")
+                for (number, broken) in ["{", #"{ "database": "public", "collection": "Note", "roles": [{ "name": 1 }] }"#].enumerated() {
+                    try Self.put([rules: broken], in: folder)
+                    try await gateway.untilMetric("sluice_rules_refused_total", is: Double(number + 1))
+                }
+                try await gateway.sql("INSERT INTO \"Note\" VALUES ('b', 'x', 'blue'), ('g', 'x', 'green')")
+                try await red.receive { $0.keys("Note").contains("b") }
+
+                // An edit takes away, at once; one that is equal does nothing.
+                try Self.put(few, in: folder)
+                try await red.receive { $0.bootstraps == 3 }
+                #expect(red.brought == (0, 10) && red.keys("Note").count == 10)
+                try Self.put(few, in: folder)
+                try await gateway.sql("INSERT INTO \"Note\" VALUES ('b2', 'x', 'blue'), ('r2', 'x', 'red'), ('g2', 'x', 'green')")
+                try await red.receive { $0.keys("Note").contains("r2") }
+                try await green.receive { $0.keys("Note").contains("g2") }
+                #expect(!red.keys("Note").contains("b2") && green.bootstraps == 1)
+                #expect(try await gateway.metric("sluice_rule_generation") == 3)
+                red.close()
+                green.close()
+            }
+        }
+    }
+
+    @Test func `Another plugin in the place of one is live, and what is none changes nothing`() async throws {
+        let folder = try Phone.Folder()
+        let library = folder.url.appendingPathComponent("plugins/libRules.so")
+        /// A file takes another's place at once, as a deployment is to do it.
+        @Sendable func install(_ bytes: Data, isListed: Bool = true, config: JSON = .null) throws {
+            try FileManager.default.createDirectory(at: library.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try bytes.write(to: library, options: .atomic)
+            guard isListed else { return }
+            var list = try PluginList(of: folder.url.path)
+            _ = try list.add(library.path, config: config)
+        }
+        @Sendable func built(_ name: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: Built.plugin(name))) }
+        // It has nothing to say of sessions.
+        try install(try built("WeatherIngest"))
+        try Self.put(ShopApp.files, in: folder)
+        let files = try AppDirectory.load(at: folder.url.path).files
+        try await RunningGateway.deploy { deployment in
+            try await deployment.run(files, directory: folder.url.path) { gateway in
+                try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n1', 'north', 1)")
+                let session = try await gateway.openSession()
+                try await session.subscribe(1, [("Order", "store == 'north'")])
+                try install(Data("nothing of the kind".utf8), isListed: false)
+                try await gateway.untilMetric("sluice_rules_refused_total", is: 1)
+                try install(Data("nothing of the kind".utf8))
+                try await gateway.untilMetric("sluice_rules_refused_total", is: 2)
+                // A library that does not keep to the interface.
+                try install(try built("FaultyC"), config: ["word": "configured-to-misspell"])
+                try await gateway.untilMetric("sluice_rules_refused_total", is: 3)
+                try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n2', 'north', 1)")
+                try await session.receive { $0.keys("Order") == ["n1", "n2"] }
+                try install(try built("DenyAllC"))
+                try await session.receive { $0.bootstraps == 2 }
+                #expect(session.keys("Order").isEmpty)
+                try await session.upload(1, [TestSession.order("mine", ["store": .string("north"), "size": .int(1)])])
+                try await session.receive { $0.compensations.count == 1 }
+                try install(try built("WeatherIngest"))
+                try await session.receive { $0.bootstraps == 3 }
+                #expect(session.keys("Order") == ["n1", "n2"])
+                session.close()
             }
         }
     }

@@ -116,7 +116,7 @@ import Testing
             #expect(await left.next() == "Order n2 leftQuery")
             let subscriptions = phone.realm.subscriptions
             try await subscriptions.update { subscriptions.removeAll() }
-            #expect(Set([await left.next(), await left.next()]) == ["Order n3 leftView", "Order n4 leftView"])
+            #expect(Set([await left.next(), await left.next()]) == ["Order n3 leftQuery", "Order n4 leftQuery"])
             token.invalidate()
         }
     }

@@ -20,8 +20,10 @@ enum InstalledFiles {
     }
 
     /// A plugin that ships with the gateway; nil when it is not there.
-    static func plugin(_ name: String) -> String? {
-        let places = ["\(folder)/lib\(name).so", "\(folder)/../lib/sluice/plugins/lib\(name).so"]
+    static func plugin(_ name: String) -> String? { plugin(file: "lib\(name).so") }
+
+    static func plugin(file: String) -> String? {
+        let places = ["\(folder)/\(file)", "\(folder)/../lib/sluice/plugins/\(file)"]
         return places.first { FileManager.default.fileExists(atPath: $0) }
     }
 }

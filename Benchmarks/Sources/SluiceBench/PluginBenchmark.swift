@@ -1,0 +1,103 @@
+import Foundation
+import Logging
+import SluiceCore
+import SluicePluginHost
+
+/// Calls of a plugin in its own shut-in process, beside the same plugin inside this process, in turn. Needs no server.
+///
+/// The plugin is RateLimits with bounds that nobody meets: it answers at once, so what is measured is the way
+/// there and back, JSON included.
+struct PluginBenchmark {
+    let rounds: Int
+    let scale: Double
+
+    private static let schema = Schema([
+        ObjectType(
+            name: "Item",
+            properties: [
+                Property(id: 1, name: "_id", type: .int), Property(id: 2, name: "store", type: .int),
+                Property(id: 3, name: "note", type: .string, isOptional: true),
+            ])
+    ])
+    /// Large bounds: every write is allowed.
+    private static let limits: JSON = ["types": ["Item": ["writes_per_minute": 1_000_000]]]
+
+    func run(_ report: inout Report) async throws {
+        let folder = URL(fileURLWithPath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
+            .deletingLastPathComponent().path
+        let apart = try await chain(folder, .process)
+        let within = try await chain(folder, .inProcess)
+        try await session(apart, within, &report)
+        for (batch, target) in [(1, "≤ 150 µs"), (64, "≤ 30 µs a write")] { try await writes(batch, apart, within, &report) { target } }
+        await apart.stop()
+        await within.stop()
+    }
+
+    private func chain(_ folder: String, _ mode: PluginSpec.Mode) async throws -> PluginChain {
+        let chain = PluginChain(
+            plugins: [PluginSpec(path: "\(folder)/libRateLimits.so", config: Self.limits, mode: mode)],
+            hostExecutable: "\(folder)/sluice-plugin-host", logger: Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() })
+        try await chain.start()
+        try await chain.configure(
+            app: AppDescription.json(appID: "bench", directory: [:], schema: Self.schema, queryableFields: QueryableFields()))
+        return chain
+    }
+
+    private func session(_ apart: PluginChain, _ within: PluginChain, _ report: inout Report) async throws {
+        func open(_ chain: PluginChain) async throws {
+            _ = try await chain.openSession(user: UserContext(id: "6650f0c2a94e1d0012345678"), types: ["Item"])
+        }
+        let (ours, theirs) = try await inTurn(times: 20_000, { try await open(apart) }, { try await open(within) })
+        let width = 64
+        let (many, _) = try await inTurn(times: 400) {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<width { group.addTask { try await open(apart) } }
+                try await group.waitForAll()
+            }
+        } _: {
+        }
+        report.add(
+            "plugin host: one session asked after another", ours: "\(ours.text(1)) µs", reference: "in process \(theirs.text(1)) µs",
+            ratio: "\((ours / theirs).text(1)) ×", target: "≤ 150 µs")
+        report.add(
+            "plugin host: sessions asked 64 at a time", ours: "\((1e6 * Double(width) / many).short)/s",
+            reference: "one after another \((1e6 / ours).short)/s", ratio: "\((ours * Double(width) / many).text(1)) ×",
+            target: "≥ 2,000/s")
+    }
+
+    private func writes(
+        _ count: Int, _ apart: PluginChain, _ within: PluginChain, _ report: inout Report, target: () -> String
+    ) async throws {
+        let batch = (0..<count).map { index in
+            let values: [String: Value] = ["_id": .int(Int64(index)), "store": .int(1), "note": .string("a note of some length \(index)")]
+            return ProposedWrite(type: "Item", operation: .update, before: values, after: values)
+        }
+        func check(_ chain: PluginChain) async throws {
+            let verdicts = await chain.checkWrites(user: UserContext(id: "6650f0c2a94e1d0012345678"), writes: batch, schema: Self.schema)
+            guard verdicts.allSatisfy({ $0 == .allow }) else { throw BenchFailure("A write was not allowed: \(verdicts[0]).") }
+        }
+        let (ours, theirs) = try await inTurn(times: 20_000 / count, { try await check(apart) }, { try await check(within) })
+        report.add(
+            count == 1 ? "plugin host: one write checked" : "plugin host: writes checked in batches of \(count)",
+            ours: "\((ours / Double(count)).text(1)) µs a write", reference: "in process \((theirs / Double(count)).text(1)) µs",
+            ratio: "\((ours / theirs).text(1)) ×", target: target())
+    }
+
+    /// Medians of the microseconds that each takes once.
+    private func inTurn(
+        times: Int, _ first: () async throws -> Void, _ second: () async throws -> Void
+    ) async throws -> (Double, Double) {
+        let times = max(Int(Double(times) * scale), 10)
+        var (ours, theirs): ([Double], [Double]) = ([], [])
+        for round in 0...rounds {
+            let begin = seconds()
+            for _ in 0..<times { try await first() }
+            let middle = seconds()
+            for _ in 0..<times { try await second() }
+            guard round > 0 else { continue }
+            ours.append((middle - begin) * 1e6 / Double(times))
+            theirs.append((seconds() - middle) * 1e6 / Double(times))
+        }
+        return (ours.median, theirs.median)
+    }
+}

@@ -1,0 +1,56 @@
+import SluicePluginKit
+
+/// Keeps a record of every write in a Kafka topic: who, what, before and after.
+///
+/// A write goes on only when the brokers have its record.
+final class AuditTrail: SessionRules, RecordingWriteRules {
+    static let name = "AuditTrail"
+    static let version = "1.0"
+    static let configKeys: [String: ConfigKey]? = [
+        "types": ConfigKey(.list(of: .text), help: "Types whose writes are recorded; all unless given."),
+        "stream": ConfigKey(.text, help: "The topic is <app>.records.<stream>; audit unless given."),
+        "images": ConfigKey(.bool, help: "Whether records have the object before and after; true unless given."),
+    ]
+
+    private var types: Set<String>?
+    private var stream = "audit"
+    private var hasImages = true
+    private var keys: [String: String] = [:]
+
+    init(log: PluginLog) {}
+
+    func configure(_ app: AppConfiguration) throws -> [String] {
+        types = app.config["types"]?.array.map { Set($0.compactMap(\.string)) }
+        stream = app.config["stream"]?.string ?? "audit"
+        hasImages = app.config["images"]?.bool ?? true
+        keys = app.schema.compactMapValues(\.primaryKey)
+        return (types ?? []).filter { app.schema[$0] == nil }.sorted().map { "types: the app has no type \"\($0)\"" }
+    }
+
+    func openSession(user: PluginUser, types: [String]) throws -> [String: TypeRules] {
+        var plan: [String: TypeRules] = [:]
+        for type in types {
+            plan[type] = TypeRules(
+                read: "TRUEPREDICATE", write: "TRUEPREDICATE", insert: true, delete: true, role: "audited", checkWrite: isRecorded(type))
+        }
+        return plan
+    }
+
+    func checkWrites(user: PluginUser, writes: [PluginWrite]) throws -> [WriteVerdict] { writes.map { _ in .allow } }
+
+    func records(user: PluginUser, writes: [PluginWrite], verdicts: [WriteVerdict]) throws -> [PluginRecord] {
+        writes.filter { isRecorded($0.type) }.map { write in
+            let id = (write.after ?? write.before)?[keys[write.type] ?? "_id"] ?? .null
+            var record: PluginValue = [
+                "user": .string(user.id), "type": .string(write.type), "operation": .string(write.operation), "id": id,
+            ]
+            if hasImages {
+                record.set("before", to: write.before ?? .null)
+                record.set("after", to: write.after ?? .null)
+            }
+            return PluginRecord(stream: stream, key: "\(write.type) \(id.json)", record: record)
+        }
+    }
+
+    private func isRecorded(_ type: String) -> Bool { types.map { $0.contains(type) } ?? true }
+}

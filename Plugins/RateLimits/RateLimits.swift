@@ -1,0 +1,69 @@
+import SluicePluginKit
+
+/// Bounds how much a user writes: so many writes a minute, and so many new objects a day, for each type.
+///
+/// It allows what the other plugins of the chain allow, and refuses what is too much of it.
+final class RateLimits: SessionRules, WriteRules {
+    static let name = "RateLimits"
+    static let version = "1.0"
+
+    private static let limits: [String: ConfigKey] = [
+        "writes_per_minute": ConfigKey(.int(min: 1, max: 1_000_000), help: "Writes of one user in the long run."),
+        "burst": ConfigKey(.int(min: 1, max: 1_000_000), help: "Writes of one user at once; as many as a minute's unless given."),
+        "inserts_per_day": ConfigKey(.int(min: 0), help: "New objects of one user within 24 hours of the first."),
+    ]
+    static let configKeys: [String: ConfigKey]? = [
+        "types": ConfigKey(.map(of: .object(limits)), required: true, help: "By type; a type that is not listed is not bounded."),
+        "exempt": ConfigKey(.text, help: "A member of custom data that frees a user of all bounds when it is true."),
+    ]
+
+    private let clock = ContinuousClock()
+    private var exempt: String?
+    private var limits: [String: Limit] = [:]
+    private var spending = Spending()
+
+    init(log: PluginLog) {}
+
+    func configure(_ app: AppConfiguration) throws -> [String] {
+        exempt = app.config["exempt"]?.string
+        limits = [:]
+        for type in app.config["types"]?.members ?? [] { limits[type.key] = Limit(type.value) }
+        let unknown = limits.keys.filter { app.schema[$0] == nil }.sorted()
+        return unknown.map { "types.\($0): the app has no such type" }
+    }
+
+    func openSession(user: PluginUser, types: [String]) throws -> [String: TypeRules] {
+        var plan: [String: TypeRules] = [:]
+        for type in types {
+            let isBounded = limits[type] != nil && !isExempt(user)
+            plan[type] = TypeRules(
+                read: "TRUEPREDICATE", write: "TRUEPREDICATE", insert: true, delete: true, role: isBounded ? "bounded" : "unbounded",
+                checkWrite: isBounded)
+        }
+        return plan
+    }
+
+    func checkWrites(user: PluginUser, writes: [PluginWrite]) throws -> [WriteVerdict] {
+        guard !isExempt(user) else { return writes.map { _ in .allow } }
+        let now = clock.now
+        return writes.map { write in
+            guard let limit = limits[write.type] else { return .allow }
+            return spending.spend(user: user.id, type: write.type, isInsert: write.operation == "insert", limit, at: now)
+        }
+    }
+
+    private func isExempt(_ user: PluginUser) -> Bool { exempt.map { user.customData[$0]?.bool == true } ?? false }
+}
+
+/// What one user may do with one type.
+struct Limit {
+    var perMinute: Double?
+    var burst: Double
+    var insertsPerDay: Int64?
+
+    init(_ config: PluginValue) {
+        perMinute = config["writes_per_minute"]?.number
+        burst = config["burst"]?.number ?? perMinute ?? 0
+        insertsPerDay = config["inserts_per_day"]?.int
+    }
+}

@@ -1,0 +1,56 @@
+import SluiceCore
+
+/// Reads `plugins.json`: which plugins an app has, what their files' bytes are, and what each is configured with.
+struct PluginListReader {
+    static let file = "plugins.json"
+    let list: ProblemList
+
+    func read(_ node: ConfigNode) -> [AppConfiguration.ListedPlugin] {
+        let members = node.members(allowing: ["plugins"])
+        let plugins = members.required("plugins", of: node)?.elements.compactMap(plugin) ?? []
+        var seen: Set<String> = []
+        for plugin in plugins where !seen.insert(plugin.file).inserted {
+            node.problem("'\(plugin.file)' is listed twice.", fix: "Remove one of them.")
+        }
+        return plugins
+    }
+
+    private func plugin(_ node: ConfigNode) -> AppConfiguration.ListedPlugin? {
+        let members = node.members(allowing: ["file", "sha256", "signature", "config", "in_process", "deadline_ms", "memory_mb"])
+        guard let file = members.required("file", of: node)?.string else { return nil }
+        var plugin = AppConfiguration.ListedPlugin(file: file, config: members["config"]?.json ?? .null, isInProcess: false)
+        if file.split(separator: "/").contains("..") {
+            members["file"]?.problem("'\(file)' leaves the app directory by '..'.", fix: "Give an absolute path, or one inside.")
+        }
+        plugin.sha256 = members["sha256"].flatMap(digest)
+        if members["sha256"] == nil, !plugin.isShipped {
+            node.problem("'sha256' is missing for '\(file)'.", fix: "Let `sluice plugin add` write it.", code: .configMissing)
+        }
+        plugin.signature = members["signature"].flatMap(signature)
+        plugin.isInProcess = members["in_process"]?.bool ?? false
+        plugin.deadline = members["deadline_ms"].flatMap { number($0, 1...60_000) }.map { $0 * 1_000_000 }
+        plugin.memoryBytes = members["memory_mb"].flatMap { number($0, 16...1 << 20) }.map { $0 << 20 }
+        return plugin
+    }
+
+    private func digest(_ node: ConfigNode) -> String? {
+        guard let text = node.string?.lowercased() else { return nil }
+        if text.utf8.count == 64, text.utf8.allSatisfy({ (48...57).contains($0) || (97...102).contains($0) }) { return text }
+        node.problem("This is no SHA-256, which has 64 hexadecimal digits.", fix: "Let `sluice plugin add` write it.")
+        return nil
+    }
+
+    private func signature(_ node: ConfigNode) -> [UInt8]? {
+        guard let text = node.string else { return nil }
+        if let bytes = Base64.decode(text), bytes.count == 64 { return bytes }
+        node.problem("This is no Ed25519 signature, which has 64 bytes in base64.", fix: "Let `sluice plugin add --sign` write it.")
+        return nil
+    }
+
+    private func number(_ node: ConfigNode, _ range: ClosedRange<Int64>) -> UInt64? {
+        guard let value = node.int else { return nil }
+        if range.contains(value) { return UInt64(value) }
+        node.problem("\(value) is out of range.", fix: "Give \(range.lowerBound) to \(range.upperBound).")
+        return nil
+    }
+}

@@ -1,0 +1,119 @@
+import Logging
+import SluiceCore
+import SluicePipeline
+import SluicePostgres
+
+extension DeadLetter {
+    /// As the dead-letter topic and the admin API show it; the bytes in hexadecimal, where the text does not hold them.
+    var json: JSON {
+        var members: [JSON.Member] = [
+            JSON.Member("id", .int(id)), JSON.Member("type", .string(type)), JSON.Member("source", .string(source)),
+            JSON.Member("offset", offset.map { .int($0) } ?? .null), JSON.Member("code", .int(Int64(code))),
+            JSON.Member("reason", .string(reason)), JSON.Member("object", .string(object)), JSON.Member("at", .string(at)),
+        ]
+        if let bytes { members.append(JSON.Member("bytes", .string(Hex.encode(bytes)))) }
+        return .object(members)
+    }
+}
+
+/// Tells the dead-letter topic `<app>.ingest-rejected` of every object that was refused, within a second and at least once. One of
+/// the gateways does it at a time; it reads what the table says has not been told, so nothing is left out by a crash.
+struct DeadLetterRelay: Sendable {
+    /// Objects that one look takes.
+    private static let batch = 500
+
+    let letters: DeadLetterStore
+    let ingest: any IngestStore
+    let log: any MessageLog
+    let topic: String
+    let environment: any Environment
+    let logger: Logger
+
+    func run() async throws {
+        var isPrepared = false
+        var pause: UInt64 = 1_000
+        while !Task.isCancelled {
+            do {
+                if !isPrepared { _ = try await log.prepare([TopicSpec(name: topic, partitions: 1)]) }
+                isPrepared = true
+                if try await !ingest.claim(topic: topic, partitions: 1).isEmpty { try await relay() }
+                pause = 1_000
+            } catch is CancellationError {
+                break
+            } catch {
+                logger.warning("The dead-letter topic could not be written; it is tried again.", metadata: ["error": "\(error)"])
+                pause = min(pause * 2, 30_000)
+            }
+            try await environment.sleep(nanoseconds: pause * 1_000_000)
+        }
+    }
+
+    private func relay() async throws {
+        while !Task.isCancelled {
+            let rows = try await letters.unpublished(limit: Self.batch)
+            guard !rows.isEmpty else { return }
+            try await tell(rows)
+            try await letters.markPublished(rows.map(\.id))
+            if rows.count < Self.batch { return }
+        }
+    }
+
+    func tell(_ rows: [DeadLetter]) async throws {
+        guard !rows.isEmpty else { return }
+        var batch = LogBatch(topics: [topic])
+        for row in rows { batch.append(topic: 0, partition: 0, key: row.type.utf8, value: row.json.text.utf8) }
+        _ = try await log.append(batch)
+    }
+}
+
+/// Sends refused objects again.
+///
+/// An object that the log has, or the tables without Kafka, leaves `sluice.ingest_rejected`; what is refused once more comes back as a
+/// new one. After a crash an object may be sent twice, which is harmless: its primary key makes it land once.
+struct DeadLetterReplay: Sendable {
+    struct Outcome: Sendable {
+        var sent = 0
+        /// Those that are still not objects of their types, which stay.
+        var refused: [(letter: DeadLetter, error: SluiceError)] = []
+        /// The last that was looked at; nil when there was none.
+        var last: Int64?
+    }
+
+    let letters: DeadLetterStore
+    let intake: any IngestIntake
+    let authority: any SchemaAuthority
+    /// Nil without Kafka.
+    let relay: DeadLetterRelay?
+
+    /// - Parameter limit: how many at most.
+    func replay(_ filter: DeadLetterStore.Filter, limit: Int) async throws -> Outcome {
+        let rows = try await letters.list(filter, limit: limit)
+        var outcome = Outcome()
+        outcome.last = rows.last?.id
+        let schema = authority.current().schema
+        for (name, rows) in Dictionary(grouping: rows, by: \.type).sorted(by: { $0.key < $1.key }) {
+            guard let type = schema[name], type.kind == .asymmetric else {
+                let error = SluiceError(.ingestUnknownType, "There is no asymmetric type \(name).")
+                outcome.refused += rows.map { ($0, error) }
+                continue
+            }
+            try await send(rows, of: type, schema, &outcome)
+        }
+        return outcome
+    }
+
+    private func send(_ rows: [DeadLetter], of type: ObjectType, _ schema: Schema, _ outcome: inout Outcome) async throws {
+        let results = try await intake.submit(rows.map { $0.bytes ?? Array($0.object.utf8) }, type: type, schema: schema)
+        var sent: [DeadLetter] = []
+        for (row, result) in zip(rows, results) {
+            switch result {
+            case .success: sent.append(row)
+            case .failure(let error): outcome.refused.append((row, error))
+            }
+        }
+        // The topic is to have them all, also those that are sent again before they were told.
+        try await relay?.tell(sent.filter { !$0.isPublished })
+        try await letters.delete(sent.map(\.id))
+        outcome.sent += sent.count
+    }
+}

@@ -1,0 +1,22 @@
+import Hummingbird
+import SluiceCore
+import SluiceNet
+
+/// Operators' route that says why a user has an object on their devices or not.
+///
+/// | route | does |
+/// | --- | --- |
+/// | `GET why?user=&type=&id=` | answers as `ObjectExplanation.json` says; `user` is an id or an e-mail |
+struct AdminWhyRoute: Sendable {
+    let explainer: ObjectExplainer
+
+    func add<Context: RequestContext>(to routes: some RouterMethods<Context>) {
+        routes.get("why") { request, _ in
+            let query = request.uri.queryParameters
+            guard let user = query["user"], let type = query["type"], let id = query["id"] else {
+                throw SluiceError(.badRequest, "'user', 'type' or 'id' is missing.", fix: "Ask for why?user=…&type=…&id=…")
+            }
+            return JSONResponse(try await explainer.explain(user: String(user), type: String(type), id: String(id)).json).response
+        }
+    }
+}

@@ -1,0 +1,164 @@
+import Crypto
+import Hummingbird
+import NIOCore
+import SluiceCompression
+import SluiceCore
+import SluiceNet
+import SluicePipeline
+
+/// What became of one record of a request.
+struct IngestResult: Sendable {
+    /// From 1: the line of NDJSON, or the place in the array.
+    var line: Int
+    var outcome: Result<IngestPlace?, SluiceError>
+}
+
+/// What a request came to.
+struct IngestSummary: Sendable {
+    var accepted = 0
+    var rejected = 0
+    /// The first `Limits.ingestNamedRefusals`.
+    var named: [(line: Int, error: SluiceError)] = []
+    /// Why the rest of the body was not taken; nil when all of it was.
+    var failure: SluiceError?
+
+    mutating func count(_ result: IngestResult) {
+        guard case .failure(let error) = result.outcome else {
+            accepted += 1
+            return
+        }
+        rejected += 1
+        if named.count < Limits.ingestNamedRefusals { named.append((result.line, error)) }
+    }
+}
+
+/// How a request's body is written, by its headers.
+struct IngestForm: Sendable {
+    var form: RecordCutter.Form
+    var encoding: ContentEncoding?
+
+    /// - Throws: `unsupportedEncoding`.
+    init(_ request: Request) throws(SluiceError) {
+        form = request.headers[.contentType]?.contains("ndjson") ?? false ? .lines : .json
+        encoding = try ContentEncoding.parse(request.headers[.contentEncoding])
+    }
+}
+
+/// Leads one request's body into the log, a piece after the other: the next piece is read from the socket when the records of the one
+/// before are acknowledged. Memory is a piece, the record that has begun, and the decompressor's window.
+final class IngestRun {
+    private let type: ObjectType
+    private let schema: Schema
+    private let intake: any IngestIntake
+    private let gate: IngestGate
+    private let decompressor: Decompressor?
+    private var cutter: RecordCutter
+    private var hash = SHA256()
+    private(set) var summary = IngestSummary()
+
+    /// - Throws: `internalError` when there is no memory for decompressing.
+    init(_ form: IngestForm, type: ObjectType, schema: Schema, intake: any IngestIntake, gate: IngestGate) throws(SluiceError) {
+        self.type = type
+        self.schema = schema
+        self.intake = intake
+        self.gate = gate
+        decompressor = try form.encoding.map { (encoding) throws(SluiceError) in try Decompressor(encoding) }
+        cutter = RecordCutter(form.form)
+    }
+
+    /// SHA-256 of what was read, decompressed.
+    var digest: [UInt8] { Array(hash.finalize()) }
+
+    /// Reads the body to its end, or to what is wrong with it; the summary then says which.
+    /// - Parameter each: is told of the records of one piece, in order, once they are acknowledged.
+    /// - Throws: what `each` throws.
+    @concurrent func run(_ body: RequestBody, each: @concurrent ([IngestResult]) async throws -> Void) async throws {
+        var pieces = body.makeAsyncIterator()
+        do {
+            while let piece = try await Self.next(&pieces) { try await take(piece, each) }
+            try decompressor?.finish()
+            var records: [RecordCutter.Record] = []
+            let end = Result { () throws(SluiceError) in try cutter.finish(into: &records) }
+            try await submit(records, each)
+            try end.get()
+        } catch let error as SluiceError {
+            summary.failure = error
+        }
+    }
+
+    /// Reads the body to its end for its digest alone.
+    @concurrent func skip(_ body: RequestBody) async throws {
+        var pieces = body.makeAsyncIterator()
+        while let piece = try await Self.next(&pieces) {
+            guard let decompressor else {
+                hash.update(data: piece)
+                continue
+            }
+            decompressor.feed(piece)
+            while let bytes = try decompressor.next() { hash.update(data: bytes) }
+        }
+        try decompressor?.finish()
+    }
+
+    @concurrent private static func next(_ pieces: inout RequestBody.AsyncIterator) async throws -> [UInt8]? {
+        do {
+            return try await pieces.next().map { Array($0.readableBytesView) }
+        } catch is CancellationError {
+            throw SluiceError(.shuttingDown, "The gateway is stopping.")
+        } catch {
+            throw SluiceError(.badRequest, "The body ended in the middle: \(error).", fix: "Send the rest again.")
+        }
+    }
+
+    @concurrent private func take(_ piece: [UInt8], _ each: @concurrent ([IngestResult]) async throws -> Void) async throws {
+        guard let decompressor else { return try await cut(piece, each) }
+        decompressor.feed(piece)
+        while let bytes = try decompressor.next() { try await cut(bytes, each) }
+    }
+
+    @concurrent private func cut(_ bytes: [UInt8], _ each: @concurrent ([IngestResult]) async throws -> Void) async throws {
+        hash.update(data: bytes)
+        var records = waiting
+        let outcome = Result { () throws(SluiceError) in try cutter.feed(bytes, into: &records) }
+        waiting = []
+        waitingBytes += bytes.count
+        if case .success = outcome, records.count < Limits.ingestPieceObjects, waitingBytes < Limits.ingestPieceBytes {
+            waiting = records
+            return
+        }
+        waitingBytes = 0
+        try await hand(records, each)
+        try outcome.get()
+    }
+
+    /// Records that are cut and not handed over, and the bytes since the last were.
+    private var waiting: [RecordCutter.Record] = []
+    private var waitingBytes = 0
+
+    /// The end of the body: what waited, and what its end gave.
+    @concurrent private func submit(
+        _ records: [RecordCutter.Record], _ each: @concurrent ([IngestResult]) async throws -> Void
+    ) async throws {
+        let all = waiting + records
+        waiting = []
+        try await hand(all, each)
+    }
+
+    @concurrent private func hand(_ records: [RecordCutter.Record], _ each: @concurrent ([IngestResult]) async throws -> Void) async throws
+    {
+        for start in stride(from: 0, to: records.count, by: Limits.ingestPieceObjects) {
+            let piece = records[start..<min(start + Limits.ingestPieceObjects, records.count)]
+            let texts = piece.compactMap(\.bytes)
+            let outcomes = try await gate.holding(texts.reduce(0) { $0 + $1.count }) {
+                texts.isEmpty ? [] : try await intake.submit(texts, type: type, schema: schema)
+            }
+            var next = outcomes.makeIterator()
+            let results = piece.map { record in
+                let outcome = record.bytes == nil ? nil : next.next()
+                return IngestResult(line: record.number, outcome: outcome ?? .failure(IngestCheck.tooLarge(type.name)))
+            }
+            for result in results { summary.count(result) }
+            try await each(results)
+        }
+    }
+}

@@ -1,0 +1,31 @@
+import SluicePluginHost
+
+extension Metrics {
+    /// Counts what plugins cost and how often their hosts end.
+    func pluginObserver() -> PluginObserver {
+        let hooks = Dictionary(
+            uniqueKeysWithValues: Hook.allCases.map { hook in
+                let name = hook.name
+                return (
+                    hook,
+                    (number(.pluginCalls, label: name), number(.pluginFailures, label: name), histogram(.pluginSeconds, label: name))
+                )
+            })
+        let restarts = number(.pluginRestarts)
+        return PluginObserver(
+            called: { hook, nanoseconds, isFailure in
+                guard let (calls, failures, seconds) = hooks[hook] else { return }
+                calls.add()
+                if isFailure { failures.add() }
+                seconds.observe(nanoseconds: nanoseconds)
+            },
+            hostEnded: { _ in restarts.add() })
+    }
+
+    /// - Parameter missing: how many plugins lack each part of the sandbox.
+    func show(_ missing: [String: Int]) {
+        for part in ["landlock", "privileges", "process", "seccomp"] {
+            number(.pluginSandbox, label: part).set(Double(missing[part] ?? 0))
+        }
+    }
+}

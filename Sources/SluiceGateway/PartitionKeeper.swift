@@ -1,0 +1,38 @@
+import Logging
+import SluiceCore
+import SluicePostgres
+
+/// Keeps the partitions of the tables that are cut by time: looks at the start and every ten minutes, on every gateway, one at a time.
+struct PartitionKeeper: Sendable {
+    private static let interval: UInt64 = 600_000_000_000
+
+    let store: TimePartitionStore
+    let environment: any Environment
+    let logger: Logger
+
+    func run() async throws {
+        while !Task.isCancelled {
+            do {
+                for (table, outcome) in try await store.keep(now: environment.wallMilliseconds() / 1_000) { tell(table, outcome) }
+            } catch {
+                logger.warning("The partitions of ingest tables could not be looked at.", metadata: ["error": "\(error)"])
+            }
+            try await environment.sleep(nanoseconds: Self.interval)
+        }
+    }
+
+    private func tell(_ table: String, _ outcome: Result<PartitionWork, any Error>) {
+        switch outcome {
+        case .success(let work):
+            if !work.made.isEmpty { logger.info("Partitions were made.", metadata: ["table": "\(table)", "made": "\(work.made)"]) }
+            guard !work.dropped.isEmpty || work.deleted > 0 else { return }
+            logger.notice(
+                "Rows older than what is kept were dropped.",
+                metadata: ["table": "\(table)", "partitions": "\(work.dropped)", "rows": "\(work.deleted)"])
+        case .failure(let error):
+            logger.warning(
+                "The partitions of a table could not be kept; they are tried again in ten minutes.",
+                metadata: ["table": "\(table)", "error": "\(error)"])
+        }
+    }
+}

@@ -1,0 +1,115 @@
+import FoundationEssentials
+package import SluiceCore
+import SluicePluginHost
+
+/// An app directory's `plugins.json`, to be changed: `sluice plugin add`.
+package struct PluginList: Sendable {
+    private let directory: String
+    private var entries: [JSON]
+
+    /// Reads the list; one that is not there is empty.
+    /// - Throws: what is wrong with it, with file and line.
+    package init(of directory: String) throws(SluiceError) {
+        self.directory = directory
+        let path = "\(directory)/\(PluginListReader.file)"
+        guard FileManager.default.fileExists(atPath: path) else {
+            entries = []
+            return
+        }
+        let problems = ProblemList()
+        guard let text = AppDirectory.text(of: path, named: PluginListReader.file, problems) else {
+            throw problems.problems.first?.error ?? SluiceError(.configInvalid, "\(path) is no file.")
+        }
+        do throws(JSON.Mistake) {
+            let json = try JSON.located(Array(text.utf8))
+            _ = PluginListReader(list: problems).read(ConfigNode(file: PluginListReader.file, json: json, list: problems))
+            entries = json["plugins"]?.array ?? []
+        } catch {
+            throw SluiceError(.badJSON, "\(path):\(error.line):\(error.column): this is no JSON: \(error.problem).")
+        }
+        if let problem = problems.problems.first { throw problem.error }
+    }
+
+    /// As the list has it.
+    package static func sha256(of file: String) throws(SluiceError) -> String { try PluginFile(file).sha256 }
+
+    /// Lists a file as it is now, in the place of an entry of the same file or at the end. What else the entry has stays.
+    ///
+    /// A file outside of the app directory is copied to `plugins/NAME/` in it, NAME being the file's without `lib` and `.so`.
+    /// - Parameter key: a private Ed25519 key that signs the file; nil: it is listed without a signature.
+    /// - Returns: the entry.
+    package mutating func add(_ file: String, signedWith key: String? = nil, config: JSON? = nil) throws(SluiceError) -> JSON {
+        let plugin = try PluginFile(file)
+        let name = try place(file)
+        var members = entries.first { $0["file"]?.string == name }?.members ?? [JSON.Member("file", .string(name))]
+        func set(_ key: String, _ value: JSON?) {
+            members.removeAll { $0.key == key }
+            if let value { members.append(JSON.Member(key, value)) }
+        }
+        set("sha256", .string(plugin.sha256))
+        set("signature", try key.map { key throws(SluiceError) in .string(Base64.encode(try plugin.signature(by: key))) })
+        if let config { set("config", config) }
+        let entry = JSON.object(members)
+        if let index = entries.firstIndex(where: { $0["file"]?.string == name }) {
+            entries[index] = entry
+        } else {
+            entries.append(entry)
+        }
+        try write()
+        return entry
+    }
+
+    /// As the list names the file, which is in the app directory afterwards.
+    private func place(_ file: String) throws(SluiceError) -> String {
+        let (inside, manager) = (absolute(directory) + "/", FileManager.default)
+        if absolute(file).hasPrefix(inside) { return String(absolute(file).dropFirst(inside.count)) }
+        let base = file.split(separator: "/").last.map(String.init) ?? file
+        let stem = (base.hasPrefix("lib") ? String(base.dropFirst(3)) : base).split(separator: ".").first.map(String.init) ?? base
+        let folder = "\(directory)/plugins/\(stem)"
+        do {
+            try manager.createDirectory(atPath: folder, withIntermediateDirectories: true)
+            // A file takes another's place at once: a gateway may be reading.
+            try Data(try PluginImage.read(file)).write(to: URL(filePath: "\(folder)/\(base)"), options: .atomic)
+        } catch let error as SluiceError { throw error } catch {
+            throw SluiceError(
+                .configInvalid, "\(file) cannot be copied to \(folder): \(error).", fix: "Copy it yourself, and add the copy.")
+        }
+        return "plugins/\(stem)/\(base)"
+    }
+
+    private func absolute(_ path: String) -> String {
+        URL(filePath: path).resolvingSymlinksInPath().standardizedFileURL.path.trimmingSlash
+    }
+
+    private func write() throws(SluiceError) {
+        let text = JSON.object([JSON.Member("plugins", .array(entries))]).indented + "\n"
+        do {
+            try Data(text.utf8).write(to: URL(filePath: "\(directory)/\(PluginListReader.file)"), options: .atomic)
+        } catch {
+            throw SluiceError(
+                .configInvalid, "\(directory)/\(PluginListReader.file) cannot be written: \(error).", fix: "Check the permissions.")
+        }
+    }
+}
+
+extension String {
+    fileprivate var trimmingSlash: String { count > 1 && hasSuffix("/") ? String(dropLast()) : self }
+}
+
+extension JSON {
+    /// The text with a line for each member and element, four blanks deep; lists of plain values in one line.
+    package var indented: String { indented(0) }
+
+    private func indented(_ depth: Int) -> String {
+        let (inner, outer) = (String(repeating: " ", count: 4 * depth + 4), String(repeating: " ", count: 4 * depth))
+        switch self {
+        case .object(let members) where !members.isEmpty:
+            let lines = members.map { "\(inner)\(JSON.string($0.key).text): \($0.value.indented(depth + 1))" }
+            return "{\n\(lines.joined(separator: ",\n"))\n\(outer)}"
+        case .array(let elements) where elements.contains { $0.members != nil || $0.array != nil }:
+            return "[\n\(elements.map { inner + $0.indented(depth + 1) }.joined(separator: ",\n"))\n\(outer)]"
+        case .array(let elements): return "[\(elements.map(\.text).joined(separator: ", "))]"
+        default: return text
+        }
+    }
+}

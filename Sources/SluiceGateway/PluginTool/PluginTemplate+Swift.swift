@@ -1,0 +1,112 @@
+/// A plugin in Swift: everybody may read and write what is their own.
+enum PluginTemplateSwift {
+    static let files = [
+        "Package.swift": manifest, "README.md": readme, "exports.map": PluginTemplateC.exports,
+        "Sources/PLUGIN_NAME/PLUGIN_NAME.swift": rules,
+        "Sources/PLUGIN_NAME/Entry.swift": entry, "Tests/PLUGIN_NAMETests/PLUGIN_NAMETests.swift": tests,
+    ]
+
+    private static let manifest = """
+        // swift-tools-version: 6.2
+        import PackageDescription
+
+        let package = Package(
+            name: "PLUGIN_NAME",
+            products: [.library(name: "PLUGIN_NAME", type: .dynamic, targets: ["PLUGIN_NAME"])],
+            dependencies: [.package(SLUICE_PACKAGE)],
+            targets: [
+                .target(
+                    name: "PLUGIN_NAME",
+                    dependencies: [.product(name: "SluicePluginKit", package: "SLUICE_PACKAGE_NAME")],
+                    linkerSettings: [
+                        // What is missing is an error now, not at the first call; nothing but the entry is exported.
+                        .unsafeFlags([
+                            "-Xlinker", "-z", "-Xlinker", "defs",
+                            "-Xlinker", "--version-script=\\(Context.packageDirectory)/exports.map",
+                        ])
+                    ]
+                ),
+                .testTarget(name: "PLUGIN_NAMETests", dependencies: ["PLUGIN_NAME"]),
+            ],
+            swiftLanguageModes: [.v6]
+        )
+
+        """
+
+    private static let entry = """
+        public import CSluicePlugin
+        import SluicePluginKit
+
+        @c @implementation
+        public func sluice_plugin_entry(
+            _ host: UnsafePointer<sluice_host>, _ plugin: UnsafeMutablePointer<sluice_plugin>, _ answer: UnsafePointer<sluice_sink>
+        ) -> sluice_status { PluginMain.register(PLUGIN_NAME.self, host, plugin, answer) }
+
+        """
+
+    private static let rules = #"""
+        import SluicePluginKit
+
+        /// Everybody may read and write the objects whose owner they are.
+        final class PLUGIN_NAME: SessionRules {
+            static let name = "PLUGIN_NAME"
+            static let version = "0.1"
+            static let configKeys: [String: ConfigKey]? = [
+                "owner_field": ConfigKey(.text, help: "The field with the id of an object's owner; owner_id unless given.")
+            ]
+
+            private var app = AppConfiguration()
+
+            init(log: PluginLog) {}
+
+            func configure(_ app: AppConfiguration) throws -> [String] {
+                self.app = app
+                return []
+            }
+
+            func openSession(user: PluginUser, types: [String]) throws -> [String: TypeRules] {
+                let field = app.config["owner_field"]?.string ?? "owner_id"
+                guard user.id.allSatisfy({ $0.isLetter || $0.isNumber || $0 == "-" }) else { throw PluginDenial("an id of another kind") }
+                var plan: [String: TypeRules] = [:]
+                // A type that is left out is denied.
+                for type in types where app.isQueryable(field, of: type) {
+                    let own = "\(field) == '\(user.id)'"
+                    plan[type] = TypeRules(read: own, write: own, insert: true, delete: true, role: "owner")
+                }
+                return plan
+            }
+        }
+
+        """#
+
+    private static let tests = #"""
+        import SluicePluginKit
+        import Testing
+
+        @testable import PLUGIN_NAME
+
+        @Suite struct `The rules of PLUGIN_NAME` {
+            @Test func `lets everybody see what is their own`() throws {
+                let rules = try TestedPlugin(PLUGIN_NAME.self, app: AppConfiguration(queryableFields: ["owner_id"]))
+                let plan = try rules.openSession(PluginUser(id: "ann"), types: ["Task"])
+                #expect(plan["Task"]?.read == "owner_id == 'ann'")
+            }
+        }
+
+        """#
+
+    private static let readme = """
+        # PLUGIN_NAME: a rule plugin
+
+        Everybody may read and write the objects whose owner they are. `owner_field` of its configuration names the field with the
+        owner's id, which has to be queryable.
+
+        ```sh
+        swift test                                                            # its rules, without a gateway
+        swift build -c release -Xswiftc -static-stdlib --product PLUGIN_NAME  # with a Swift runtime of its own
+        sluice plugin check .build/release/libPLUGIN_NAME.so                  # tries it as a gateway does
+        sluice plugin add --app ../app .build/release/libPLUGIN_NAME.so       # lists it, which has gateways load it
+        ```
+
+        """
+}

@@ -1,0 +1,62 @@
+import FoundationEssentials
+package import SluiceCore
+
+/// The beginning of a plugin: `sluice plugin new`.
+package struct PluginTemplate: Sendable {
+    package enum Language: String, CaseIterable, Sendable { case swift, c }
+
+    private let name: String
+    private let language: Language
+    private let package: String
+
+    /// - Parameters:
+    ///   - name: of the plugin, its folder and its library.
+    ///   - package: where a plugin in Swift finds `SluicePluginKit`: a folder as seen from the plugin's, or a URL.
+    /// - Throws: `configInvalid` for a name that is none in Swift or C.
+    package init(name: String, language: Language, package: String) throws(SluiceError) {
+        let isName = name.utf8.first.map { (65...90).contains($0) || (97...122).contains($0) } ?? false
+        guard isName, name.utf8.allSatisfy({ (48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0) || $0 == 95 })
+        else {
+            throw SluiceError(
+                .configInvalid, "'\(name)' cannot be a plugin's name.", fix: "Use letters, digits and '_', beginning with a letter.")
+        }
+        self.name = name
+        self.language = language
+        self.package = package
+    }
+
+    /// Makes the folder.
+    /// - Throws: `configInvalid` when it is there already, or cannot be made.
+    package func write(into parent: String) throws(SluiceError) {
+        let folder = "\(parent)/\(name)"
+        guard !FileManager.default.fileExists(atPath: folder) else {
+            throw SluiceError(.configInvalid, "\(folder) is there already.", fix: "Choose another name, or another folder.")
+        }
+        do {
+            for (path, text) in files {
+                let file = URL(filePath: "\(folder)/\(path)")
+                try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+                try Data(text.utf8).write(to: file)
+            }
+        } catch {
+            throw SluiceError(.configInvalid, "\(folder) cannot be made: \(error).")
+        }
+    }
+
+    /// By path in the plugin's folder.
+    package var files: [String: String] {
+        let files =
+            switch language {
+            case .c: PluginTemplateC.files.merging(["sluice_plugin.h": PluginHeader.text]) { $1 }
+            case .swift: PluginTemplateSwift.files
+            }
+        let manifestEntry = package.contains("://") ? "url: \"\(package)\", branch: \"main\"" : "path: \"\(package)\""
+        let packageName = package.split(separator: "/").last.map { $0.hasSuffix(".git") ? String($0.dropLast(4)) : String($0) } ?? package
+        return Dictionary(
+            uniqueKeysWithValues: files.map { path, text in
+                let filled = text.replacing("PLUGIN_NAME", with: name).replacing("SLUICE_PACKAGE_NAME", with: packageName)
+                    .replacing("SLUICE_PACKAGE", with: manifestEntry)
+                return (path.replacing("PLUGIN_NAME", with: name), filled)
+            })
+    }
+}

@@ -1,0 +1,92 @@
+import SluiceCore
+import SluicePipeline
+import SluiceQuery
+import Synchronization
+
+/// Says why a user has an object on their devices or not: whether it is there, what the rules in use say of it, and what the user's
+/// sessions on this gateway have asked for.
+struct ObjectExplainer: Sendable {
+    let users: any UserDirectory
+    let authority: any SchemaAuthority
+    let rules: any Rules
+    let snapshots: any SnapshotStore
+    let sessions: SessionService
+    let quarantine: QuarantineKeeper
+
+    /// - Parameters:
+    ///   - name: the user's id or e-mail.
+    ///   - id: the primary key as `keyText` writes it.
+    /// - Throws: `userNotFound`, `unknownType`, `badRequest` for a key that is none.
+    func explain(user name: String, type: String, id: String) async throws -> ObjectExplanation {
+        let schema = authority.current().schema
+        guard let index = schema.types.firstIndex(where: { $0.name == type && $0.kind == .topLevel }) else {
+            throw SluiceError(
+                .unknownType, "The schema has no class '\(type)' with objects of its own.",
+                fix: Suggestion.nearest(to: type, in: schema.types.map(\.name)).map { "Did you mean '\($0)'?" })
+        }
+        let key = try Self.key(id, of: schema.types[index])
+        let account = try await users.account(calledOrMailed: name)
+        let plan = try await Result.of { try await rules.openSession(user: account.context, types: [type]) }
+        let subject = Subject(type: schema.types[index], key: key, row: try await row(key, of: schema.types[index]))
+        let unfit = subject.row == nil ? try await quarantine.reason(type: type, key: key.keyText) : nil
+        let statuses = await sessions.statuses(of: index, named: type, user: account.id)
+        return try ObjectExplanation(account, subject, quarantined: unfit, plan: plan.map { $0[type] }, statuses)
+    }
+
+    /// The object that is asked about.
+    struct Subject: Sendable {
+        var type: ObjectType
+        var key: Value
+        /// Nil: it is not there, or does not fit its class.
+        var row: Row?
+    }
+
+    private static func key(_ text: String, of type: ObjectType) throws(SluiceError) -> Value {
+        let kind = type.properties[type.primaryKey ?? 0].type
+        let key: Value? =
+            switch kind {
+            case .string: .string(text)
+            case .int: Int64(text).map { .int($0) }
+            case .objectId: ObjectIdentifierBytes(hex: text).map { .objectId($0) }
+            case .uuid: UUIDBytes(text).map { .uuid($0) }
+            default: nil
+            }
+        guard let key else {
+            throw SluiceError(
+                .badRequest, "'\(text)' is no \(kind.name), which the primary key of \(type.name) is.",
+                fix: "Write the key as sluice query run prints it: integers in decimal, object ids and UUIDs in hexadecimal digits.")
+        }
+        return key
+    }
+
+    private func row(_ key: Value, of type: ObjectType) async throws -> Row? {
+        let name = type.properties[type.primaryKey ?? 0].name
+        let predicate = try Query.parse("\(name) == $0").bind(to: type, arguments: [key])
+        let found = Mutex<Row?>(nil)
+        _ = try await snapshots.read([SnapshotQuery(type: type, predicate: predicate)]) { _ in
+            true
+        } expected: { _ in
+        } rows: { _, buffer, rows in
+            for row in rows { buffer.withView(row) { view in found.withLock { $0 = Row(view) } } }
+        } kept: { _, _ in
+        }
+        return found.withLock { $0 }
+    }
+}
+
+extension UserDirectory {
+    /// - Throws: `userNotFound`.
+    func account(calledOrMailed name: String) async throws -> UserAccount {
+        if let account = try await find(id: name) { return account }
+        if let account = try await find(email: name) { return account }
+        throw SluiceError(.userNotFound, "There is no user with the id or e-mail \(name).")
+    }
+}
+
+extension Result where Failure == SluiceError {
+    /// What the body gives, or why it does not.
+    /// - Throws: what is no answer of this program.
+    fileprivate static func of(_ body: () async throws -> Success) async throws -> Result {
+        do { return .success(try await body()) } catch let error as SluiceError { return .failure(error) }
+    }
+}

@@ -1,0 +1,118 @@
+import SluiceCore
+import SluicePipeline
+import SluiceQuery
+
+/// Why a user has an object on their devices or not.
+struct ObjectExplanation: Sendable {
+    /// A condition, and those of its parts that an object does not meet.
+    private struct Verdict {
+        var text: String
+        var matches: Bool
+        var failing: [String]
+
+        init(_ text: String, _ predicate: Predicate, _ row: Row?) {
+            self.text = text
+            matches = row.map { predicate.matches($0) } ?? false
+            let clauses = if case .and(let parts) = predicate.bound { parts } else { [predicate.bound] }
+            failing = clauses.map { Predicate(type: predicate.type, bound: $0) }.filter { clause in
+                row.map { !clause.matches($0) } ?? false
+            }
+            .map(\.canonicalText)
+        }
+
+        var json: JSON {
+            ["query": .string(text), "matches": .bool(matches), "failing": .array(failing.map { .string($0) })]
+        }
+    }
+
+    private let subject: ObjectExplainer.Subject
+    private let user: String
+    private var facts: [JSON.Member] = []
+    /// One sentence each, the reasons that decide first.
+    private var reasons: [String] = []
+
+    /// - Parameters:
+    ///   - quarantined: why the row is not sent.
+    ///   - plan: what the rules say of the class, or why they say nothing.
+    init(
+        _ account: UserAccount, _ subject: ObjectExplainer.Subject, quarantined: String?, plan: Result<TypePlan, SluiceError>,
+        _ sessions: [SessionStatus]
+    ) throws {
+        self.subject = subject
+        user = account.email ?? account.id
+        if account.isDisabled { reasons.append("The user is disabled.") }
+        if subject.row == nil {
+            reasons.append(
+                quarantined.map { "Its row does not fit the class and is in quarantine: \($0)" } ?? "PostgreSQL has no such object.")
+        }
+        try explain(plan)
+        facts.append(JSON.Member("sessions", .array(try sessions.map { try explain($0) })))
+        if sessions.isEmpty { reasons.append("The user has no session on this gateway now.") }
+    }
+
+    private mutating func explain(_ plan: Result<TypePlan, SluiceError>) throws {
+        switch plan {
+        case .failure(let error):
+            reasons.append("The rules refuse the session: \(error)")
+            facts.append(JSON.Member("rules", ["error": .string("\(error)")]))
+        case .success(let plan):
+            let type = subject.type
+            let read = Verdict(plan.read, try Query.parse(plan.read).bind(to: type), subject.row)
+            let write = Verdict(plan.write, try Query.parse(plan.write).bind(to: type), subject.row)
+            let hidden = plan.readableFields.map { fields in
+                type.properties.map(\.name).filter { !fields.contains($0) && $0 != type.properties[type.primaryKey ?? 0].name }
+            }
+            facts.append(
+                JSON.Member(
+                    "rules",
+                    [
+                        "role": .string(plan.role), "read": read.json, "write": write.json, "insert": .bool(plan.insert),
+                        "delete": .bool(plan.delete), "hidden_fields": .array((hidden ?? []).map { .string($0) }),
+                    ]))
+            if subject.row != nil, !read.matches {
+                reasons.append(
+                    "The role '\(plan.role)' lets the user read objects with \(read.text); not met: \(read.failing.joined(separator: "; "))"
+                )
+            }
+        }
+    }
+
+    private mutating func explain(_ session: SessionStatus) throws -> JSON {
+        let queries = try session.queries.map { Verdict($0, try Query.parse($0).bind(to: subject.type), subject.row) }
+        let isHere = session.view.map { view in subject.row.map { view.matches($0) } ?? false } ?? false
+        let device = "Device \(session.client.rawValue)"
+        if isHere {
+            let asked =
+                queries.first(where: \.matches).map { "by the query \($0.text)" } ?? "as it is linked to, or among the first of a query"
+            reasons.append("\(device) has it, \(asked).")
+        } else if session.version == 0 {
+            reasons.append("\(device) has not sent a subscription set yet.")
+        } else if queries.isEmpty {
+            reasons.append("\(device) does not subscribe to the class.")
+        } else if subject.row != nil, !queries.contains(where: \.matches) {
+            let failing = queries.map { "\($0.text) (not met: \($0.failing.joined(separator: "; ")))" }
+            reasons.append("\(device) does not ask for it: \(failing.joined(separator: ", ")).")
+        } else if !session.isLive {
+            reasons.append("\(device) is being sent version \(session.version) of its subscriptions.")
+        } else if subject.row != nil {
+            reasons.append(
+                "\(device) asks for it, and does not have it: by the rules, by a plugin that narrows the query, or as it is beyond a limit."
+            )
+        }
+        return [
+            "client": .int(Int64(session.client.rawValue)), "version": .int(Int64(session.version)), "live": .bool(session.isLive),
+            "has_object": .bool(isHere), "queries": .array(queries.map(\.json)),
+        ]
+    }
+
+    /// `{"user", "type", "id", "exists", "because": [sentence], "rules": {"role", "read": {"query", "matches", "failing"}, …},
+    /// "sessions": [{"client", "version", "live", "has_object", "queries": […]}]}`
+    var json: JSON {
+        let head: [JSON.Member] = [
+            JSON.Member("user", .string(user)), JSON.Member("type", .string(subject.type.name)),
+            JSON.Member("id", .string(subject.key.keyText)), JSON.Member("exists", .bool(subject.row != nil)),
+            JSON.Member("because", .array(reasons.map { .string($0) })),
+        ]
+        return .object(head + facts)
+    }
+}

@@ -1,0 +1,86 @@
+import Crypto
+import FoundationEssentials
+package import SluiceCore
+import SluicePluginHost
+
+/// The bytes of a plugin's file, and whether they are the ones that the app's owner listed.
+struct PluginFile: Sendable {
+    let path: String
+    private let bytes: [UInt8]
+    let sha256: String
+
+    /// Reads the file. Blocks.
+    /// - Throws: `pluginMissing`.
+    init(_ path: String) throws(SluiceError) {
+        self.path = path
+        bytes = try PluginImage.read(path)
+        sha256 = Hex.encode(Array(SHA256.hash(data: bytes)))
+    }
+
+    /// Holds the bytes against the list.
+    /// - Parameter keys: who may sign plugins; when there are any, a plugin needs the signature of one.
+    /// - Throws: `pluginAltered`.
+    func check(_ listed: AppConfiguration.ListedPlugin, keys: [PluginKey]) throws(SluiceError) {
+        if let expected = listed.sha256, expected != sha256 {
+            throw SluiceError(.pluginAltered, "\(path) has the SHA-256 \(sha256), and the list has \(expected).")
+        }
+        guard !keys.isEmpty, !listed.isShipped || listed.signature != nil else { return }
+        guard let signature = listed.signature else {
+            throw SluiceError(
+                .pluginAltered, "\(path) is listed without a signature, and this gateway loads what its keys have signed.",
+                fix: "Sign it with `sluice plugin add --sign`.")
+        }
+        guard keys.contains(where: { $0.verifies(signature, of: bytes) }) else {
+            throw SluiceError(.pluginAltered, "The signature of \(path) is of none of the keys that this gateway trusts.")
+        }
+    }
+
+    /// What is loaded: these very bytes.
+    func image() throws(SluiceError) -> PluginImage {
+        try PluginImage(bytes, name: path.split(separator: "/").last.map(String.init) ?? path)
+    }
+
+    /// - Parameter key: an Ed25519 key as `openssl genpkey -algorithm ed25519` writes it, or its 32 bytes in base64.
+    func signature(by key: String) throws(SluiceError) -> [UInt8] {
+        guard let seed = PluginKey.bytes(of: key, der: PluginKey.privateHeader),
+            let signer = try? Curve25519.Signing.PrivateKey(rawRepresentation: seed),
+            let signature = try? signer.signature(for: bytes)
+        else {
+            throw SluiceError(
+                .configInvalid, "This is no Ed25519 key to sign with.",
+                fix: "Make one with `openssl genpkey -algorithm ed25519 -out key.pem`.")
+        }
+        return Array(signature)
+    }
+}
+
+/// Somebody whose signature on a plugin counts.
+package struct PluginKey: Hashable, Sendable {
+    private let bytes: [UInt8]
+
+    // What comes before the 32 bytes of a key in the forms that OpenSSL writes.
+    fileprivate static let privateHeader: [UInt8] = [48, 46, 2, 1, 0, 48, 5, 6, 3, 43, 101, 112, 4, 34, 4, 32]
+    private static let publicHeader: [UInt8] = [48, 42, 48, 5, 6, 3, 43, 101, 112, 3, 33, 0]
+
+    /// - Parameter text: the key as `openssl pkey -pubout` writes it, or its 32 bytes in base64.
+    package init(_ text: String) throws(SluiceError) {
+        guard let bytes = Self.bytes(of: text, der: Self.publicHeader) else {
+            throw SluiceError(
+                .configInvalid, "This is no public Ed25519 key.",
+                fix: "Give the file that `openssl pkey -pubout` writes, or 32 bytes in base64.")
+        }
+        self.bytes = bytes
+    }
+
+    fileprivate func verifies(_ signature: [UInt8], of content: [UInt8]) -> Bool {
+        guard let key = try? Curve25519.Signing.PublicKey(rawRepresentation: bytes) else { return false }
+        return key.isValidSignature(signature, for: content)
+    }
+
+    fileprivate static func bytes(of text: String, der header: [UInt8]) -> [UInt8]? {
+        let lines = text.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("-----") }
+        guard let bytes = Base64.decode(lines.joined().filter { $0 != " " }) else { return nil }
+        if bytes.count == 32 { return bytes }
+        return bytes.count == header.count + 32 && bytes.starts(with: header) ? Array(bytes.dropFirst(header.count)) : nil
+    }
+}

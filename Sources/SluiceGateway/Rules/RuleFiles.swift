@@ -1,0 +1,62 @@
+import SluiceCore
+import SluicePluginHost
+
+/// Where an app's plugins lie, and what each is loaded with.
+struct RuleFiles {
+    let directory: String?
+    var keys: [PluginKey] = []
+    var inProcess = false
+
+    /// The plugin for roles, when there are any and nobody named one.
+    func rolesPlugin(_ app: AppConfiguration, beside others: [String] = []) throws(SluiceError) -> String? {
+        let hasRules = app.files.keys.contains { $0.hasSuffix("rules.json") || $0.hasSuffix("default_rule.json") }
+        let named = app.plugins.map(\.file) + others
+        guard hasRules, !named.contains(where: { $0.contains("AppServicesRules") }) else { return nil }
+        guard let rules = InstalledFiles.plugin("AppServicesRules") else {
+            throw SluiceError(.pluginMissing, "The app directory has roles, and the plugin AppServicesRules is not installed.")
+        }
+        return rules
+    }
+
+    func path(of listed: AppConfiguration.ListedPlugin) throws(SluiceError) -> String {
+        if listed.file.hasPrefix("/") { return listed.file }
+        if !listed.isShipped { return "\(directory ?? ".")/\(listed.file)" }
+        guard let path = InstalledFiles.plugin(file: listed.file) else {
+            throw SluiceError(
+                .pluginMissing, "No plugin \(listed.file) ships with this gateway.",
+                fix: "Give the path of the file, as plugins/\(listed.file) in the app directory.")
+        }
+        return path
+    }
+
+    func spec(_ file: PluginFile, _ listed: AppConfiguration.ListedPlugin? = nil) throws(SluiceError) -> PluginSpec {
+        var spec = PluginSpec(
+            path: file.path, image: try file.image(), folder: ownFolder(file.path, listed), config: listed?.config ?? .null,
+            configFile: PluginListReader.file, mode: inProcess || listed?.isInProcess == true ? .inProcess : .process)
+        if let deadline = listed?.deadline { spec.deadline = deadline }
+        if let bytes = listed?.memoryBytes { spec.memoryBytes = bytes }
+        return spec
+    }
+
+    /// A folder below the app directory's `plugins`: the directory itself has the app's secrets, and what is installed is of all plugins.
+    private func ownFolder(_ path: String, _ listed: AppConfiguration.ListedPlugin?) -> String? {
+        guard let listed, listed.file.hasPrefix("plugins/"), listed.file.split(separator: "/").count > 2 else { return nil }
+        return path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+    }
+
+    /// Each plugin by itself, in the order of the chain, and why it cannot be loaded.
+    func each(_ app: AppConfiguration) -> [(name: String, isSigned: Bool, spec: Result<PluginSpec, SluiceError>)] {
+        var all: [(name: String, isSigned: Bool, spec: Result<PluginSpec, SluiceError>)] = []
+        do throws(SluiceError) {
+            if let rules = try rolesPlugin(app) { all.append((rules, false, .success(try spec(PluginFile(rules))))) }
+        } catch { all.append(("AppServicesRules", false, .failure(error))) }
+        for listed in app.plugins {
+            do throws(SluiceError) {
+                let file = try PluginFile(try path(of: listed))
+                try file.check(listed, keys: keys)
+                all.append((listed.file, listed.signature != nil, .success(try spec(file, listed))))
+            } catch { all.append((listed.file, listed.signature != nil, .failure(error))) }
+        }
+        return all
+    }
+}

@@ -1,0 +1,74 @@
+import Logging
+import SluiceCore
+import SluicePluginHost
+
+/// Which plugins an app has: those of its `plugins.json`, the roles of its directory when it has any, and those named beside.
+///
+/// What is loaded are the bytes that were held against the list, not the file, which might be another by then. In development
+/// mode a file that is not listed, or not as it is listed, is loaded all the same, with a warning.
+struct RulePlugins: Sendable {
+    private let configuration: GatewayConfiguration.Plugins
+    /// Where paths of the list begin.
+    private let directory: String?
+    private let isDevelopment: Bool
+    private let records: PluginRecords
+    private let metrics: Metrics
+    private let logger: Logger
+
+    init(_ configuration: GatewayConfiguration, records: PluginRecords, metrics: Metrics, logger: Logger) {
+        self.configuration = configuration.plugins
+        directory = configuration.directory
+        isDevelopment = configuration.isDevelopment
+        self.records = records
+        self.metrics = metrics
+        self.logger = logger
+    }
+
+    /// A chain that is not started yet. Reads the files, so it blocks.
+    /// - Throws: `pluginMissing`, also when the app has roles and nothing that reads them is installed; `pluginAltered`;
+    ///   `pluginUnlisted`.
+    func chain(_ app: AppConfiguration) throws(SluiceError) -> PluginChain {
+        let records = records
+        return PluginChain(
+            plugins: try specs(app), hostExecutable: try InstalledFiles.pluginHost(), logger: logger, observer: metrics.pluginObserver(),
+            keep: { (kept) async throws(SluiceError) in try await records.keep(kept) })
+    }
+
+    private func specs(_ app: AppConfiguration) throws(SluiceError) -> [PluginSpec] {
+        let files = RuleFiles(directory: directory, keys: configuration.keys, inProcess: configuration.inProcess)
+        var specs: [PluginSpec] = []
+        if let rules = try files.rolesPlugin(app, beside: configuration.files) { specs.append(try files.spec(PluginFile(rules))) }
+        var digests: Set<String> = []
+        for listed in app.plugins {
+            let file = try PluginFile(try files.path(of: listed))
+            digests.insert(file.sha256)
+            do throws(SluiceError) { try file.check(listed, keys: configuration.keys) } catch {
+                guard isDevelopment else { throw error }
+                warn("A plugin is not as it is listed; outside of development it would not be loaded.", file, error)
+            }
+            specs.append(try files.spec(file, listed))
+        }
+        for path in configuration.files {
+            let file = try PluginFile(path)
+            guard digests.insert(file.sha256).inserted else { continue }
+            let error = SluiceError(
+                .pluginUnlisted, "\(path) is not in the app's plugins.json.", fix: "List it with `sluice plugin add --app … \(path)`.")
+            guard isDevelopment else { throw error }
+            warn("A plugin is not listed; outside of development it would not be loaded.", file, error)
+            specs.append(try files.spec(file))
+        }
+        return specs
+    }
+
+    /// What tells one state of the plugins' files from another.
+    func stamps(_ app: AppConfiguration) -> FileStamps {
+        let files = RuleFiles(directory: directory)
+        let listed = app.plugins.compactMap { try? files.path(of: $0) }
+        let rules = (try? files.rolesPlugin(app, beside: configuration.files)) ?? nil
+        return FileStamps(of: listed + configuration.files + [rules].compactMap { $0 })
+    }
+
+    private func warn(_ message: Logger.Message, _ file: PluginFile, _ error: SluiceError) {
+        logger.warning(message, metadata: ["file": .string(file.path), "reason": .string(error.message)])
+    }
+}

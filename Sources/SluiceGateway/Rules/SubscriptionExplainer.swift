@@ -1,0 +1,130 @@
+import SluiceCore
+import SluicePipeline
+import SluiceQuery
+import Synchronization
+
+/// Says what would become of a subscription of a user: the role and plugins that cut it, the condition that is left, how the gateway
+/// keeps it, what PostgreSQL is asked, and how many rows there are now.
+struct SubscriptionExplainer: Sendable {
+    /// Rows that are counted one by one; beyond, PostgreSQL's estimate has to do.
+    private static let countedRows = 100_000
+
+    let users: any UserDirectory
+    let services: SessionServices
+
+    /// - Parameters:
+    ///   - name: the user's id or e-mail.
+    ///   - text: a query that a client may subscribe to.
+    /// - Throws: `userNotFound`, `unknownType`, and whatever refuses the subscription.
+    func explain(user name: String, type: String, query text: String) async throws -> SubscriptionExplanation {
+        let app = services.authority.current()
+        let tool = try QueryTool(schema: app.schema, type: type)
+        let account = try await users.account(calledOrMailed: name)
+        let asked = try tool.check(text, app.fields)
+        let plan = try await services.rules.openSession(user: account.context, types: [type])[type]
+        let narrowed = try await services.rules.checkSubscription(user: account.context, queries: [(type, text)]).first ?? "TRUEPREDICATE"
+        let cut = Predicate.and(asked, try Query.parse(narrowed).bind(to: tool.type))
+        let whole = Predicate.and(cut, try Query.parse(plan.read).bind(to: tool.type))
+        var explanation = SubscriptionExplanation(
+            user: account.email ?? account.id, type: tool.type, asked: asked.canonicalText, plan: plan, narrowed: narrowed,
+            whole: whole.canonicalText, sql: QuerySQL(try tool.bind(whole.canonicalText), .postgres),
+            entries: whole.indexForm(indexedProperty: app.fields.indexedProperty(of: tool.type)), indexed: app.fields.indexed)
+        (explanation.expected, explanation.counted) = try await count(whole, tool.type)
+        return explanation
+    }
+
+    private struct Enough: Error {}
+
+    private func count(_ predicate: Predicate, _ type: ObjectType) async throws -> (expected: Int, counted: Int?) {
+        let counts = Mutex((expected: 0, counted: 0))
+        do {
+            _ = try await services.snapshots.read([SnapshotQuery(type: type, predicate: predicate)]) { _ in
+                true
+            } expected: { rows in
+                counts.withLock { $0.expected = Int(clamping: rows) }
+            } rows: { _, _, rows in
+                let count = counts.withLock { counts in
+                    counts.counted += rows.count
+                    return counts.counted
+                }
+                if count > Self.countedRows { throw Enough() }
+            } kept: { _, _ in
+            }
+        } catch is Enough {
+            return (counts.withLock(\.expected), nil)
+        }
+        return counts.withLock { ($0.expected, $0.counted) }
+    }
+}
+
+struct SubscriptionExplanation: Sendable {
+    /// What a change of the class costs the gateway for it.
+    private enum Cost: String {
+        /// No row can ever match.
+        case nothing
+        /// Only changes of rows with some values of the indexed field are looked at.
+        case keyed
+        /// Every change of the class is tested.
+        case unkeyed
+    }
+
+    var user: String
+    var type: ObjectType
+    var asked: String
+    var plan: TypePlan
+    var narrowed: String
+    var whole: String
+    var sql: QuerySQL
+    var entries: [IndexEntry]
+    var indexed: String?
+    var expected = 0
+    var counted: Int?
+
+    private var cost: Cost { entries.isEmpty ? .nothing : entries.contains { $0.key == nil } ? .unkeyed : .keyed }
+
+    private var hidden: [String] {
+        guard let readable = plan.readableFields else { return [] }
+        return type.properties.indices.filter { $0 != type.primaryKey }.map { type.properties[$0].name }.filter { !readable.contains($0) }
+    }
+
+    private func condition(_ entry: IndexEntry) -> String { Predicate(type: type, bound: entry.residual).canonicalText }
+
+    /// Entries of the index form that people are shown.
+    private static let shownEntries = 20
+
+    /// A heading for each part, its content indented below.
+    private var lines: [String] {
+        var lines = ["asked", "    \(asked)", "role", "    \(plan.role), which reads \(plan.read)"]
+        if !hidden.isEmpty { lines.append("    without the fields \(hidden.joined(separator: ", "))") }
+        if narrowed != "TRUEPREDICATE" { lines += ["narrowed by plugins", "    \(narrowed)"] }
+        lines += ["condition", "    \(whole)", "PostgreSQL"] + sql.lines.map { "    \($0)" }
+        lines.append("index form" + (indexed.map { ", by \($0)" } ?? ", without an indexed field"))
+        for entry in entries.prefix(Self.shownEntries) {
+            lines.append("    \(entry.key.map { "key \(ExtendedJSON.json($0).text)" } ?? "every row"): \(condition(entry))")
+        }
+        if entries.count > Self.shownEntries { lines.append("    … and \(entries.count - Self.shownEntries) more") }
+        lines += ["rows", "    " + (counted.map { "\($0)" } ?? "about \(expected)"), "cost of a change"]
+        switch cost {
+        case .nothing: lines.append("    nothing: no row satisfies it")
+        case .keyed:
+            lines.append("    keyed: looked at for \(entries.count) value\(entries.count == 1 ? "" : "s") of \(indexed ?? "") only")
+        case .unkeyed: lines.append("    unkeyed: every change of \(type.name) is tested, and all its partitions are read")
+        }
+        return lines
+    }
+
+    /// `{"user", "type", "query", "rules": {"role", "read", "hidden_fields"}, "narrowed", "condition", "postgres": {"sql", …}, "index":
+    /// [{"key", "residual"}], "rows": {"expected", "counted": number or null}, "cost", "text": [lines for people]}`
+    var json: JSON {
+        [
+            "user": .string(user), "type": .string(type.name), "query": .string(asked),
+            "rules": [
+                "role": .string(plan.role), "read": .string(plan.read), "hidden_fields": .array(hidden.map { .string($0) }),
+            ],
+            "narrowed": .string(narrowed), "condition": .string(whole), "postgres": sql.json,
+            "index": .array(entries.map { ["key": $0.key.map { ExtendedJSON.json($0) } ?? "*", "residual": .string(condition($0))] }),
+            "rows": ["expected": .int(Int64(expected)), "counted": counted.map { .int(Int64($0)) } ?? .null],
+            "cost": .string(cost.rawValue), "text": .array(lines.map { .string($0) }),
+        ]
+    }
+}

@@ -1,0 +1,25 @@
+import Logging
+import SluiceCore
+import SluiceWire
+
+extension Session {
+    /// Goes on where the client's last session ended, with what the log has since.
+    /// - Returns: the live subscriber; nil when a bootstrap is needed.
+    func resume(_ view: View, _ runner: BootstrapRunner) async throws -> Fanout.Handle? {
+        guard let greeting = greeting.take(), let held, held.isAll(of: view), greeting.held.lsn > 0,
+            greeting.applied.rawValue >= greeting.held.lsn, let complete = await services.feed.completeSince, greeting.applied >= complete
+        else { return nil }
+        let (lsn, cluster) = try await services.snapshots.place()
+        guard cluster == held.point.cluster else { return nil }
+        // Like any bootstrap it brings what was committed before it was asked for. A gateway may also be behind the one that the
+        // client has been with.
+        try await services.fanout.passed(max(lsn, greeting.applied), milliseconds: BootstrapRunner.patience)
+        let id = try await runner.resume(
+            view, replacing: subscriber, held: greeting.held, after: greeting.applied, services.resume
+        ) { self.writable = view }
+        guard let id else { return nil }
+        self.held = HeldView(view, at: held.point)
+        logger.debug("A session goes on from the log.")
+        return id
+    }
+}

@@ -1,0 +1,132 @@
+import Logging
+import SluiceCore
+import SluiceWire
+
+/// The view of a session: made of the set that the client asks for and of what its user may, and made anew when either changes.
+extension Session {
+    func subscribe(_ set: PBSubscribe) async throws {
+        try state.request(set.version)
+        do {
+            let view = try await patientlyBuild(set)
+            self.set = set
+            await bring(view)
+        } catch let error as SluiceError where error.code.isQueryError || error.code == .pluginRefused || error.code.isPluginFailure {
+            // What was live or under way goes on (QL-8).
+            send(SessionMessages.queryError(version: set.version, error))
+        }
+    }
+
+    /// Sends no more of the view that is live, as the user may not see all of it any more.
+    func silence() async {
+        guard let subscriber, let wanted = await services.fanout.remove(subscriber) else { return }
+        unannounced = (max(wanted, unannounced?.lsn ?? .zero), false)
+    }
+
+    /// Bootstraps a view in the place of what is live or under way.
+    func bring(_ view: View) async {
+        await endBootstrap()
+        isBuilding = true
+        target = view
+        // Unstructured because: uploads go on beside it; it is cancelled by the next one or the close, and awaited there.
+        bootstrap = Task {
+            await self.watch(view)
+            await self.run(view)
+            await self.follow()
+        }
+    }
+
+    /// Returns when no bootstrap is under way any more.
+    func endBootstrap() async {
+        while isBuilding {
+            bootstrap?.cancel()
+            await bootstrap?.value
+        }
+    }
+
+    func build(_ set: PBSubscribe) async throws -> View {
+        try await ViewBuilder(services: services, user: user?.user, plan: plan, clientTypes: clientTypes).build(set)
+    }
+
+    /// Watches what decides on the members of a view. What happened between building the view and now is taken to have changed it.
+    private func watch(_ view: View) async {
+        let old = watch
+        watch = nil
+        if !view.watched.isEmpty {
+            let channel = MemberWatch { [weak self] in
+                // Unstructured because: whoever delivers commits does not wait for the session; it ends with the session's next step.
+                Task { await self?.membersChanged() }
+            }
+            let watched = View(version: view.version, types: view.watched, partitions: [])
+            watch = (await services.fanout.add(channel, view: watched, staged: false), channel)
+            channel.send([])
+        }
+        if let old { await services.fanout.remove(old.id) }
+    }
+
+    func membersChanged() {
+        guard !isBuilding, doubt == nil, state.phase == .open, watch?.channel.isStale == true else { return }
+        isBuilding = true
+        // Unstructured because: as in `subscribe`.
+        bootstrap = Task { await self.follow() }
+    }
+
+    /// Builds the view anew as long as something has changed that decides on its members.
+    private func follow() async {
+        defer {
+            isBuilding = false
+            // A task that is over keeps its memory for as long as somebody has it.
+            bootstrap = nil
+        }
+        while !Task.isCancelled, state.phase == .open, let watch, watch.channel.isStale {
+            do {
+                try await services.environment.sleep(nanoseconds: MemberWatch.pause * 1_000_000)
+                guard watch.channel.take() else { continue }
+                let next = try await build(set)
+                if next.selectsSame(as: view), !watch.channel.isClosed { continue }
+                target = next
+                await self.watch(next)
+                await run(next)
+            } catch is CancellationError {
+                return
+            } catch {
+                fail(SluiceError(.resync, "The objects of the subscriptions cannot be found again: \(error)."))
+            }
+        }
+    }
+
+    private func run(_ view: View) async {
+        do {
+            try await services.feed.require(view.partitions)
+        } catch {
+            fail(error as? SluiceError ?? SluiceError(.logUnreachable, "The partitions of the view cannot be read: \(error)."))
+            return
+        }
+        do {
+            let runner = BootstrapRunner(
+                authority: services.authority, snapshots: services.snapshots, fanout: services.fanout, frames: services.frames,
+                environment: services.environment, channel: channel, client: file?.id ?? .server, taken: { await self.committed })
+            // Also when a newer version has been asked for meanwhile: this one is what is live until then.
+            if let id = try await resume(view, runner) {
+                subscriber = id
+            } else {
+                let (id, held) = try await runner.run(view, replacing: subscriber, held: held) { self.writable = view }
+                self.held = held
+                seen.add(held.point, at: await services.fanout.watermark)
+                subscriber = id
+            }
+            isInStep = true
+            if let (lsn, isCommit) = unannounced {
+                unannounced = nil
+                await announce(lsn, isCommit: isCommit)
+            }
+            state.complete(view.version)
+            await services.feed.release(self.view.partitions)
+            self.view = view
+        } catch {
+            writable = self.view
+            await services.feed.release(view.partitions)
+            guard !Task.isCancelled else { return }
+            fail(error as? SluiceError ?? SluiceError(.internalError, "A bootstrap failed: \(error)."))
+        }
+    }
+}

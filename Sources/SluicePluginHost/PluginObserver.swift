@@ -1,0 +1,15 @@
+/// Who hears what the plugins cost and what becomes of their hosts. Called on threads of the plugin hosts and from tasks: it must not block.
+package struct PluginObserver: Sendable {
+    /// A hook was asked: how long it took in nanoseconds, waiting included, and whether it failed.
+    package var called: @Sendable (Hook, UInt64, Bool) -> Void
+    /// A plugin's host ended by itself or was ended; another takes its place.
+    package var hostEnded: @Sendable (_ plugin: String) -> Void
+
+    package init(
+        called: @escaping @Sendable (Hook, UInt64, Bool) -> Void = { _, _, _ in },
+        hostEnded: @escaping @Sendable (_ plugin: String) -> Void = { _ in }
+    ) {
+        self.called = called
+        self.hostEnded = hostEnded
+    }
+}

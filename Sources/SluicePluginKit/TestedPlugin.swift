@@ -1,0 +1,126 @@
+import CSluicePlugin
+
+/// A plugin in a test, called as a gateway calls it: through the C table, with JSON both ways, and without a gateway.
+///
+/// ```swift
+/// let rules = try TestedPlugin(OfficeHours.self, app: AppConfiguration(config: ["open": 8]))
+/// let plan = try rules.openSession(PluginUser(id: "ann"), types: ["Task"])
+/// #expect(plan["Task"]?.read == "TRUEPREDICATE")
+/// ```
+///
+/// What the plugin denies is thrown as `PluginDenial`, what it fails in as `PluginFailure`.
+@safe
+public final class TestedPlugin {
+    /// What the plugin warned about when it was configured last.
+    public private(set) var warnings: [String] = []
+    private let table: sluice_plugin
+    private let book = LogBook()
+
+    /// Makes a plugin and configures it.
+    public init(_ type: (some RulePlugin).Type, app: AppConfiguration = AppConfiguration()) throws {
+        let host = UnsafeMutablePointer<sluice_host>.allocate(capacity: 1)
+        unsafe host.initialize(
+            to: sluice_host(
+                size: UInt32(MemoryLayout<sluice_host>.size), abi_major: UInt32(SLUICE_PLUGIN_ABI_MAJOR),
+                abi_minor: UInt32(SLUICE_PLUGIN_ABI_MINOR), reserved: 0, context: Unmanaged.passRetained(book).toOpaque(), log: keepLine))
+        var table = unsafe sluice_plugin()
+        unsafe table.size = UInt32(MemoryLayout<sluice_plugin>.size)
+        let answer = AnswerText()
+        let status = unsafe answer.withSink { unsafe PluginMain.register(type, host, &table, $0) }
+        unsafe self.table = table
+        guard status == SLUICE_OK else { throw PluginFailure(answer.text) }
+        try configure(app)
+    }
+
+    /// What the plugin has logged, as `level: message`.
+    public var log: [String] { book.lines }
+
+    /// Configures the plugin once more, as after an edit of the app directory.
+    public func configure(_ app: AppConfiguration) throws {
+        let answer = try unsafe call(table.configure, app.value)
+        warnings = (answer?["warnings"]?.array ?? []).compactMap(\.string)
+    }
+
+    public func openSession(_ user: PluginUser, types: [String]) throws -> [String: TypeRules] {
+        let answer = try unsafe call(table.open_session, ["user": user.value, "types": .array(types.map { .string($0) })])
+        var plan: [String: TypeRules] = [:]
+        for member in answer?["types"]?.members ?? [] { plan[member.key] = try TypeRules(member.value) }
+        return plan
+    }
+
+    /// - Returns: what is ANDed to the queries.
+    public func checkSubscription(_ user: PluginUser, queries: [PluginQuery]) throws -> [PluginQuery] {
+        let answer = try unsafe call(table.check_subscription, ["user": user.value, "queries": .array(queries.map(\.value))])
+        return try (answer?["queries"]?.array ?? []).map { try PluginQuery($0) }
+    }
+
+    /// - Returns: as many verdicts as writes.
+    public func checkWrites(_ user: PluginUser, _ writes: [PluginWrite]) throws -> (verdicts: [WriteVerdict], records: [PluginRecord]) {
+        let answer = try unsafe call(table.check_write, ["user": user.value, "writes": .array(writes.map(\.value))])
+        let verdicts = try (answer?["writes"]?.array ?? []).map { try WriteVerdict($0) }
+        guard verdicts.count == writes.count else { throw PluginFailure("\(verdicts.count) verdicts for \(writes.count) writes") }
+        return (verdicts, try (answer?["records"]?.array ?? []).map { try PluginRecord($0) })
+    }
+
+    /// - Returns: as many verdicts as objects.
+    public func ingest(type: String, _ objects: [PluginValue]) throws -> [IngestVerdict] {
+        let answer = try unsafe call(table.ingest, ["type": .string(type), "objects": .array(objects)])
+        let verdicts = try (answer?["objects"]?.array ?? []).map { try IngestVerdict($0) }
+        guard verdicts.count == objects.count else { throw PluginFailure("\(verdicts.count) verdicts for \(objects.count) objects") }
+        return verdicts
+    }
+
+    public func userChanged(_ user: PluginUser) throws { _ = try unsafe call(table.user_changed, ["user": user.value]) }
+
+    private typealias Function = @convention(c) (UnsafeMutableRawPointer?, sluice_text, UnsafePointer<sluice_sink>) -> sluice_status
+
+    private func call(_ function: Function?, _ input: PluginValue) throws -> PluginValue? {
+        guard let function = unsafe function else { throw PluginFailure("the plugin lacks this hook") }
+        let answer = AnswerText()
+        let bytes = Array(input.json.utf8)
+        let status = unsafe bytes.withUnsafeBytes { bytes in
+            let input = unsafe sluice_text(data: bytes.assumingMemoryBound(to: CChar.self).baseAddress, length: bytes.count)
+            return unsafe answer.withSink { unsafe function(table.state, input, $0) }
+        }
+        switch status {
+        case SLUICE_OK: return answer.text.isEmpty ? nil : try PluginValue(parsing: answer.text)
+        case SLUICE_DENY: throw PluginDenial(answer.text)
+        default: throw PluginFailure(answer.text)
+        }
+    }
+}
+
+/// A plugin could not decide, which a gateway takes for a denial.
+public struct PluginFailure: Error, Hashable, Sendable, CustomStringConvertible {
+    public var reason: String
+    public init(_ reason: String) { self.reason = reason }
+    public var description: String { reason }
+}
+
+private final class LogBook {
+    var lines: [String] = []
+}
+
+private func keepLine(context: UnsafeMutableRawPointer?, level: sluice_log_level, message: sluice_text) {
+    guard let context = unsafe context else { return }
+    let word = ["debug", "info", "warning", "error"][Int(min(level.rawValue, 3))]
+    unsafe Unmanaged<LogBook>.fromOpaque(context).takeUnretainedValue()
+        .lines.append("\(word): \(String(decoding: message.bytes, as: UTF8.self))")
+}
+
+private final class AnswerText {
+    private var bytes: [UInt8] = []
+    var text: String { String(decoding: bytes, as: UTF8.self) }
+
+    func add(_ piece: sluice_text) { unsafe bytes.append(contentsOf: piece.bytes) }
+
+    func withSink<R>(_ body: (UnsafePointer<sluice_sink>) -> R) -> R {
+        var sink = unsafe sluice_sink(context: Unmanaged.passUnretained(self).toOpaque(), write: addPiece)
+        return withExtendedLifetime(self) { unsafe withUnsafePointer(to: &sink) { unsafe body($0) } }
+    }
+}
+
+private func addPiece(context: UnsafeMutableRawPointer?, piece: sluice_text) {
+    guard let context = unsafe context else { return }
+    unsafe Unmanaged<AnswerText>.fromOpaque(context).takeUnretainedValue().add(piece)
+}

@@ -1,0 +1,102 @@
+import CLibPQ
+import SluiceCore
+
+/// A statement and its parameters, to be run with others.
+package struct PostgresStatement: Hashable, Sendable {
+    package var sql: String
+    package var parameters: [PostgresParameter]
+
+    package init(_ sql: String, _ parameters: [PostgresParameter] = []) {
+        self.sql = sql
+        self.parameters = parameters
+    }
+}
+
+/// Which of several statements failed, and how. Those after it were not run.
+package struct PipelineFailure: Error {
+    package let statement: Int
+    package let error: any Error
+}
+
+extension PostgresSession {
+    /// Runs statements one after another for the price of one round trip (or one for each 128), each prepared once per connection. The first that
+    /// fails ends the run, and what was done outside of a transaction until then is undone.
+    ///
+    /// - Returns: the result of each.
+    package func pipeline(_ statements: [PostgresStatement], within limit: Duration? = nil) throws(PipelineFailure) -> [PostgresResult] {
+        var results: [PostgresResult] = []
+        for start in stride(from: 0, to: statements.count, by: Self.pipelined) {
+            do throws(PipelineFailure) {
+                results += try roundTrip(Array(statements[start..<min(start + Self.pipelined, statements.count)]), limit)
+            } catch {
+                throw PipelineFailure(statement: start + error.statement, error: error.error)
+            }
+        }
+        return results
+    }
+
+    /// Statements of one round trip: fewer than can be prepared at once.
+    private static let pipelined = 128
+
+    private func roundTrip(_ statements: [PostgresStatement], _ limit: Duration?) throws(PipelineFailure) -> [PostgresResult] {
+        let deadline = try at(0) { try begin(statements[0].sql, limit) }
+        try at(0) { try makeRoom(for: statements.count, deadline) }
+        var names: [String] = []
+        for (number, statement) in statements.enumerated() { names.append(try at(number) { try prepare(statement.sql, deadline) }) }
+        guard unsafe PQenterPipelineMode(handle) == 1 else { throw PipelineFailure(statement: 0, error: broke(statements[0].sql)) }
+        var failure = queue(statements, names)
+        let sent = failure?.statement ?? statements.count
+        do {
+            guard unsafe PQpipelineSync(handle) == 1 else { throw broke(statements[0].sql) }
+            let (results, refused) = try collect(statements[..<sent], deadline)
+            if let refused { failure = refused }
+            guard unsafe PQexitPipelineMode(handle) == 1 else { throw broke(statements[0].sql) }
+            if failure == nil { return results }
+        } catch {
+            // What is still to come of the others would be taken for answers to the next.
+            markBroken()
+            throw PipelineFailure(statement: 0, error: error)
+        }
+        throw failure ?? PipelineFailure(statement: 0, error: broke(statements[0].sql))
+    }
+
+    private func at<R>(_ statement: Int, _ body: () throws -> R) throws(PipelineFailure) -> R {
+        do { return try body() } catch { throw PipelineFailure(statement: statement, error: error) }
+    }
+
+    /// - Returns: the first that could not be sent.
+    private func queue(_ statements: [PostgresStatement], _ names: [String]) -> PipelineFailure? {
+        for (number, statement) in statements.enumerated() {
+            do {
+                try unsafe send(statement.sql, statement.parameters) { lent in
+                    unsafe PQsendQueryPrepared(handle, names[number], lent.count, lent.values, lent.lengths, lent.formats, 0)
+                }
+            } catch {
+                return PipelineFailure(statement: number, error: error)
+            }
+        }
+        return nil
+    }
+
+    /// Reads the answers to what was sent, and that to the end of it.
+    private func collect(
+        _ statements: ArraySlice<PostgresStatement>, _ deadline: ContinuousClock.Instant
+    ) throws -> (results: [PostgresResult], failure: PipelineFailure?) {
+        var results: [PostgresResult] = []
+        var failure: PipelineFailure?
+        for (number, statement) in statements.enumerated() {
+            // After each statement's result libpq says nil once.
+            while let result = unsafe try nextResult(statement.sql, deadline) {
+                if failure == nil, let error = unsafe self.failure(of: result, statement.sql) {
+                    failure = PipelineFailure(statement: number, error: error)
+                    forget(statement.sql, after: error)
+                }
+                unsafe results.append(PostgresResult(result))
+            }
+        }
+        let end = unsafe try nextResult("the end of a pipeline", deadline)
+        defer { unsafe PQclear(end) }
+        guard unsafe PQresultStatus(end) == PGRES_PIPELINE_SYNC else { throw broke("the end of a pipeline") }
+        return (results, failure)
+    }
+}

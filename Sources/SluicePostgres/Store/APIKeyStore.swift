@@ -1,0 +1,91 @@
+import SluiceCore
+
+/// An API key without its secret, of which only the hash is kept.
+package struct APIKeyRecord: Hashable, Sendable {
+    package var id: String
+    package var user: String
+    package var name: String
+    package var isDisabled: Bool
+    /// Made by an operator, for a program; with an account of its own.
+    package var isServer: Bool
+
+    package init(id: String, user: String, name: String, isDisabled: Bool = false, isServer: Bool) {
+        self.id = id
+        self.user = user
+        self.name = name
+        self.isDisabled = isDisabled
+        self.isServer = isServer
+    }
+}
+
+/// API keys (`sluice.api_key`).
+package struct APIKeyStore: Sendable {
+    private let pool: PostgresPool
+    private static let columns = "id, user_id, name, disabled, is_server"
+
+    package init(pool: PostgresPool) { self.pool = pool }
+
+    /// - Parameter most: keys that the user may have, and server keys the app.
+    /// - Throws: `nameInUse`, `limitsExceeded`.
+    package func add(_ key: APIKeyRecord, hash: [UInt8], most: Int) async throws {
+        try await pool.transact { session in
+            let scope = key.isServer ? "is_server" : "NOT is_server AND user_id = $1"
+            // One after the other, so that the count is right.
+            _ = try session.query(
+                "SELECT pg_advisory_xact_lock(hashtextextended('sluice.api_key ' || $1::text, 0))", [.text(key.isServer ? "" : key.user)])
+            let count =
+                try session.query(
+                    "SELECT count(*) FROM sluice.api_key WHERE \(scope)", key.isServer ? [] : [.text(key.user)]
+                ).int(0, 0) ?? 0
+            guard count < most else {
+                throw SluiceError(.limitsExceeded, "There are \(count) API keys, and \(most) at most.", fix: "Delete one that is not used.")
+            }
+            let added = try session.execute(
+                """
+                INSERT INTO sluice.api_key (\(Self.columns), hash) VALUES ($1, $2, $3, $4, $5, $6)
+                ON CONFLICT DO NOTHING
+                """,
+                [.text(key.id), .text(key.user), .text(key.name), .bool(key.isDisabled), .bool(key.isServer), .bytes(hash)])
+            if added == 0 { throw SluiceError(.nameInUse, "There is an API key '\(key.name)' already.") }
+        }
+    }
+
+    /// The key with a secret of this hash.
+    package func find(hash: [UInt8]) async throws -> APIKeyRecord? {
+        try await records("hash = $1", [.bytes(hash)]).first
+    }
+
+    /// The keys of a user, or without one the server keys, by id.
+    package func list(user: String?) async throws -> [APIKeyRecord] {
+        if let user { return try await records("NOT is_server AND user_id = $1", [.text(user)]) }
+        return try await records("is_server", [])
+    }
+
+    /// - Parameter user: whose it must be; nil for a server key.
+    /// - Throws: `apiKeyNotFound`, as the next.
+    package func setDisabled(id: String, user: String?, _ isDisabled: Bool) async throws {
+        try await change("UPDATE sluice.api_key SET disabled = \(isDisabled)", id, user)
+    }
+
+    package func delete(id: String, user: String?) async throws { try await change("DELETE FROM sluice.api_key", id, user) }
+
+    private func change(_ statement: String, _ id: String, _ user: String?) async throws {
+        let scope = user == nil ? "is_server" : "NOT is_server AND user_id = $2"
+        let count = try await pool.perform { session in
+            try session.execute("\(statement) WHERE id = $1 AND \(scope)", [.text(id)] + (user.map { [.text($0)] } ?? []))
+        }
+        if count == 0 { throw SluiceError(.apiKeyNotFound, "There is no API key \(id).") }
+    }
+
+    private func records(_ condition: String, _ parameters: [PostgresParameter]) async throws -> [APIKeyRecord] {
+        try await pool.perform { session in
+            let result = try session.query(
+                "SELECT \(Self.columns) FROM sluice.api_key WHERE \(condition) ORDER BY id", parameters, cached: true)
+            return (0..<result.count).map { row in
+                APIKeyRecord(
+                    id: result[row, 0] ?? "", user: result[row, 1] ?? "", name: result[row, 2] ?? "",
+                    isDisabled: result.bool(row, 3) ?? true, isServer: result.bool(row, 4) ?? false)
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+import SluiceCore
+
+/// The statements that the transaction of a changeset begins with.
+enum ChangesetStart {
+    static func statement(_ origin: Origin, _ session: UInt64) -> PostgresStatement {
+        PostgresStatement(
+            """
+            WITH c AS (SELECT last_changeset, session FROM sluice.client WHERE id = $1 FOR UPDATE)
+            SELECT last_changeset, pg_current_wal_insert_lsn(),
+                CASE WHEN last_changeset < $2 AND session = $4
+                    THEN pg_logical_emit_message(true, '\(PostgresRowTransaction.messagePrefix)', $3) END,
+                (SELECT lsn FROM sluice.horizon), session, set_config('synchronous_commit', 'off', true)
+            FROM c
+            """,
+            [
+                .int(Int64(clamping: origin.client.rawValue)), .int(Int64(clamping: origin.changeset)),
+                .text("\(origin.client.rawValue):\(origin.changeset)"), .int(Int64(clamping: session)),
+            ])
+    }
+
+    static func read(_ result: PostgresResult, _ origin: Origin, _ session: UInt64) throws -> RowBasis {
+        guard let last = result.int(0, 0), let now = result[0, 1].flatMap({ LSN($0) }) else {
+            throw SluiceError(.badClientFile, "There is no client file \(origin.client).")
+        }
+        // What this one was still sending is sent again by the newer one, which also tells what became of it.
+        guard result.int(0, 4) == Int64(clamping: session) else {
+            throw SluiceError(.resync, "Client file \(origin.client) has begun another session.")
+        }
+        return RowBasis(changeset: UInt64(last), now: now, horizon: result[0, 3].flatMap { LSN($0) } ?? .zero)
+    }
+
+    /// Objects that an open compensation newer than `acknowledged` concerns.
+    static func rejected(_ client: ClientID, _ acknowledged: UInt64) -> PostgresStatement {
+        PostgresStatement(
+            """
+            SELECT DISTINCT type, key_value FROM sluice.rejected_write
+            WHERE client = $1 AND compensation > $2 AND NOT acknowledged
+            """, [.int(Int64(clamping: client.rawValue)), .int(Int64(clamping: acknowledged))])
+    }
+
+    static func rejectedObjects(_ result: PostgresResult) throws -> Set<ObjectKey> {
+        var objects: Set<ObjectKey> = []
+        for row in 0..<result.count {
+            objects.insert(ObjectKey(type: result[row, 0] ?? "", key: ExtendedJSON.value(try result.json(row, 1))))
+        }
+        return objects
+    }
+}
+
+/// Locking and reading objects of one type.
+struct RowLoad: Sendable {
+    let shape: TableShape
+    private let keys: [Value]
+    private let texts: [String]
+
+    init(_ shape: TableShape, _ keys: [Value]) {
+        self.shape = shape
+        self.keys = keys
+        texts = keys.map { StoreText.key($0) }
+    }
+
+    /// The rows, and then their clocks: a join would read the clocks as they were before the wait for a row's lock.
+    ///
+    /// Each key is looked up by itself, in the order given. With `= ANY` a plan that was made while the table was small, and is
+    /// kept, walks along the index in the order of the keys when the table is large.
+    var statements: [PostgresStatement] {
+        let form = shape.forms[shape.key]
+        // A domain's array would not meet the index; its text does.
+        let element = form.columnType == "sluice.objectid" ? "text" : form.columnType
+        return [
+            PostgresStatement(
+                """
+                SELECT stored.* FROM unnest($1::\(element)[]) AS sluice_wanted (sluice_key) CROSS JOIN LATERAL (
+                    SELECT \(shape.columnList), (extract(epoch FROM pg_xact_commit_timestamp(xmin)) * 1000)::bigint AS sluice_time,
+                        xmin::text::bigint AS sluice_writer
+                    FROM \(shape.table) WHERE \(shape.keyColumn) = sluice_wanted.sluice_key FOR UPDATE) AS stored
+                """, [.text(StoreText.array(keys.map(form.text)))]),
+            PostgresStatement(
+                """
+                SELECT stored.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM unnest($2::text[]) AS wanted (key)
+                CROSS JOIN LATERAL (
+                    SELECT key, clocks FROM sluice.row_clock WHERE type = $1 AND row_clock.key = wanted.key FOR UPDATE) AS stored
+                """, [.text(shape.type.name), .text(StoreText.array(texts))]),
+        ]
+    }
+
+    func read(_ rows: PostgresResult, _ clocks: PostgresResult) -> [Value: LockedRow] {
+        var objects: [Value: LockedRow] = [:]
+        var buffer = RowBuffer()
+        rows.forEach { lent in
+            let row = shape.lenientRow(lent, &buffer)
+            guard let key = row[shape.key] else { return }
+            objects[key] = LockedRow(row: row, clocks: nil, rowTime: lent.int(shape.columns.count) ?? 0)
+            objects[key]?.writer = lent.int(shape.columns.count + 1).flatMap { UInt32(exactly: $0) }
+        }
+        let byText = Dictionary(zip(texts, keys), uniquingKeysWith: { first, _ in first })
+        for row in 0..<clocks.count {
+            guard let key = clocks[row, 0].flatMap({ byText[$0] }), let bytes = clocks.bytes(row, 1) else { continue }
+            objects[key, default: LockedRow(row: nil, clocks: nil, rowTime: clocks.int(row, 2) ?? 0)].clocks = bytes
+        }
+        return objects
+    }
+}

@@ -1,0 +1,113 @@
+import SluiceCore
+
+/// An asymmetric object that was refused, with what is needed to send it again.
+package struct DeadLetter: Sendable {
+    package var id: Int64
+    package var type: String
+    /// `topic/partition`, or `direct`.
+    package var source: String
+    /// Its place in the partition; nil when it came by no log.
+    package var offset: Int64?
+    package var code: Int
+    package var reason: String
+    /// The object as it came, as text.
+    package var object: String
+    /// The same as bytes, where a text cannot hold them.
+    package var bytes: [UInt8]?
+    package var at: String
+    /// Whether the dead-letter topic has it.
+    package var isPublished: Bool
+}
+
+/// The table `sluice.ingest_rejected`.
+package struct DeadLetterStore: Sendable {
+    /// Which of them.
+    package struct Filter: Sendable {
+        package var type: String?
+        package var code: Int?
+        package var ids: [Int64]?
+        package var after: Int64
+        package var through: Int64
+
+        /// - Parameters:
+        ///   - after: the ids up to this one are left out.
+        ///   - through: the ids beyond this one are left out.
+        package init(type: String? = nil, code: Int? = nil, ids: [Int64]? = nil, after: Int64 = 0, through: Int64 = .max) {
+            self.type = type
+            self.code = code
+            self.ids = ids
+            self.after = after
+            self.through = through
+        }
+    }
+
+    private let pool: PostgresPool
+
+    package init(pool: PostgresPool) { self.pool = pool }
+
+    /// The oldest first.
+    package func list(_ filter: Filter, limit: Int) async throws -> [DeadLetter] {
+        try await read("\(Self.matches) ORDER BY id LIMIT $6", filter.parameters + [.int(limit)])
+    }
+
+    /// The greatest id; 0 when there is none.
+    package func newest() async throws -> Int64 {
+        try await pool.perform { try $0.query("SELECT max(id) FROM sluice.ingest_rejected").int(0, 0) ?? 0 }
+    }
+
+    package func count(_ filter: Filter) async throws -> Int {
+        try await pool.perform { session in
+            let result = try session.query("SELECT count(*) FROM sluice.ingest_rejected WHERE \(Self.matches)", filter.parameters)
+            return Int(result.int(0, 0) ?? 0)
+        }
+    }
+
+    /// Those that the dead-letter topic does not have yet, the oldest first.
+    package func unpublished(limit: Int) async throws -> [DeadLetter] {
+        try await read("NOT published ORDER BY id LIMIT $1", [.int(limit)])
+    }
+
+    package func markPublished(_ ids: [Int64]) async throws {
+        try await write("UPDATE sluice.ingest_rejected SET published = true WHERE id = ANY ($1::bigint[])", ids)
+    }
+
+    package func delete(_ ids: [Int64]) async throws {
+        try await write("DELETE FROM sluice.ingest_rejected WHERE id = ANY ($1::bigint[])", ids)
+    }
+
+    private func write(_ sql: String, _ ids: [Int64]) async throws {
+        try await pool.perform { session in
+            _ = try session.execute(sql, [.text(StoreText.array(ids.map { String($0) }))], cached: true)
+        }
+    }
+
+    private static let matches = """
+        ($1::text IS NULL OR type = $1) AND ($2::int IS NULL OR code = $2) AND ($3::bigint[] IS NULL OR id = ANY ($3)) \
+        AND id > $4 AND id <= $5
+        """
+
+    private func read(_ condition: String, _ parameters: [PostgresParameter]) async throws -> [DeadLetter] {
+        try await pool.perform { session in
+            let result = try session.query(
+                """
+                SELECT id, type, source, log_offset, code, reason, object, bytes, to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), published
+                FROM sluice.ingest_rejected WHERE \(condition)
+                """, parameters)
+            return (0..<result.count).map { row in
+                DeadLetter(
+                    id: result.int(row, 0) ?? 0, type: result[row, 1] ?? "", source: result[row, 2] ?? "", offset: result.int(row, 3),
+                    code: Int(result.int(row, 4) ?? 0), reason: result[row, 5] ?? "", object: result[row, 6] ?? "",
+                    bytes: result.bytes(row, 7), at: result[row, 8] ?? "", isPublished: result.bool(row, 9) ?? false)
+            }
+        }
+    }
+}
+
+extension DeadLetterStore.Filter {
+    fileprivate var parameters: [PostgresParameter] {
+        [
+            .optional(type), .optional(code.map { String($0) }),
+            .optional(ids.map { ids in StoreText.array(ids.map { String($0) }) }), .int(after), .int(through),
+        ]
+    }
+}

@@ -1,0 +1,24 @@
+import SluiceCore
+import SluiceQuery
+
+/// Why an object is not in what a bootstrap brought, as far as the device can tell: what it last knew of the object does not meet
+/// the subscriptions any more.
+struct LeavingReason {
+    /// Nil when the subscriptions of the class cannot be asked here.
+    private let programs: [Program]?
+
+    init(_ set: StoredSubscriptionSet, _ layout: TableLayout) {
+        // A set that another has replaced meanwhile is not known any more.
+        guard set.state != .superseded else {
+            programs = nil
+            return
+        }
+        let queries = set.subscriptions.filter { $0.type == layout.type.name }
+        programs = try? queries.map { try Query.parse($0.query).bind(to: layout.type).compile() }
+    }
+
+    func of(_ row: RowView) -> LeftObject.Reason {
+        guard let programs, !programs.contains(where: { $0.matches(row) }) else { return .leftView }
+        return .leftQuery
+    }
+}

@@ -1,0 +1,36 @@
+import SluiceCore
+import SluiceQuery
+import SluiceReplica
+
+extension ResultsStorage {
+    /// - Parameter property: by name; nil: the elements themselves.
+    func aggregate(_ function: Aggregate, _ property: String?) -> Value {
+        let schema: ModelSchema
+        switch kind {
+        case .values(let type):
+            var aggregation = Aggregation(function, of: type)
+            let elements = current()
+            for key in elements.keys { aggregation.add(elements.value(key)) }
+            return aggregation.result
+        case .objects(let type): schema = core.schema(type)
+        case .embedded(let model): schema = model
+        }
+        guard let property, let slot = schema.slot(named: property), slot < schema.storedCount else {
+            throwRealmException("Property '\(property ?? "self")' not found in object of type '\(schema.name)'")
+        }
+        CollectionAggregate.check(function, schema.properties[slot])
+        if case .table = origin, rest.isEmpty {
+            return core.attempt(.null) { store throws(SluiceError) in try query.aggregate(function, property: slot, on: store) }
+        }
+        var aggregation = Aggregation(function, of: schema.properties[slot].kind.type)
+        let elements = current()
+        for key in elements.keys { aggregation.add(value(slot, key, elements, schema)) }
+        return aggregation.result
+    }
+
+    private func value(_ slot: Int, _ key: Value, _ elements: Elements, _ schema: ModelSchema) -> Value {
+        if case .objects(let type) = kind { return core.row(type, key)?[slot] ?? .null }
+        guard case .dictionary(let fields) = elements.value(key) else { return .null }
+        return fields[schema.properties[slot].column] ?? .null
+    }
+}

@@ -1,0 +1,56 @@
+import SluiceCore
+import SluiceMerge
+import SluiceReplica
+
+/// An integer property of which many devices may count at a time.
+public protocol _Counter {
+    static func _adding(_ amount: Int64, to value: Self) -> Self?
+}
+
+extension Int: _Counter {
+    public static func _adding(_ amount: Int64, to value: Int) -> Int? { value &+ Int(amount) }
+}
+
+extension Int64: _Counter {
+    public static func _adding(_ amount: Int64, to value: Int64) -> Int64? { value &+ amount }
+}
+
+extension Optional: _Counter where Wrapped: _Counter {
+    public static func _adding(_ amount: Int64, to value: Wrapped?) -> Wrapped?? { value.map { Wrapped._adding(amount, to: $0) } }
+}
+
+extension ThreadConfined where Self: ObjectBase {
+    /// Adds to an integer, inside a write transaction unless the object is unmanaged.
+    ///
+    /// What several devices add at the same time all counts, while of two that set a value the later one does. 64 bits wrap around.
+    /// Null stays null.
+    ///
+    /// ```swift
+    /// try realm.write { article.increment(\.likes) }
+    /// ```
+    /// - Parameter amount: may be negative.
+    public func increment<N: _Counter>(_ keyPath: ReferenceWritableKeyPath<Self, N>, by amount: Int = 1) {
+        guard let row = _row, managingCore != nil else {
+            if let sum = N._adding(Int64(amount), to: self[keyPath: keyPath]) { self[keyPath: keyPath] = sum }
+            return
+        }
+        let name = _name(for: keyPath)
+        guard let slot = model.slot(named: name), slot < model.storedCount else {
+            throwRealmException("Invalid property name '\(name)' for class '\(model.name)'.")
+        }
+        row.add(Int64(amount), to: slot)
+    }
+}
+
+extension _RowCache {
+    /// Adds to an integer property; only inside a write transaction.
+    func add(_ amount: Int64, to slot: Int) {
+        core.requireTransaction()
+        guard case .int(let value)? = current(slot) else {
+            if isInvalidated { throwRealmException(RealmMisuse.invalidated) }
+            return
+        }
+        let path = place.map { $0.path + [.key(schema.properties[slot].column)] } ?? []
+        write(slot, _StoredValue(.int(value &+ amount)), by: ShownEdit(path: path, [.add(amount)]))
+    }
+}

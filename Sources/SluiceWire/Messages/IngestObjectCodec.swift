@@ -1,0 +1,23 @@
+package import SluiceCore
+import SwiftProtobuf
+
+/// Objects to ingest as `IngestObject` (ingest.proto): properties by name.
+package enum IngestObjectCodec {
+    /// The object as extended JSON, so that it is checked as one that came as JSON.
+    /// - Throws: `ingestMalformed`.
+    package static func json(_ bytes: [UInt8]) throws(SluiceError) -> JSON {
+        do throws(SluiceError) {
+            let message: PBIngestObject = try WireProtocol.decode(from: bytes)
+            var values: [String: Value] = [:]
+            for (name, value) in message.properties { values[name] = try Value(value) }
+            return ExtendedJSON.json(values)
+        } catch {
+            throw SluiceError(.ingestMalformed, "The record is no IngestObject: \(error.message)", fix: "Write it as ingest.proto says.")
+        }
+    }
+
+    package static func bytes(_ values: [String: Value]) throws(SluiceError) -> [UInt8] {
+        let message = PBIngestObject.with { $0.properties = values.mapValues { PBValue($0) } }
+        return try WireProtocol.encode(message)
+    }
+}

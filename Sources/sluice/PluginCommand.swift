@@ -1,0 +1,140 @@
+import ArgumentParser
+import Foundation
+import SluiceCore
+import SluiceGateway
+
+struct PluginCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "plugin",
+        abstract: "Begin, check and list rule plugins.",
+        discussion: """
+            'new' makes the beginning of a plugin, 'check' tries whether one keeps to the interface, 'add' lists one in an app directory's \
+            plugins.json, and 'list' shows what a gateway would load. A gateway loads nothing that is not listed.
+            """,
+        subcommands: [PluginNew.self, PluginCheck.self, PluginAdd.self, PluginListing.self])
+}
+
+struct PluginNew: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "new", abstract: "Make the beginning of a plugin: a rule, its test, and how to build it.")
+
+    @Argument(help: "Its name, such as OfficeHours; a folder of that name is made.")
+    var name: String
+
+    @Option(help: "swift or c.")
+    var language: PluginTemplate.Language = .swift
+
+    @Option(
+        help: ArgumentHelp("Where Sluice's package is, for a plugin in Swift: a folder, or the URL of a repository.", valueName: "package"))
+    var sluice = "../sluice"
+
+    func run() async throws {
+        try await reporting {
+            let template = try PluginTemplate(name: name, language: language, package: sluice)
+            try template.write(into: FileManager.default.currentDirectoryPath)
+            StandardError.write("sluice: \(name)/README.md says how to go on\n")
+        }
+    }
+}
+
+extension PluginTemplate.Language: ExpressibleByArgument {}
+
+struct PluginCheck: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "check", abstract: "Load a plugin as a gateway does, and try whether it keeps to the interface.",
+        discussion: "Exit codes: 0; 1 when something is wrong with the plugin; 78 when its configuration is.")
+
+    @Argument(help: "The plugin's library.")
+    var file: String
+
+    @Option(
+        help: ArgumentHelp(
+            "An app directory: its schema, its rules, and what its plugins.json configures the plugin with.", valueName: "directory"))
+    var app: String?
+
+    @Option(help: ArgumentHelp("A JSON file to configure the plugin with.", valueName: "file"))
+    var config: String?
+
+    @Flag(help: "Print one line of JSON.")
+    var json = false
+
+    func run() async throws {
+        try await reporting {
+            let report = try await PluginInspection.check(file, directory: app, config: try config.map(Self.json))
+            print(json ? report.json.text : report.text)
+            if !report.isFit { throw ExitCode(1) }
+        }
+    }
+
+    static func json(_ path: String) throws(SluiceError) -> (json: JSON, file: String) {
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw SluiceError(.configMissing, "\(path) cannot be read.")
+        }
+        do throws(JSON.Mistake) { return (try JSON.located(Array(data)), path) } catch {
+            throw SluiceError(.badJSON, "\(path):\(error.line):\(error.column): this is no JSON: \(error.problem).")
+        }
+    }
+}
+
+struct PluginAdd: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add", abstract: "List a plugin in an app directory, as it is now.",
+        discussion: """
+            Writes the file's SHA-256 into plugins.json, in the place of an entry of the same file or at the end of the chain. A file outside of \
+            the app directory is copied to plugins/NAME/ in it. Gateways that run take it up within seconds.
+            """)
+
+    @Argument(help: "The plugin's library.")
+    var file: String
+
+    @Option(help: ArgumentHelp("The app directory.", valueName: "directory"))
+    var app: String
+
+    @Option(help: ArgumentHelp("A JSON file to configure the plugin with; without it an entry keeps what it has.", valueName: "file"))
+    var config: String?
+
+    @Option(
+        help: ArgumentHelp("An Ed25519 key to sign the file with, as 'openssl genpkey -algorithm ed25519' writes it.", valueName: "file"))
+    var sign: String?
+
+    func run() async throws {
+        try await reporting {
+            let config = try config.map(PluginCheck.json)
+            let key = try sign.map { path throws(SluiceError) in
+                guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+                    throw SluiceError(.configMissing, "The key \(path) cannot be read.")
+                }
+                return text
+            }
+            var list = try PluginList(of: app)
+            print(try list.add(file, signedWith: key, config: config?.json).indented)
+        }
+    }
+}
+
+struct PluginListing: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "Show what a gateway would load for an app, and what keeps it from that.",
+        discussion: "Loads each plugin by itself. Exit codes: 0; 1 when one cannot be loaded.")
+
+    @Option(help: ArgumentHelp("The app directory.", valueName: "directory"))
+    var app: String
+
+    @Option(name: .customLong("plugin-key"), help: ArgumentHelp("A public Ed25519 key, as with 'sluice serve'.", valueName: "key"))
+    var keys: [String] = []
+
+    @Flag(help: "Print one line of JSON.")
+    var json = false
+
+    func run() async throws {
+        try await reporting {
+            let entries = try await PluginInspection.list(app, keys: try keys.map(PluginOptions.key))
+            if json {
+                print(JSON.object([JSON.Member("plugins", .array(entries.map(\.json)))]).text)
+            } else {
+                for entry in entries { print(entry.text) }
+            }
+            if entries.contains(where: { $0.problem != nil }) { throw ExitCode(1) }
+        }
+    }
+}

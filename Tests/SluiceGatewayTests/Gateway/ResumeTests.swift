@@ -1,0 +1,171 @@
+import Foundation
+import SluiceCore
+import SluiceWire
+import Testing
+
+/// A session that goes on where the one before ended, with what the log has since.
+@Suite(.timeLimit(.minutes(5))) struct `A session that comes back` {
+    private static let fill = """
+        INSERT INTO orders (_id, store, title, size)
+        SELECT 'k' || g, (ARRAY['north', 'south'])[g % 2 + 1], 't', g FROM generate_series(1, 100) g
+        """
+    private static let changes = """
+        UPDATE orders SET size = size + 1000 WHERE _id IN ('k4', 'k6');
+        UPDATE orders SET store = 'south' WHERE _id = 'k8';
+        UPDATE orders SET store = 'north' WHERE _id = 'k1';
+        DELETE FROM orders WHERE _id = 'k10';
+        BEGIN; INSERT INTO orders (_id, store, size) VALUES ('new', 'north', 7); UPDATE orders SET size = 8 WHERE _id = 'new'; COMMIT;
+        INSERT INTO orders (_id, store, size) VALUES ('gone', 'north', 7); DELETE FROM orders WHERE _id = 'gone';
+        """
+
+    private static func files(_ app: String) -> [String: String] {
+        var files = ShopApp.files
+        files["realm_config.json"] = #"{ "app_id": "\#(app)", "name": "shop" }"#
+        return files
+    }
+
+    private static func broker() throws -> String {
+        try #require(ProcessInfo.processInfo.environment["SLUICE_TEST_KAFKA"], "Run `make test`, which starts a broker.")
+    }
+
+    /// A session that has the north, and is over.
+    private static func leave(
+        _ gateway: RunningGateway, query: String = "store == 'north'"
+    ) async throws -> (TestSession.File, token: String) {
+        let token = try await gateway.anonymousToken()
+        let session = try await gateway.session(token: token)
+        try await session.hello()
+        try await session.subscribe(1, [("Order", query)])
+        session.close()
+        #expect(session.brought.kept == 0)
+        return (session.file, token)
+    }
+
+    private static func comeBack(
+        _ gateway: RunningGateway, _ before: TestSession.File, _ token: String, query: String = "store == 'north'"
+    ) async throws -> TestSession {
+        let session = try await gateway.session(token: token)
+        session.goOn(from: before)
+        try await session.hello()
+        try await session.subscribe(1, [("Order", query)])
+        return session
+    }
+
+    /// Whether the session shows what PostgreSQL has.
+    private static func expectEqual(
+        _ session: TestSession, _ gateway: RunningGateway, _ condition: String = "store = 'north'",
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        let pairs = (session.rows["Order"] ?? [:]).map { key, values in
+            guard case .string(let id) = key, case .int(let size)? = values["size"] else { return "" }
+            return "('\(id)', \(size))"
+        }
+        let shown = pairs.isEmpty ? "SELECT '', 0 WHERE false" : "VALUES \(pairs.joined(separator: ", "))"
+        let rows = "SELECT _id, size FROM orders WHERE \(condition)"
+        let differences = try await gateway.count(
+            "SELECT count(*) FROM ((\(rows) EXCEPT \(shown)) UNION ALL (\(shown) EXCEPT \(rows))) AS d")
+        #expect(differences == 0, sourceLocation: sourceLocation)
+    }
+
+    @Test func `is told what the log has since, with why objects left, and goes on from there`() async throws {
+        try await RunningGateway.with { gateway in
+            try await gateway.sql(Self.fill)
+            let (before, token) = try await Self.leave(gateway)
+            try await gateway.sql(Self.changes)
+            let session = try await Self.comeBack(gateway, before, token)
+            // k4, k6, k1 and the new one; no row is named that is as it was.
+            #expect(session.brought == (4, 0))
+            #expect(session.left == ["string(\"k8\")": .leftQuery, "string(\"k10\")": .deleted, "string(\"gone\")": .deleted])
+            try await Self.expectEqual(session, gateway)
+            try await gateway.sql("UPDATE orders SET size = 5 WHERE store = 'north'")
+            try await session.receive { session in (session.rows["Order"] ?? [:]).values.allSatisfy { $0["size"] == .int(5) } }
+            try await Self.expectEqual(session, gateway)
+            // What it has is still known: a changed set sends the difference.
+            let more = "store IN {'north', 'south'} AND size < 10"
+            try await session.subscribe(2, [("Order", more)])
+            try await Self.expectEqual(session, gateway, "size < 10")
+            session.close()
+            // And once more, with nothing new.
+            let again = try await Self.comeBack(gateway, session.file, token, query: more)
+            #expect(again.brought == (0, 0))
+            try await Self.expectEqual(again, gateway, "size < 10")
+            again.close()
+        }
+    }
+
+    @Test func `has the difference read from the tables when the log cannot tell`() async throws {
+        try await RunningGateway.with { gateway in
+            try await gateway.sql(Self.fill)
+            let (before, token) = try await Self.leave(gateway)
+            // Nobody can say what a TRUNCATE took.
+            try await gateway.sql("BEGIN; TRUNCATE orders; INSERT INTO orders (_id, store, size) VALUES ('a', 'north', 1); COMMIT")
+            let session = try await Self.comeBack(gateway, before, token)
+            #expect(session.keys("Order") == ["a"])
+            session.close()
+            // Another query than before.
+            let other = try await Self.comeBack(gateway, session.file, token, query: "store == 'north' AND size < 5")
+            #expect(other.brought == (1, 0))
+            other.close()
+            // Another database, or the same of another time.
+            let restored = try await gateway.session(token: token)
+            restored.goOn(from: other.file)
+            restored.held?.cluster += "x"
+            try await restored.hello()
+            try await restored.subscribe(1, [("Order", "store == 'north' AND size < 5")])
+            #expect(restored.brought == (1, 0))
+            restored.close()
+        }
+    }
+
+    @Test func `is told by a gateway that has begun since, from the log if that begins early enough and else from the tables`() async throws
+    {
+        try await RunningGateway.deploy { deployment in
+            let (before, token) = try await deployment.run(ShopApp.files) { gateway in
+                try await gateway.sql(Self.fill)
+                return try await Self.leave(gateway)
+            }
+            // The embedded logs of gateways that have ended are gone, with what the client has not seen: the tables tell.
+            for _ in 0..<2 {
+                try await deployment.run(ShopApp.files) { gateway in
+                    try await gateway.sql(Self.changes)
+                    let session = try await Self.comeBack(gateway, before, token)
+                    try await Self.expectEqual(session, gateway)
+                    session.close()
+                    try await gateway.sql("DELETE FROM orders WHERE _id = 'new'")
+                }
+            }
+        }
+    }
+
+    @Test func `is told from Kafka by any gateway, however many came and went meanwhile`() async throws {
+        let broker = try Self.broker()
+        let files = Self.files("shop-\(UUID().uuidString.prefix(13).lowercased())")
+        try await RunningGateway.deploy { deployment in
+            let (before, token) = try await deployment.run(files, kafka: broker) { gateway in
+                try await gateway.sql(Self.fill)
+                return try await Self.leave(gateway)
+            }
+            let seen = try await deployment.run(files, kafka: broker) { gateway in
+                try await gateway.sql(Self.changes)
+                // Far more than the search begins with.
+                for round in 1...300 { try await gateway.sql("UPDATE orders SET size = \(round) WHERE _id = 'k2'") }
+                let session = try await Self.comeBack(gateway, before, token)
+                #expect(session.brought == (5, 0))
+                try await Self.expectEqual(session, gateway)
+                session.close()
+                return session.file
+            }
+            try await deployment.run(files, kafka: broker) { gateway in
+                for (file, news) in [(seen, 0), (before, 5)] {
+                    let again = try await Self.comeBack(gateway, file, token)
+                    #expect(again.brought == (news, 0))
+                    try await Self.expectEqual(again, gateway)
+                    let size = try #require(again.rows["Order"]?[.string("k2")]?["size"])
+                    try await gateway.sql("UPDATE orders SET size = size + 1 WHERE _id IN ('k2', 'k4')")
+                    try await again.receive { $0.rows["Order"]?[.string("k2")]?["size"] != size }
+                    again.close()
+                }
+            }
+        }
+    }
+}

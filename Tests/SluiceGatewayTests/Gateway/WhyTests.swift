@@ -1,0 +1,74 @@
+import Foundation
+import SluiceCore
+import SluiceWire
+import Testing
+
+@Suite struct `Why a user has an object or not` {
+    private static let role = NoteApp.role("member", read: #"{ "team": "%%user.custom_data.team" }"#, write: "false")
+
+    private static func why(_ gateway: RunningGateway, _ user: String, _ id: String, type: String = "Note") async throws -> JSON {
+        try await gateway.request("GET", "/admin/v1/why?user=\(user)&type=\(type)&id=\(id)", admin: true).json
+    }
+
+    private static func reasons(_ answer: JSON) -> [String] { answer["because"]?.array?.compactMap(\.string) ?? ["\(answer)"] }
+
+    @Test func `names the query that brings it, the clause that keeps it away, and what is not there`() async throws {
+        try await NoteApp.with(["Note": "[\(Self.role)]"]) { gateway in
+            try await gateway.sql(
+                """
+                INSERT INTO "Note" (_id, owner_id, team, text) VALUES
+                    ('mine', 'ann', 'red', 'x'), ('other', 'bob', 'red', 'x'), ('theirs', 'ann', 'blue', 'x')
+                """)
+            let ann = try await gateway.account(customData: #"{ "team": "red" }"#)
+            let before = try await Self.why(gateway, ann.id, "mine")
+            #expect(Self.reasons(before) == ["The user has no session on this gateway now."])
+            #expect(before["rules"]?["role"]?.string == "member" && before["rules"]?["read"]?["matches"]?.bool == true)
+
+            let session = try await gateway.session(token: ann.token)
+            try await session.hello(["Note"])
+            let device = "Device \(session.welcome?.client ?? 0)"
+            #expect(Self.reasons(try await Self.why(gateway, ann.id, "mine")) == ["\(device) has not sent a subscription set yet."])
+            try await session.subscribe(1, [("Note", "owner_id == 'ann'")])
+            let mine = try await Self.why(gateway, ann.id, "mine")
+            #expect(Self.reasons(mine) == ["\(device) has it, by the query owner_id == 'ann'."])
+            #expect(mine["sessions"]?.array?.first?["has_object"]?.bool == true && mine["exists"]?.bool == true)
+            #expect(
+                Self.reasons(try await Self.why(gateway, ann.id, "other"))
+                    == ["\(device) does not ask for it: owner_id == 'ann' (not met: owner_id == \"ann\")."])
+            let theirs = Self.reasons(try await Self.why(gateway, ann.id, "theirs"))
+            #expect(theirs.count == 2 && theirs[0].contains("'member'") && theirs[0].contains("team == \"red\""), "\(theirs)")
+            #expect(Self.reasons(try await Self.why(gateway, ann.id, "nothing"))[0] == "PostgreSQL has no such object.")
+
+            // What nobody can have an opinion on is an error with a code.
+            #expect(try await Self.why(gateway, "nobody", "mine")["code"]?.int == Int64(ErrorCode.userNotFound.rawValue))
+            #expect(try await Self.why(gateway, ann.id, "mine", type: "Nota")["fix"]?.string == "Did you mean 'Note'?")
+            #expect(try await gateway.request("GET", "/admin/v1/why", admin: true).status == 400)
+            session.close()
+        }
+    }
+
+    @Test func `tells of rows in quarantine`() async throws {
+        try await RunningGateway.with { gateway in
+            let account = try await gateway.account()
+            let session = try await gateway.session(token: account.token)
+            try await session.hello(["Tag"])
+            try await session.subscribe(1, [("Tag", "TRUEPREDICATE")])
+            try await gateway.sql(#"INSERT INTO tags (_id, place) VALUES ('bad', '{"x": "text"}')"#)
+            try await gateway.untilMetric("sluice_quarantined_rows", is: 1)
+            let answer = try await Self.why(gateway, account.id, "bad", type: "Tag")
+            let reasons = Self.reasons(answer)
+            #expect(reasons.first?.hasPrefix("Its row does not fit the class and is in quarantine: ") == true, "\(reasons)")
+            #expect(answer["exists"]?.bool == false && answer["sessions"]?.array?.first?["has_object"]?.bool == false)
+            session.close()
+        }
+    }
+
+    @Test func `tells of rules that fail`() async throws {
+        try await RunningGateway.with(plugins: ["FaultyC"]) { gateway in
+            try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n1', 'north', 1)")
+            let account = try await gateway.account(customData: #"{ "word": "do-crash" }"#)
+            let reasons = Self.reasons(try await Self.why(gateway, account.id, "n1", type: "Order"))
+            #expect(reasons.first?.hasPrefix("The rules refuse the session: ") == true, "\(reasons)")
+        }
+    }
+}

@@ -1,0 +1,115 @@
+import SluiceCore
+import SluiceQuery
+import Testing
+
+@testable import SluicePipeline
+
+/// The causes for which a write is undone, one by one; what becomes of it then, `WriteScenarios` of the gateway's tests show.
+@Suite struct `A write is undone` {
+    private static let type = order(key: .string)
+
+    private static func order(key: PropertyType) -> ObjectType {
+        ObjectType(
+            name: "Order",
+            properties: [
+                Property(id: 1, name: "_id", type: key), Property(id: 2, name: "store", type: .string),
+                Property(id: 3, name: "title", type: .string), Property(id: 4, name: "size", type: .int),
+            ])
+    }
+
+    private static func row(_ store: String, title: String = "t", size: Int64 = 1, key: Value = .string("k")) -> Row {
+        Row([key, .string(store), .string(title), .int(size)])
+    }
+
+    private static let all = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", role: "clerk")
+
+    /// - Returns: the reason; nil when the write is allowed.
+    private static func reason(
+        _ operation: SluiceCore.Operation, _ before: Row?, _ after: Row?, view: String? = "store == 'north'", plan: TypePlan = all,
+        type: ObjectType = type, key: Value = .string("k")
+    ) throws -> String? {
+        let schema = AppSchema(
+            version: 1, schema: Schema([type]), fields: QueryableFields(byType: ["Order": ["store", "size"]], indexed: "store"),
+            isDevelopment: false)
+        let types = try view.map { [TypeView(type: 0, predicate: try Query.parse($0).bind(to: type), mask: nil)] } ?? []
+        let check = try WriteCheck(
+            plan: SessionPlan(types: ["Order": plan]), view: View(version: 1, types: types, partitions: []), schema: schema,
+            types: ["Order"])
+        let changed = Set(type.properties.indices.filter { (before?[$0] ?? .null) != (after?[$0] ?? .null) && $0 != 0 })
+        let refusal = check.refusal(
+            IntendedWrite(
+                object: ObjectKey(type: "Order", key: key), type: type, operation: operation, before: before, after: after,
+                changed: changed,
+                isUnseen: false))
+        #expect(refusal == nil || refusal?.code == .compensatingWrite)
+        return refusal?.message
+    }
+
+    @Test func `not at all when view and rules allow it`() throws {
+        #expect(try Self.reason(.insert, nil, Self.row("north")) == nil)
+        #expect(try Self.reason(.update, Self.row("north"), Self.row("north", title: "new")) == nil)
+        #expect(try Self.reason(.delete, Self.row("north"), nil) == nil)
+    }
+
+    @Test func `CW-1 of a class without a subscription`() throws {
+        #expect(
+            try Self.reason(.insert, nil, Self.row("north"), view: nil)
+                == "No subscription is open for class Order; the write to Order \"k\" was undone.")
+    }
+
+    @Test func `CW-2 that makes an object out of the view`() throws {
+        #expect(
+            try Self.reason(.insert, nil, Self.row("south")) == "Order \"k\" is outside of the current query view; the write was undone.")
+    }
+
+    @Test func `CW-3 that changes or deletes an object out of the view`() throws {
+        let reason = "Order \"k\" is outside of the current query view; the write was undone."
+        #expect(try Self.reason(.update, Self.row("south"), Self.row("south", size: 2)) == reason)
+        #expect(try Self.reason(.delete, Self.row("south"), nil) == reason)
+        // One that it takes out of the view was in it.
+        #expect(try Self.reason(.update, Self.row("north"), Self.row("north", size: 20), view: "store == 'north' AND size < 10") == nil)
+    }
+
+    @Test func `CW-4 that the role may not make: the object, the field, the creation, the deletion`() throws {
+        let filtered = TypePlan(read: "TRUEPREDICATE", write: "size < 10", role: "clerk")
+        let denied = "Role clerk may not write Order \"k\"; the write was undone."
+        #expect(try Self.reason(.update, Self.row("north", size: 50), Self.row("north", size: 5), plan: filtered) == denied)
+        #expect(try Self.reason(.delete, Self.row("north", size: 50), nil, plan: filtered) == denied)
+        let fields = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", writableFields: ["size"], role: "clerk")
+        #expect(
+            try Self.reason(.update, Self.row("north"), Self.row("north", title: "new"), plan: fields)
+                == "Role clerk may not write field title of Order \"k\"; the write was undone.")
+        #expect(try Self.reason(.update, Self.row("north"), Self.row("north", size: 2), plan: fields) == nil)
+        let neither = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", insert: false, delete: false, role: "clerk")
+        #expect(
+            try Self.reason(.insert, nil, Self.row("north"), plan: neither)
+                == "Role clerk may not create Order \"k\"; the write was undone.")
+        #expect(
+            try Self.reason(.delete, Self.row("north"), nil, plan: neither)
+                == "Role clerk may not delete Order \"k\"; the write was undone.")
+    }
+
+    @Test func `CW-5 after which the role might not write the object any more`() throws {
+        let filtered = TypePlan(read: "TRUEPREDICATE", write: "size < 10", role: "clerk")
+        #expect(
+            try Self.reason(.update, Self.row("north", size: 5), Self.row("north", size: 50), plan: filtered)
+                == "Role clerk may not write Order \"k\"; the write was undone.")
+    }
+
+    @Test func `CW-6 that changes the indexed queryable field`() throws {
+        #expect(
+            try Self.reason(.update, Self.row("north"), Self.row("south"), view: "store IN {'north', 'south'}")
+                == "Role clerk may not change the indexed queryable field store of Order \"k\"; the write was undone.")
+    }
+
+    @Test(
+        arguments: [
+            (PropertyType.int, Value.int(-7), "-7"), (.string, .string("k"), "\"k\""),
+            (.objectId, .objectId(ObjectIdentifierBytes(high: 1, low: 2)), "ObjectID(\"000000000000000100000002\")"),
+            (.uuid, .uuid(UUIDBytes(high: 1, low: 2)), "UUID(\"00000000-0000-0001-0000-000000000002\")"),
+        ])
+    func `with the key as its type is written`(type: PropertyType, key: Value, text: String) throws {
+        let reason = try Self.reason(.insert, nil, Self.row("south", key: key), type: Self.order(key: type), key: key)
+        #expect(reason?.hasPrefix("Order \(text) is outside") == true, "\(reason ?? "")")
+    }
+}

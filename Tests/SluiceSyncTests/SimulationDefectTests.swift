@@ -1,0 +1,26 @@
+import Testing
+
+/// What would a check be worth that cannot fail? Each defect has to be seen, by the check of the promise that it breaks.
+@Suite struct SimulationDefectTests {
+    /// Far fewer than a run of `SimulationTests` has.
+    static let seeds: ClosedRange<UInt64> = 1...60
+
+    @Test(arguments: SimulatedDefect.allCases)
+    func `a gateway or file with a defect is found out by the check of what it breaks`(defect: SimulatedDefect) throws {
+        let seen = try Self.seeds.first { seed in
+            try SimulationTests.run(seed, steps: SimulationTests.steps, defect: defect).contains { $0.promise == defect.promise }
+        }
+        #expect(seen != nil, "\(defect) passes \(Self.seeds.count) seeds unseen")
+    }
+
+    @Test func `every promise has a defect that breaks it`() {
+        #expect(Set(SimulatedDefect.allCases.map(\.promise)) == Set(Promise.allCases))
+    }
+
+    @Test func `the same seeds find nothing without a defect`() throws {
+        for seed in Self.seeds {
+            let problems = try SimulationTests.run(seed, steps: SimulationTests.steps)
+            try #require(problems.isEmpty, "seed \(seed)")
+        }
+    }
+}
