@@ -22,13 +22,16 @@ import Testing
 
         private let state = Mutex(State())
         private let token: Mutex<NotificationToken?> = Mutex(nil)
-        let queue: DispatchQueue
+        private let takesPlaces: Bool
 
         var keys: [Int] { state.withLock { $0.keys } }
         var faults: [String] { state.withLock { $0.faults } }
 
-        init<C: RealmCollection>(_ collection: C, _ queue: DispatchQueue) where C.Element: Object & Described {
-            self.queue = queue
+        /// - Parameter takesPlaces: whether an element that took the place of another is told as a modification, as in lists.
+        init<C: RealmCollection>(
+            _ collection: C, takesPlaces: Bool, _ queue: DispatchQueue
+        ) where C.Element: Object & Described {
+            self.takesPlaces = takesPlaces
             let observation = collection.observe(on: queue) { [weak self] change in
                 switch change {
                 case .initial(let collection): self?.show(Array(collection), nil)
@@ -46,8 +49,9 @@ import Testing
             state.withLock { state in
                 if let (deletions, insertions, modifications) = change {
                     var replay = state.keys
-                    for place in deletions.reversed() { replay.remove(at: place) }
-                    for place in insertions { replay.insert(keys[place], at: place) }
+                    for place in deletions.reversed() where place < replay.count { replay.remove(at: place) }
+                    for place in insertions where place <= replay.count { replay.insert(keys[place], at: place) }
+                    if takesPlaces { for place in modifications where place < replay.count { replay[place] = keys[place] } }
                     if replay != keys { state.faults.append("\(state.keys) becomes \(replay), not \(keys)") }
                     let told = Set((insertions + modifications).map { keys[$0] })
                     for key in keys where !told.contains(key) && state.contents[key] != contents[key] {
@@ -83,7 +87,7 @@ import Testing
             mirrored(walkers.where { $0.hounds.age.avg > 2 }, queue),
             mirrored(terriers.where { $0.walkers.age > 3 }, queue),
             mirrored(terriers.filter("walkers.@count > 2 AND NONE walkers.favourite.good == true").sorted(byKeyPath: "age"), queue),
-            mirrored(first.hounds, queue), mirrored(first.hounds.filter("ANY walkers.awake == true"), queue),
+            mirrored(first.hounds, takesPlaces: true, queue), mirrored(first.hounds.filter("ANY walkers.awake == true"), queue),
             mirrored(first.hounds.sorted(byKeyPath: "age"), queue), mirrored(first.pack.where { $0.age < 4 }, queue),
             mirrored(dog.walkers, queue), mirrored(dog.walkers.where { $0.favourite.age < 4 }.sorted(byKeyPath: "age"), queue),
         ]
@@ -102,9 +106,9 @@ import Testing
     }
 
     private func mirrored<C: RealmCollection>(
-        _ collection: C, _ queue: DispatchQueue
+        _ collection: C, takesPlaces: Bool = false, _ queue: DispatchQueue
     ) -> (keys: () -> [Int], mirror: Mirror) where C.Element: Object & Described {
-        ({ collection.map(\._id) }, Mirror(collection, queue))
+        ({ collection.map(\._id) }, Mirror(collection, takesPlaces: takesPlaces, queue))
     }
 
     private func change(_ realm: Realm, _ random: inout SplitMix64) throws {

@@ -118,19 +118,23 @@ struct KafkaShop: Sendable {
 
     /// Records straight into the ingest topic, as another producer would write them.
     func produce(_ records: [[UInt8]], partition: Int32) async throws {
-        var batch = LogBatch(topics: ["\(app).ingest.Reading"])
-        for record in records { batch.append(topic: 0, partition: partition, key: [UInt8](), value: record) }
-        try await withLog { [batch] in _ = try await $0.append(batch) }
+        try await produce(records.map { (partition, $0) })
     }
 
     /// One object into each of the sixteen partitions.
     func produceEverywhere(_ prefix: String) async throws {
-        var batch = LogBatch(topics: ["\(app).ingest.Reading"])
-        for partition in Int32(0)..<16 {
-            let object = #"{"_id": "\#(prefix)\#(partition)", "store": "north", "value": 1}"#
-            batch.append(topic: 0, partition: partition, key: [UInt8](), value: object.utf8)
+        try await produce((Int32(0)..<16).map { ($0, Array(#"{"_id": "\#(prefix)\#($0)", "store": "north", "value": 1}"#.utf8)) })
+    }
+
+    private func produce(_ records: [(partition: Int32, value: [UInt8])]) async throws {
+        let topic = TopicSpec(name: "\(app).ingest.Reading", partitions: 16)
+        var batch = LogBatch(topics: [topic.name])
+        for record in records { batch.append(topic: 0, partition: record.partition, key: [UInt8](), value: record.value) }
+        try await withLog { [batch] log in
+            // A client that has not heard yet how many partitions a topic has may take one that is there for missing.
+            #expect(try await log.prepare([topic]) == [topic.partitions])
+            _ = try await log.append(batch)
         }
-        try await withLog { [batch] in _ = try await $0.append(batch) }
     }
 
     /// The first objects of the dead-letter topic, each once, waited for.
