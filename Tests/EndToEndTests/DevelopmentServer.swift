@@ -42,7 +42,7 @@ struct DevelopmentServer {
     /// Asks it to end, and waits.
     func stop() async -> Program.Ending {
         program.signal(SIGTERM)
-        return await program.end(within: 10)
+        return await program.end()
     }
 
     func sql(_ text: String) async throws -> PostgresResult {
@@ -105,7 +105,7 @@ final class DataFolder: Sendable {
 }
 
 /// Waits for what has no event that another process could wait for.
-func eventually(within seconds: Double = 10, _ condition: () -> Bool) async throws -> Bool {
+func eventually(within seconds: Double = 60, _ condition: () -> Bool) async throws -> Bool {
     let deadline = ContinuousClock.now + .seconds(seconds)
     while !condition() {
         guard ContinuousClock.now < deadline else { return false }

@@ -65,7 +65,7 @@ final class Pulse: AsymmetricObject {
             "sluice",
             ["watch", "--url", server.url, "--app", server.appID, "--type", "Airport", "_id == 'ZZZ'"]
                 + ["--email", server.users[0].email, "--password", server.users[0].password])
-        let line = try #require(await watch.line(within: 30), "\(watch.said) \(server.program.said)")
+        let line = try #require(await watch.line(), "\(watch.said) \(server.program.said)")
         #expect(line.contains("ZZZ"))
         watch.signal(SIGTERM)
         #expect(await server.stop() == .exit(0), "\(server.program.said)")
@@ -102,7 +102,7 @@ final class Pulse: AsymmetricObject {
         #expect(await server.program.end() == .exit(0), "\(server.program.said)")
         #expect(!server.program.said.contains("CancellationError"), "\(server.program.said)")
         #expect(!server.program.said.contains(" error "), "\(server.program.said)")
-        _ = await watch.end(within: 5)
+        _ = await watch.end()
         await agent.close()
     }
 
@@ -118,7 +118,7 @@ final class Pulse: AsymmetricObject {
         for (number, stage) in stages.enumerated() {
             let folder = try DataFolder()
             let program = try DevelopmentServer.launch(folder)
-            #expect(try await eventually(within: 30) { stage(program, folder) }, "stage \(number): \(program.said)")
+            #expect(try await eventually { stage(program, folder) }, "stage \(number): \(program.said)")
             try await Self.expectEnd(program, folder, number.isMultiple(of: 2) ? SIGINT : SIGTERM, ports: [], "stage \(number)")
         }
     }
@@ -129,8 +129,8 @@ final class Pulse: AsymmetricObject {
         let postgres = try #require(folder.serverIdentifier)
         server.program.signal(SIGKILL)
         #expect(await server.program.end() == .signal(SIGKILL))
-        #expect(try await eventually(within: 5) { kill(postgres, 0) != 0 })
-        #expect(try await eventually(within: 5) { folder.processes.isEmpty }, "\(folder.processes)")
+        #expect(try await eventually { kill(postgres, 0) != 0 })
+        #expect(try await eventually { folder.processes.isEmpty }, "\(folder.processes)")
     }
 
     /// Sends the signal; within five seconds the program, its PostgreSQL and its ports must be gone.

@@ -75,7 +75,7 @@ struct BrokerTests {
                 try await reader.assign([KafkaPartition(topic, 0): .at(0)])
                 var fetched = KafkaFetchBatch()
                 let start = ContinuousClock.now
-                while seen.count < written.count, .now - start < .seconds(20) {
+                while seen.count < written.count, .now - start < .seconds(60) {
                     try await reader.next(into: &fetched, timeout: .seconds(1))
                     seen += fetched.entries.map { Array(fetched.value(of: $0)) }
                     #expect(fetched.entries.allSatisfy { Array(fetched.key(of: $0)) == [1, 2, 3] })

@@ -160,7 +160,7 @@ struct ProducerTests {
             producer.injectFatalError()
             // What is sent while the client is being replaced either fails by name or goes through the new one.
             let start = ContinuousClock.now
-            while producer.replacements == 0, .now - start < .seconds(20) {
+            while producer.replacements == 0, .now - start < .seconds(60) {
                 let error = await failure { _ = try await producer.send(topic: "a", key: [1], value: [2]) }
                 #expect(error == nil || error?.code == .logDelivery)
             }

@@ -57,7 +57,7 @@ struct ReaderTests {
             var problems: [KafkaFetchBatch.Problem] = []
             var records = 0
             let start = ContinuousClock.now
-            while problems.isEmpty || records < 10, .now - start < .seconds(20) {
+            while problems.isEmpty || records < 10, .now - start < .seconds(60) {
                 try await reader.next(into: &batch, timeout: .seconds(1))
                 problems += batch.problems
                 records += batch.count
@@ -81,7 +81,7 @@ struct ReaderTests {
             let start = ContinuousClock.now
             repeat {
                 try await reader.next(into: &batch, timeout: .seconds(1))
-            } while batch.connection == .up && .now - start < .seconds(20)
+            } while batch.connection == .up && .now - start < .seconds(60)
             guard case .down(let error) = batch.connection else {
                 Issue.record("the reader did not notice")
                 return

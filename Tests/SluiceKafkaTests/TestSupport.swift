@@ -69,7 +69,7 @@ func read(_ reader: KafkaReader, count: Int) async throws -> [ReadRecord] {
     var batch = KafkaFetchBatch()
     var records: [ReadRecord] = []
     let start = ContinuousClock.now
-    while records.count < count, .now - start < .seconds(20) {
+    while records.count < count, .now - start < .seconds(60) {
         try await reader.next(into: &batch, timeout: .seconds(2))
         for entry in batch.entries {
             records.append(

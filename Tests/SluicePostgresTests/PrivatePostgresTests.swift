@@ -94,7 +94,7 @@ import Testing
                 kill(getpid(), SIGKILL)
             }
             let number = try #require(pid_t(try String(contentsOfFile: folder + "/number", encoding: .utf8)))
-            let deadline = ContinuousClock.now + .seconds(20)
+            let deadline = ContinuousClock.now + .seconds(60)
             // Waits for the end of a process that is no child of ours: there is no event for that.
             while kill(number, 0) == 0, .now < deadline { try await Task.sleep(for: .milliseconds(20)) }
             #expect(kill(number, 0) != 0)

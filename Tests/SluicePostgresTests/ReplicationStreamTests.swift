@@ -68,7 +68,7 @@ import Testing
             let now = try #require(LSN(try await fixture.connection.query("SELECT pg_current_wal_lsn()")[0, 0] ?? ""))
             try await fixture.withStream { stream in
                 var batch = CaptureBatch()
-                let deadline = ContinuousClock.now + .seconds(20)
+                let deadline = ContinuousClock.now + .seconds(60)
                 while batch.reached < now, .now < deadline { try await stream.next(into: &batch, waitingAtMost: .milliseconds(100)) }
                 #expect(batch.reached >= now)
                 #expect(batch.isEmpty)

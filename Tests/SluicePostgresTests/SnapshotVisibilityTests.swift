@@ -49,7 +49,7 @@ import Testing
     private static func wait(
         _ connection: PostgresConnection, _ query: String, is number: Int64
     ) async throws {
-        let deadline = ContinuousClock.now + .seconds(20)
+        let deadline = ContinuousClock.now + .seconds(60)
         while true {
             if try await connection.query(query).int(0, 0) == number { return }
             try #require(ContinuousClock.now < deadline, "\(query)")

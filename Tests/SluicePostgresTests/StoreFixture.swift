@@ -67,7 +67,7 @@ struct StoreFixture: Sendable {
 
     /// Returns when a statement like this waits for a lock: the server's work has no event to wait for.
     func waitForBlocked(_ statement: String) async throws {
-        let deadline = ContinuousClock.now + .seconds(30)
+        let deadline = ContinuousClock.now + .seconds(60)
         while ContinuousClock.now < deadline {
             let found = try await sql(
                 "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND ltrim(query) LIKE '\(statement)'")

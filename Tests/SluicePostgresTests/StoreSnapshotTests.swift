@@ -58,7 +58,7 @@ import Testing
             _ = try await fixture.sql("INSERT INTO \"Reading\" SELECT g, 's', g FROM generate_series(1, 6) g")
             // Other tests have transactions on the same server; those that are older than the rows have to end first.
             let last = try #require(try await fixture.sql("SELECT pg_current_xact_id()::text::bigint").int(0, 0))
-            let deadline = ContinuousClock.now + .seconds(30)
+            let deadline = ContinuousClock.now + .seconds(60)
             while try await fixture.sql("SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::bigint > \(last))::int").int(0, 0) == 0 {
                 try #require(ContinuousClock.now < deadline)
                 try await Task.sleep(for: .milliseconds(20))

@@ -158,7 +158,7 @@ import Testing
         let realm = try await Realm(configuration: user.flexibleSyncConfiguration(), downloadBeforeOpen: .always)
         let results = try await realm.objects(Team.self)
             .where { $0.members.contains("Bob Smith") }
-            .subscribe(name: "bob_smith_teams", waitForSync: .onCreation, timeout: 10)
+            .subscribe(name: "bob_smith_teams", waitForSync: .onCreation, timeout: 60)
         print("The number of teams that have Bob Smith as a member is \(results.count)")
         let subscriptions = realm.subscriptions
         try await subscriptions.update {

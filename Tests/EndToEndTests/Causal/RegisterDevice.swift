@@ -80,7 +80,7 @@ final class RegisterDevice: Sendable {
     private func restart(_ program: Program, _ signal: Int32) async throws -> Program {
         program.signal(signal)
         defer { note("began again after it had said: \(program.said)") }
-        #expect(await program.end(within: 10) == .signal(signal), "device \(number): \(program.said)")
+        #expect(await program.end() == .signal(signal), "device \(number): \(program.said)")
         let next = try start()
         #expect(await next.line(within: 120) == "ready", "device \(number): \(next.said)")
         return next

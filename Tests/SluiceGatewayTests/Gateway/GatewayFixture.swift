@@ -144,7 +144,7 @@ struct RunningGateway: Sendable {
         let address = try #require(URL(string: (admin ? adminURL : url) + path))
         var request = URLRequest(url: address)
         request.httpMethod = method
-        request.timeoutInterval = 20
+        request.timeoutInterval = 60
         if method != "GET" { request.httpBody = Data(body.utf8) }
         request.setValue(type, forHTTPHeaderField: "Content-Type")
         if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
@@ -206,7 +206,7 @@ struct RunningGateway: Sendable {
     /// Waits until the gateway has taken up an applied schema with a property.
     func untilKnown(_ property: String, of type: String) async throws {
         let token = try await anonymousToken()
-        let deadline = ContinuousClock.now + .seconds(20)
+        let deadline = ContinuousClock.now + .seconds(60)
         while ContinuousClock.now < deadline {
             let session = try await session(token: token)
             try await session.sendHello([type])
@@ -233,7 +233,7 @@ struct RunningGateway: Sendable {
         try await body()
         let key = "after-\(UInt64.random(in: .min ... .max))"
         try await sql("INSERT INTO orders (_id, store, size) VALUES ('\(key)', 'north', 1)")
-        try await healthy.receive(within: 20) { $0.rows["Order"]?[.string(key)] != nil }
+        try await healthy.receive(within: 60) { $0.rows["Order"]?[.string(key)] != nil }
         #expect(healthy.rows["Order"]?[.string(key)]?["store"] == .string("north"), sourceLocation: sourceLocation)
         healthy.close()
     }
@@ -246,7 +246,7 @@ struct RunningGateway: Sendable {
     }
 
     /// Waits until a query gives a number; another process's work has no event to wait for.
-    func eventually(_ query: String, is number: Int64, within seconds: Double = 30) async throws -> Bool {
+    func eventually(_ query: String, is number: Int64, within seconds: Double = 60) async throws -> Bool {
         let deadline = ContinuousClock.now + .seconds(seconds)
         while try await count(query) != number {
             guard ContinuousClock.now < deadline else { return false }
@@ -262,7 +262,7 @@ struct RunningGateway: Sendable {
     }
 
     /// Waits until a metric has a value, or more.
-    func untilMetric(_ name: String, is value: Double, within seconds: Double = 30) async throws {
+    func untilMetric(_ name: String, is value: Double, within seconds: Double = 60) async throws {
         let deadline = ContinuousClock.now + .seconds(seconds)
         while try await metric(name) < value {
             guard ContinuousClock.now < deadline else {

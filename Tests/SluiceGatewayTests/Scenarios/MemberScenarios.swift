@@ -76,20 +76,20 @@ final class Ship: Object {
             #expect(harbour.ships == ["s4", "s5"])
             // One that comes pushes another out.
             try await gateway.sql(#"INSERT INTO "Ship" (_id, size) VALUES ('s6', 60)"#)
-            try await harbour.realm.waitUntilSynced(timeout: 20)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
             #expect(harbour.ships == ["s5", "s6"])
             // One that does not meet the query is no first.
             try await gateway.sql(#"INSERT INTO "Ship" (_id, size) VALUES ('s7', 100)"#)
             // For each that goes the next comes: deleted, out of the query, down in the order.
             try await gateway.sql(#"DELETE FROM "Ship" WHERE _id = 's6'; UPDATE "Ship" SET size = 200 WHERE _id = 's5'"#)
-            try await harbour.realm.waitUntilSynced(timeout: 20)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
             #expect(harbour.ships == ["s3", "s4"])
             try await gateway.sql(#"UPDATE "Ship" SET size = 1 WHERE _id = 's4'"#)
-            try await harbour.realm.waitUntilSynced(timeout: 20)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
             #expect(harbour.ships == ["s2", "s3"])
             // A change that moves nobody.
             try await gateway.sql(#"UPDATE "Ship" SET port = 'd' WHERE _id = 's3'"#)
-            try await harbour.realm.waitUntilSynced(timeout: 20)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
             #expect(
                 harbour.realm.object(ofType: Ship.self, forPrimaryKey: "s3")?.linkStatus(of: "port") == .notLocal(primaryKey: .string("d")))
             #expect(harbour.said.all.isEmpty, "\(harbour.said.all)")
@@ -109,7 +109,7 @@ final class Ship: Object {
             }
             #expect(harbour.ships == ["huge", "s1", "s2", "tiny"])
             try await harbour.realm.syncSession?.wait(for: .upload)
-            try await harbour.realm.waitUntilSynced(timeout: 20)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
             #expect(harbour.ships == ["s1", "tiny"] && harbour.said.all.isEmpty, "\(harbour.said.all)")
             #expect(try await gateway.count(#"SELECT count(*) FROM "Ship" WHERE _id IN ('huge', 'tiny')"#) == 2)
         }
@@ -134,21 +134,21 @@ final class Ship: Object {
             // A link that changes, one more, and one of an object that came along.
             try await gateway.sql(#"UPDATE "Ship" SET port = 'b', crew = ARRAY['m1', 'm2'] WHERE _id = 's1'"#)
             try await gateway.sql(#"UPDATE "Sailor" SET home = 'd' WHERE _id = 'm1'"#)
-            try await harbour.realm.waitUntilSynced(timeout: 20)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
             #expect(harbour.ports == ["b", "c", "d"] && harbour.sailors == ["m1", "m2"])
             // What came along is live.
             try await gateway.sql(#"UPDATE "Port" SET name = 'B2' WHERE _id = 'b'"#)
-            try await harbour.realm.waitUntilSynced(timeout: 20)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
             #expect(ship.port?.name == "B2")
             // A link to nothing yet.
             try await gateway.sql(#"UPDATE "Ship" SET port = 'new' WHERE _id = 's1'"#)
-            try await harbour.realm.waitUntilSynced(timeout: 20)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
             #expect(ship.linkStatus(of: "port") == .notLocal(primaryKey: .string("new")))
             try await gateway.sql(#"INSERT INTO "Port" (_id, name) VALUES ('new', 'N')"#)
-            try await harbour.realm.waitUntilSynced(timeout: 20)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
             #expect(ship.port?.name == "N")
             try await gateway.sql(#"UPDATE "Ship" SET port = NULL, crew = '{}' WHERE _id = 's1'"#)
-            try await harbour.realm.waitUntilSynced(timeout: 20)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
             #expect(ship.linkStatus(of: "port") == .empty && harbour.ports.isEmpty && harbour.sailors.isEmpty)
             try await first.unsubscribe(waitForSync: .always)
             #expect(harbour.ships.isEmpty && harbour.said.all.isEmpty, "\(harbour.said.all)")
@@ -164,7 +164,7 @@ final class Ship: Object {
             #expect(harbour.ports == ["a"] && harbour.ships == ["s1", "s3", "s5"] && harbour.sailors == ["m1", "m3", "m5"])
             #expect(harbour.realm.object(ofType: Port.self, forPrimaryKey: "a")?.ships.count == 3)
             try await gateway.sql(#"UPDATE "Ship" SET port = 'a' WHERE _id = 's2'; UPDATE "Ship" SET port = 'b' WHERE _id = 's5'"#)
-            try await harbour.realm.waitUntilSynced(timeout: 20)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
             #expect(harbour.ships == ["s1", "s2", "s3"] && harbour.sailors == ["m1", "m2", "m3"])
         }
     }
@@ -202,7 +202,7 @@ final class Ship: Object {
                 if told.count == 2 { break }
             }
             #expect(told == ["pending", "complete"])
-            try await harbour.realm.waitUntilSynced(timeout: 20)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
             #expect(harbour.ships == ["s1"] && harbour.ports == ["a", "c"] && harbour.sailors == ["m1"])
             // The same again, another query, another query with update.
             #expect(subscribe(small, 1).state == .complete && harbour.realm.legacySubscriptions().count == 1)
@@ -213,11 +213,11 @@ final class Ship: Object {
             }
             let updated = subscribe(other, 0, update: true)
             #expect(updated.state == .pending)
-            try await harbour.realm.waitUntilSynced(timeout: 20)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
             #expect(updated.state == .complete && harbour.realm.legacySubscription(named: "small")?.query == "size < 20")
             updated.unsubscribe()
             #expect(updated.state == .invalidated && subscription.state == .invalidated)
-            try await harbour.realm.waitUntilSynced(timeout: 20)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
             #expect(harbour.ships.isEmpty && harbour.ports.isEmpty)
             token.invalidate()
         }

@@ -44,7 +44,7 @@ final class Phone {
         func wait(_ isEnough: @escaping @Sendable (Said) -> Bool) async {
             // Unstructured because: it only ends the wait below.
             let alarm = _Concurrency.Task { [signal] in
-                if (try? await _Concurrency.Task.sleep(for: .seconds(30))) != nil { signal.finish() }
+                if (try? await _Concurrency.Task.sleep(for: .seconds(60))) != nil { signal.finish() }
             }
             defer { alarm.cancel() }
             if isEnough(self) { return }
@@ -110,7 +110,7 @@ final class Phone {
         let token = results.observe { _ in signal.yield() }
         // Unstructured because: it only ends the wait below.
         let alarm = _Concurrency.Task {
-            if (try? await _Concurrency.Task.sleep(for: .seconds(30))) != nil { signal.finish() }
+            if (try? await _Concurrency.Task.sleep(for: .seconds(60))) != nil { signal.finish() }
         }
         for await _ in changes where isEnough(results) { break }
         alarm.cancel()

@@ -75,7 +75,7 @@ final class Kit: Object {
             try await Phone.forgetDevices(gateway)
             device.realm.syncSession?.resume()
             try await device.upload()
-            try await device.realm.waitUntilSynced(timeout: 20)
+            try await device.realm.waitUntilSynced(timeout: 60)
             let fresh = try await Workshop(gateway)
             for kit in [try device.kit, try fresh.kit] { #expect(expect(kit), "\(kit)", sourceLocation: sourceLocation) }
             #expect(device.said.all.isEmpty, "\(device.said.all)", sourceLocation: sourceLocation)
@@ -149,7 +149,7 @@ final class Kit: Object {
             try await Phone.forgetDevices(gateway)
             device.realm.syncSession?.resume()
             try await device.upload()
-            try await device.realm.waitUntilSynced(timeout: 20)
+            try await device.realm.waitUntilSynced(timeout: 60)
             #expect(device.realm.objects(Kit.self).map(\._id) == ["l"])
             #expect(try await gateway.count(#"SELECT array_length(names, 1) FROM "Kit""#) == 2)
         }

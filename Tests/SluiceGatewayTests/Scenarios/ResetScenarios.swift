@@ -109,7 +109,7 @@ import Testing
             let (configuration, folder) = (try #require(phone?.configuration), phone?.folder)
             phone = nil
             // The last handle goes when what is on its way to the main thread has come.
-            let deadline = ContinuousClock.now + .seconds(10)
+            let deadline = ContinuousClock.now + .seconds(60)
             while FileManager.default.fileExists(atPath: path), ContinuousClock.now < deadline {
                 SyncSession.immediatelyHandleError(token)
                 try await _Concurrency.Task.sleep(for: .milliseconds(5))
