@@ -22,6 +22,15 @@ private class TwoKeys: Unlisted {
     @Persisted(primaryKey: true) var other: Int
 }
 
+private class YesOrNo: Unlisted {
+    @Persisted(primaryKey: true) var _id: Bool
+}
+
+private class Daily: Unlisted {
+    @Persisted var day: Date
+    override class func primaryKey() -> String? { "day" }
+}
+
 private class OneName: Unlisted {
     @Persisted var name: String
     @Persisted var other: String
@@ -78,7 +87,7 @@ private class Peek: Projection<Horse> {
 
 enum ModelMisuse: String, CaseIterable, Codable {
     // Classes
-    case hasTwoKeys, hasOneNameTwice, embedsKey, namesUnknownIndex, hasNoOrigin, hasNoCases, cannotBeMade
+    case hasTwoKeys, hasKeyOfBool, hasKeyOfDate, hasOneNameTwice, embedsKey, namesUnknownIndex, hasNoOrigin, hasNoCases, cannotBeMade
     // Values
     case lacksRequired, createsFromText, setsMixedSet, parsesBadId, makesDecimalOfText, makesDecimalOfObject
     // Names
@@ -95,6 +104,9 @@ enum ModelMisuse: String, CaseIterable, Codable {
     var text: String {
         switch self {
         case .hasTwoKeys: "Properties of 'TwoKeys' are both declared as primary key; only one can be."
+        case .hasKeyOfBool:
+            "Property '_id' cannot be made the primary key of 'YesOrNo' because it is not a 'string', 'int', 'objectId', or 'uuid' property."
+        case .hasKeyOfDate: "Property 'day' cannot be made the primary key of 'Daily'"
         case .hasOneNameTwice: "Two properties of 'OneName' have the same name in the file."
         case .embedsKey: "Embedded class 'KeyInside' cannot have a primary key."
         case .namesUnknownIndex: "Class 'WrongIndex' names a property 'naem' that it does not have."
@@ -146,6 +158,8 @@ enum ModelMisuse: String, CaseIterable, Codable {
         func open(_ type: ObjectBase.Type) throws { _ = try Realm(configuration: folder.configuration([type])) }
         switch self {
         case .hasTwoKeys: try open(TwoKeys.self)
+        case .hasKeyOfBool: try open(YesOrNo.self)
+        case .hasKeyOfDate: try open(Daily.self)
         case .hasOneNameTwice: try open(OneName.self)
         case .embedsKey: try open(KeyInside.self)
         case .namesUnknownIndex: try open(WrongIndex.self)

@@ -58,6 +58,29 @@ import Testing
         #expect(names(set) == "a")
     }
 
+    @Test func `within an update queries are looked for in the committed set, and a handle removes from the new one`() throws {
+        let set = set("a")
+        let named = try #require(set.first)
+        set.update {
+            set.append(QuerySubscription<Team> { $0.teamName == "new" })
+            #expect(set.first(ofType: Team.self) { $0.teamName == "new" } == nil && set.last?.name == "a")
+            set.remove(named)
+            #expect(set.first(named: "a") != nil)
+            // The name is free again in the set that is built.
+            set.append(QuerySubscription<Task>(name: "a"))
+        }
+        #expect(names(set) == "-a" && set.first(ofType: Task.self, where: "TRUEPREDICATE")?.name == "a")
+    }
+
+    @Test func `the error of a set is that of its state`() async throws {
+        let set = set("a")
+        #expect(set.error == nil)
+        try await _replica(of: realm).setSubscriptionState(version: 1, .error(code: 310, message: "not queryable"))
+        let error = try #require(set.error as? SyncError)
+        #expect(error.code == .invalidFlexibleSyncSubscriptions && error.message.contains("not queryable"))
+        #expect(set.state == .error(error) && realm.subscriptions.state == .error(error))
+    }
+
     @Test func `a handle's update begins with its own set, not with the newest`() {
         let (first, second) = (set("a"), realm.subscriptions)
         first.update { first.append(QuerySubscription<Task>(name: "b")) }

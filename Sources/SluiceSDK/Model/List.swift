@@ -308,7 +308,10 @@ struct CoercedElements<Element: RealmCollectionValue> {
 func isNil(_ value: Any) -> Bool { value is NSNull || (value as? any AnyOptional)?.isNil == true }
 
 protocol AnyOptional { var isNil: Bool { get } }
-extension Optional: AnyOptional { var isNil: Bool { self == nil } }
+extension Optional: AnyOptional {
+    /// Also where optionals became untyped one in the other.
+    var isNil: Bool { map { SluiceSDK.isNil($0) } ?? true }
+}
 
 extension RealmCollectionValue {
     /// The number of the class that elements link to in a Realm; nil when they are no links.

@@ -158,6 +158,8 @@ package final class ModelSchema: @unchecked Sendable {
         return wrappers
     }
 
+    private static let keyTypes: [SluiceCore.PropertyType] = [.string, .int, .objectId, .uuid]
+
     /// What no class can have. It ends the program, since the class itself is wrong.
     private func check() {
         if Set(properties.map(\.column)).count != properties.count {
@@ -165,6 +167,11 @@ package final class ModelSchema: @unchecked Sendable {
         }
         if properties.filter({ $0.flags.contains(.primaryKey) }).count > 1 {
             throwRealmException("Properties of '\(name)' are both declared as primary key; only one can be.")
+        }
+        if let key = primaryKeySlot.map({ properties[$0] }), !ModelSchema.keyTypes.contains(key.kind.type) || key.kind.collection != .none {
+            throwRealmException(
+                "Property '\(key.name)' cannot be made the primary key of '\(name)' because it is not a 'string', 'int', 'objectId', "
+                    + "or 'uuid' property.")
         }
         guard objectClass is EmbeddedObject.Type else { return }
         if primaryKeySlot != nil { throwRealmException("Embedded class '\(name)' cannot have a primary key.") }

@@ -29,6 +29,7 @@ public final class Property: Hashable, CustomStringConvertible, Sendable {
     public let isMap: Bool
     /// Whether there is an index; a primary key always has one.
     public let isIndexed: Bool
+    /// Never so of a mixed value, which has a case for nothing.
     public let isOptional: Bool
     /// The class that it links to or embeds; nil for other types.
     public let objectClassName: String?
@@ -42,7 +43,7 @@ public final class Property: Hashable, CustomStringConvertible, Sendable {
         isSet = kind.collection == .set
         isMap = kind.collection == .dictionary
         isIndexed = !property.flags.isEmpty
-        isOptional = kind.isOptional
+        isOptional = kind.isOptional && kind.type != .mixed
         switch kind.type {
         case .link(let target), .embedded(let target): objectClassName = target
         default: objectClassName = nil

@@ -2,7 +2,7 @@ import Synchronization
 
 /// What happens on misuse that RealmSwift answers with an Objective-C exception, that is, by ending the program.
 ///
-/// Replaceable so that tools can log first; it must not return.
+/// Replaceable so that tools can log first. A handler that returns is followed by the end of the program.
 public enum RealmMisuse {
     private static let replaced = Mutex<(@Sendable (String) -> Void)?>(nil)
 

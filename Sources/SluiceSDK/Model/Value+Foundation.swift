@@ -41,7 +41,7 @@ extension Value {
         case let v as any Sequence:
             guard let list = Value(any: Array(v) as [Any?]) else { return nil }
             self = list
-        case let v as Any? where v == nil: self = .null
+        case _ where isNil(argument): self = .null
         default: return nil
         }
     }

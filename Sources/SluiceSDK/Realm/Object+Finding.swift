@@ -68,12 +68,12 @@ extension SelfFindingObject where Self: Object {
         return predicate.map { all.filter($0) } ?? all
     }
 
-    /// The object of the default Realm with a key; nil when there is none, or the key is nil.
+    /// The object of the default Realm with a key; nil when there is none. Only an optional key can be nil.
     public static func object(forPrimaryKey key: Any?) throws -> Self? { try object(in: Realm(), forPrimaryKey: key) }
 
     /// The object of a Realm with a key.
     public static func object(in realm: Realm, forPrimaryKey key: Any?) -> Self? {
-        key.flatMap { realm.object(ofType: Self.self, forPrimaryKey: $0) }
+        realm.object(ofType: Self.self, forPrimaryKey: key)
     }
 }
 

@@ -36,6 +36,7 @@ extension RealmCore {
         let (schema, type) = place(of: Swift.type(of: object))
         if schema.hasHiddenKey { return insert(object, schema, type, newKey(type)) }
         let key = schema.primaryKey(of: object)
+        if case .null = key { throwRealmException("Invalid null value for the primary key of '\(schema.name)'.") }
         guard schema.objectClass is Object.Type else { return send(object, schema, type, key) }
         if adding.update != .error, let existing = row(type, key) { return merge(object, schema, type, key, into: existing) }
         insert(object, schema, type, key)

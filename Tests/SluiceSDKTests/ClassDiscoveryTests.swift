@@ -1,0 +1,50 @@
+import SluiceSDK
+import Testing
+
+/// It is part of no schema by itself.
+class Template: Object {
+    @Persisted(primaryKey: true) var _id: Int
+    @Persisted var text: String
+    override class func _realmIgnoreClass() -> Bool { true }
+}
+
+/// A class that says again what its superclass took back.
+class Letter: Template {
+    @Persisted var address: String
+    override class func _realmIgnoreClass() -> Bool { false }
+}
+
+/// It inherits that it is none.
+class Draft: Template {}
+
+class Shelf<Content>: Object {
+    @Persisted(primaryKey: true) var _id: Int
+}
+
+/// Which classes a Realm has whose configuration names none.
+@Suite struct ClassDiscoveryTests {
+    private func names(_ types: [ObjectBase.Type]?) throws -> Set<String> {
+        var configuration = try TemporaryFolder().configuration([])
+        configuration.objectTypes = types
+        return Set(try Realm(configuration: configuration).schema.objectSchema.map(\.className))
+    }
+
+    @Test func `a class that is to be ignored is in no schema by itself, and in one that names it`() throws {
+        #expect(!Template.shouldIncludeInDefaultSchema() && Letter.shouldIncludeInDefaultSchema())
+        let all = try names(nil)
+        #expect(all.contains("Letter") && all.isDisjoint(with: ["Template", "Draft"]))
+        #expect(try names([Template.self, Draft.self]) == ["Template", "Draft"])
+    }
+
+    @Test func `generic classes and those that are only sent are left out`() throws {
+        #expect(try names(nil).isDisjoint(with: ["Shelf", "Shelf<Int>", "Reading"]))
+        #expect(try names([Shelf<Int>.self]) == ["Shelf<Int>"])
+    }
+
+    @Test func `what the named classes lead to comes along`() throws {
+        // By a list, a map, an embedded object that links back, an inverse link.
+        #expect(try names([Stable.self]) == ["Stable", "Horse"])
+        #expect(try names([Resident.self]) == ["Resident", "Address", "Country"])
+        #expect(try names([Terrier.self]) == ["Terrier", "Walker", "Cage", "GeoPlace"])
+    }
+}

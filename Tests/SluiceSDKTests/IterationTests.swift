@@ -1,0 +1,71 @@
+import Foundation
+import SluiceSDK
+import Testing
+
+/// Going through the entries of a map, and through results and collections of any type.
+@Suite struct IterationTests {
+    let folder: TemporaryFolder
+    let realm: Realm
+
+    init() throws {
+        folder = try TemporaryFolder()
+        realm = try Realm(configuration: folder.configuration([Crowd.self]))
+    }
+
+    /// One crowd, added to the Realm or not, with three entries.
+    private func crowd(isManaged: Bool) throws -> Crowd {
+        let crowd = Crowd(value: ["_id": 1, "intMap": ["b": 2, "a": 1, "c": 3]])
+        if isManaged { try realm.write { realm.add(crowd) } }
+        return crowd
+    }
+
+    @Test(arguments: [false, true]) func `a map's entries are keys with their values, in the keys' order`(isManaged: Bool) throws {
+        let map = try crowd(isManaged: isManaged).intMap
+        var iterator: RLMMapIterator<SingleMapEntry<String, Int>> = map.makeIterator()
+        let entries = [iterator.next(), iterator.next(), iterator.next(), iterator.next()]
+        #expect(entries.map { $0?.key } == ["a", "b", "c", nil] && entries.map { $0?.value } == [1, 2, 3, nil])
+        var sum = 0
+        for entry in map where entry.key != "b" { sum += entry.value }
+        #expect(sum == 4 && map.map(\.key) == ["a", "b", "c"] && map.reduce(0) { $0 + $1.value } == 6)
+    }
+
+    @Test func `entries are equal by key and value`() throws {
+        let (one, other) = (try crowd(isManaged: false), try crowd(isManaged: true))
+        #expect(Array(one.intMap) == Array(other.intMap) && Set(one.intMap).union(other.intMap).count == 3)
+        try realm.write { other.intMap["a"] = 9 }
+        #expect(zip(one.intMap, other.intMap).map { $0 == $1 } == [false, true, true])
+    }
+
+    @Test func `an iteration goes through what was there when it began`() throws {
+        let map = try crowd(isManaged: true).intMap
+        var keys: [String] = []
+        try realm.write {
+            for entry in map {
+                keys.append(entry.key)
+                map["x\(entry.key)"] = 0
+                map.removeObject(for: entry.key)
+            }
+        }
+        #expect(keys == ["a", "b", "c"] && map.keys == ["xa", "xb", "xc"])
+    }
+
+    @Test func `enumerations are keys, and links are values`() throws {
+        let crowd = try crowd(isManaged: true)
+        try realm.write {
+            crowd.cornerMap[.south] = .small
+            crowd.friendMap["me"] = crowd
+            crowd.friendMap["nobody"] = .some(nil)
+        }
+        #expect(crowd.cornerMap.map { "\($0.key) \($0.value)" } == ["south small"])
+        #expect(crowd.friendMap.map { $0.value?._id } == [1, nil])
+    }
+
+    @Test func `results and collections of any type are gone through by one iterator`() throws {
+        let crowd = try crowd(isManaged: true)
+        try realm.write { crowd.friends.append(objectsIn: [crowd, Crowd(value: ["_id": 2])]) }
+        var results: RLMIterator<Crowd> = realm.objects(Crowd.self).makeIterator()
+        #expect([results.next(), results.next(), results.next()].map { $0?._id } == [1, 2, nil])
+        var any: RLMIterator<Crowd> = AnyRealmCollection(crowd.friends).makeIterator()
+        #expect([any.next(), any.next(), any.next()].map { $0?._id } == [1, 2, nil])
+    }
+}
