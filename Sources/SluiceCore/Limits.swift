@@ -29,6 +29,11 @@ package enum Limits {
     /// Bytes of changes read from the log and not yet below the watermark. Beyond: a partition's changes are thrown away, and its sessions
     /// resynchronise by bootstrap once the watermark has passed them.
     package static let feedBytes = 64 << 20
+    /// Bytes of changes kept in memory behind the watermark for sessions that come back. Beyond: the oldest go; who lacks them is told
+    /// from the log.
+    package static let recentBytes = 32 << 20
+    /// Seconds that a partition is still read when no session needs it any more, for those that come back.
+    package static let feedLingerSeconds: UInt64 = 60
     /// Objects, and bytes, of one ingest batch.
     package static let ingestBatchObjects = 1_000
     package static let ingestBatchBytes = 4 << 20

@@ -91,8 +91,8 @@ struct GatewayParts: Sendable {
         let fanout = Fanout(
             authority: schema, frames: frames, environment: environment, logger: logger,
             marks: MarkWriter(marker, environment: environment, logger: logger))
-        let resume = LogResume(log: log, environment: environment, logger: logger)
-        let feed = Feed(log: log, topics: topics, fanout: fanout, logger: logger)
+        let feed = Feed(log: log, topics: topics, fanout: fanout, environment: environment, logger: logger)
+        let resume = LogResume(log: log, feed: feed, environment: environment, logger: logger)
         let store = PostgresWrites(pool: pool, log: DurableLog(pool: disk), tables: tables)
         let ingestStore = PostgresIngest(pool: pool, tables: tables, conninfo: configuration.postgres)
         let watch = IngestWatch(metrics: metrics, logger: logger)

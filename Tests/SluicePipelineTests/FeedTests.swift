@@ -75,11 +75,12 @@ import Testing
         func close() async {}
     }
 
-    private func with(_ body: (Feed, SlowLog, Stage) async throws -> Void) async throws {
+    private func with(linger: UInt64 = 0, _ body: (Feed, SlowLog, Stage) async throws -> Void) async throws {
         let log = SlowLog()
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        let fanout = Fanout(authority: OrderAuthority(), frames: PlainFrames(), environment: SystemEnvironment(), logger: quiet)
-        let feed = Feed(log: log, topics: Topics(app: "app"), fanout: fanout, logger: quiet)
+        let environment = SystemEnvironment()
+        let fanout = Fanout(authority: OrderAuthority(), frames: PlainFrames(), environment: environment, logger: quiet)
+        let feed = Feed(log: log, topics: Topics(app: "app"), fanout: fanout, environment: environment, logger: quiet, linger: linger)
         // Unstructured because: it is cancelled below, whatever the body does.
         let running = Task { try await feed.run() }
         defer { running.cancel() }
@@ -129,6 +130,22 @@ import Testing
             try await again
             #expect(await stage.story.suffix(4) == ["unassign…", "unassign", "assign…", "assign"])
             #expect(log.assigned.withLock { $0 } == [Self.first])
+        }
+    }
+
+    @Test func `is read a while longer than it is needed, so that who comes back finds what was handed on`() async throws {
+        try await with(linger: 3_600) { feed, log, stage in
+            async let one: Void = feed.require([Self.first])
+            await stage.until("assign…")
+            await stage.letGo()
+            try await one
+            await feed.release([Self.first])
+            #expect(log.assigned.withLock { $0 } == [Self.first])
+            // The log of this test is empty: nothing is missing since its beginning.
+            #expect(await feed.recent([Self.first], after: .zero) == [[]])
+            #expect(await feed.recent([Self.first, Self.second], after: .zero) == nil)
+            try await feed.require([Self.first])
+            #expect(await stage.story.count { $0 == "assign…" } == 1)
         }
     }
 

@@ -18,6 +18,8 @@ package struct ReleasedBatch: Hashable, Sendable {
 /// The feed's decisions: what is below the watermark, what is a duplicate, what is missing. Pure.
 struct FeedState {
     private struct Partition {
+        /// Where reading began. The record before tells only what precedes the first.
+        let begin: Int64
         /// The offset after the last record seen.
         var consumed: Int64
         var last: Position?
@@ -31,20 +33,28 @@ struct FeedState {
     private var progress: [ProgressRecord] = []
     private var waitingBytes = 0
     private let bound: Int
+    /// What was released last.
+    private(set) var recent: RecentRecords
     private(set) var watermark: LSN = .zero
     /// Nothing after this is missing in the log; nil when that is not known.
     private(set) var completeSince: LSN?
 
-    init(bound: Int = Limits.feedBytes) { self.bound = bound }
+    init(bound: Int = Limits.feedBytes, recent: Int = Limits.recentBytes) {
+        self.bound = bound
+        self.recent = RecentRecords(bound: recent)
+    }
 
     var assigned: Dictionary<LogPartition, Int64> { partitions.mapValues(\.consumed) }
 
+    /// - Parameter offset: what is behind it is released; the record before it, if it comes, says what that follows on.
     mutating func assign(_ partition: LogPartition, from offset: Int64) {
         guard partitions[partition] == nil else { return }
-        partitions[partition] = Partition(consumed: offset)
+        partitions[partition] = Partition(begin: offset, consumed: offset)
+        recent.begin(partition, at: offset == 0 ? .zero : nil)
     }
 
     mutating func unassign(_ partition: LogPartition) {
+        recent.end(partition)
         for record in partitions.removeValue(forKey: partition)?.waiting ?? [] { waitingBytes -= record.bytes.count }
     }
 
@@ -64,7 +74,10 @@ struct FeedState {
             guard position > last else { return }
             if previous != last { state.isBroken = true }
         }
+        let isFirst = state.last == nil
         state.last = position
+        if isFirst, offset < state.begin { return recent.begin(partition, at: position.lsn) }
+        if isFirst, state.begin > 0 { recent.begin(partition, at: previous?.lsn) }
         if waitingBytes + bytes.count > bound || state.discarded != nil {
             for record in state.waiting { waitingBytes -= record.bytes.count }
             state.waiting.removeAll()
@@ -115,6 +128,7 @@ struct FeedState {
             let count = state.waiting.prefix { $0.position.lsn <= lsn }.count
             if count > 0 {
                 batch.records.append(contentsOf: state.waiting[..<count])
+                if !state.isBroken, state.discarded == nil { recent.add(partition, state.waiting[..<count]) }
                 for record in state.waiting[..<count] { waitingBytes -= record.bytes.count }
                 state.waiting.removeFirst(count)
             }
@@ -125,6 +139,7 @@ struct FeedState {
             if state.isBroken {
                 state.isBroken = false
                 batch.resync.insert(partition)
+                recent.begin(partition, at: lsn)
             }
             if count > 0 || batch.resync.contains(partition) { partitions[partition] = state }
         }

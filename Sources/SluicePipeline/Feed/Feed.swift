@@ -1,39 +1,63 @@
 package import Logging
-import SluiceCore
+package import SluiceCore
 import SluiceWire
 
 /// Reads the partitions that this gateway's sessions need, and hands their changes on once the watermark has passed them.
 ///
 /// The cost follows the interest of the sessions, not the total write rate: partitions are assigned while somebody holds
-/// a lease on them. Memory is bounded by `Limits.feedBytes`; beyond it a partition's records are thrown away and its
-/// sessions resynchronise.
+/// a lease on them, and a minute longer, for sessions that come back. Memory is bounded by `Limits.feedBytes` for what waits; beyond
+/// it a partition's records are thrown away and its sessions resynchronise; and by `Limits.recentBytes` for what was handed on.
 package actor Feed {
     private let log: any MessageLog
     private let topics: Topics
     private let fanout: Fanout
+    private let environment: any Environment
     private let logger: Logger
+    private let linger: UInt64
     private var state = FeedState()
     private var reader: (any LogReader)?
     /// How many sessions need each partition that is read.
     private var leases: [LogPartition: Int] = [:]
+    /// Those that nobody needs any more, and until when they are read; monotonic nanoseconds.
+    private var idle: [LogPartition: UInt64] = [:]
     /// One change of what is read after another: the reader takes its time, and an assignment must not overtake a release.
     private let changes = OneAfterAnother()
     private var headers = ChangeHeaderReader()
 
-    package init(log: any MessageLog, topics: Topics, fanout: Fanout, logger: Logger) {
+    /// - Parameter linger: seconds that a partition is read longer than anybody needs it.
+    package init(
+        log: any MessageLog, topics: Topics, fanout: Fanout, environment: any Environment, logger: Logger,
+        linger: UInt64 = Limits.feedLingerSeconds
+    ) {
         self.log = log
         self.topics = topics
         self.fanout = fanout
+        self.environment = environment
         self.logger = logger
+        self.linger = linger * 1_000_000_000
     }
 
     /// Nothing after this is missing in the log; nil when that is not known.
     var completeSince: LSN? { state.completeSince }
 
+    /// What was handed on of the partitions behind a position, of each in its order; nil when that is not all in memory.
+    func recent(_ partitions: [LogPartition], after lsn: LSN) -> [[PendingRecord]]? {
+        state.recent.records(of: partitions, after: lsn)
+    }
+
     private var progressPartition: LogPartition { LogPartition(topics.progress, 0) }
 
     /// Starts at the newest progress record, which is the first watermark, and reads until the task is cancelled.
-    package func run() async throws { try await log.withReader { try await read($0) } }
+    package func run() async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await self.readLog() }
+            group.addTask { try await self.leaveIdle() }
+            defer { group.cancelAll() }
+            try await group.next()
+        }
+    }
+
+    private func readLog() async throws { try await log.withReader { try await read($0) } }
 
     private func read(_ reader: any LogReader) async throws {
         try await changes.run { try await self.begin(reader) }
@@ -49,11 +73,21 @@ package actor Feed {
     private func begin(_ reader: any LogReader) async throws {
         let end = try await log.ends(of: [progressPartition])[progressPartition] ?? 0
         try await reader.assign([progressPartition: max(end - 1, 0)])
-        let wanted = Array(leases.keys)
-        let ends = try await log.ends(of: wanted)
-        for partition in wanted { state.assign(partition, from: ends[partition] ?? 0) }
-        try await reader.assign(state.assigned)
+        let places = try await places(of: Array(leases.keys) + Array(idle.keys))
+        for (partition, place) in places { state.assign(partition, from: place.end) }
+        // Those that were read before go on where they were.
+        try await reader.assign(state.assigned.merging(places.mapValues(\.start)) { min($0, $1) })
         self.reader = reader
+    }
+
+    /// Where reading begins of partitions: with the record before the end, which says what the next one follows on.
+    private func places(of partitions: [LogPartition]) async throws -> [LogPartition: (start: Int64, end: Int64)] {
+        let ranges = try await log.ranges(of: partitions)
+        return Dictionary(
+            partitions.map { partition in
+                let range = ranges[partition] ?? 0..<0
+                return (partition, (max(range.lowerBound, range.upperBound - 1), range.upperBound))
+            }, uniquingKeysWith: { first, _ in first })
     }
 
     private func take(_ fetch: LogFetch) {
@@ -114,29 +148,45 @@ package actor Feed {
 
     /// Only as one of `changes`. A lease is there only once its partition is read.
     private func assign(_ partitions: [LogPartition]) async throws {
-        let new = partitions.filter { leases[$0] == nil }
+        let new = partitions.filter { leases[$0] == nil && idle[$0] == nil }
         if !new.isEmpty {
-            let ends = try await log.ends(of: new)
-            for partition in new { state.assign(partition, from: ends[partition] ?? 0) }
+            let places = try await places(of: new)
+            for (partition, place) in places { state.assign(partition, from: place.end) }
             do {
-                try await reader?.assign(ends)
+                try await reader?.assign(places.mapValues(\.start))
             } catch {
                 await stop(new)
                 throw error
             }
         }
+        for partition in partitions { idle[partition] = nil }
         hold(partitions)
     }
 
     /// Only as one of `changes`.
     private func unassign(_ partitions: [LogPartition]) async {
-        var idle: [LogPartition] = []
         for partition in partitions {
             guard let count = leases[partition] else { continue }
             leases[partition] = count > 1 ? count - 1 : nil
-            if count == 1 { idle.append(partition) }
+            if count == 1 { idle[partition] = environment.monotonicNanoseconds() + linger }
         }
-        if !idle.isEmpty { await stop(idle) }
+        await stopIdle()
+    }
+
+    /// Looks now and then for partitions that nobody came back for.
+    private func leaveIdle() async throws {
+        while true {
+            try await environment.sleep(nanoseconds: max(linger / 4, 1_000_000_000))
+            if !idle.isEmpty { try await changes.run { await self.stopIdle() } }
+        }
+    }
+
+    /// Only as one of `changes`.
+    private func stopIdle() async {
+        let now = environment.monotonicNanoseconds()
+        let over = idle.filter { $0.value <= now }.map(\.key)
+        for partition in over { idle[partition] = nil }
+        if !over.isEmpty { await stop(over) }
     }
 
     private func stop(_ partitions: [LogPartition]) async {

@@ -3,31 +3,38 @@ package import SluiceCore
 
 /// Tells sessions that come back what the log has since they went, so that nothing is read from the tables for them.
 ///
-/// One client at a time is served, by one reader, and few wait: whoever comes then has a difference bootstrap, which costs the
-/// database instead. Memory is what `LogTailReader` holds for one client.
+/// What the feed still has in memory is asked first: then nobody waits for the log either. From the log one client at a time is
+/// served, by one reader, and few wait: whoever comes then has a difference bootstrap, which costs the database instead. Memory is what
+/// `LogTailReader` holds for one client.
 package actor LogResume {
     /// How many wait at most.
     static let most = 64
 
     private let log: any MessageLog
+    private let feed: Feed
     private let environment: any Environment
     private let logger: Logger
     private let turns = OneAfterAnother()
     private var waiting = 0
     private var reader: (any LogReader)?
 
-    package init(log: any MessageLog, environment: any Environment, logger: Logger) {
+    package init(log: any MessageLog, feed: Feed, environment: any Environment, logger: Logger) {
         self.log = log
+        self.feed = feed
         self.environment = environment
         self.logger = logger
     }
 
     /// - Returns: nil when the log does not say, or is too busy.
     func tail(of view: View, after lsn: LSN, client: ClientID, schema: Schema) async throws -> LogTail? {
+        let tailReader = LogTailReader(view: view, schema: schema, client: client, after: lsn)
+        if let recent = await feed.recent(view.partitions, after: lsn), let tail = tailReader.read(recent) {
+            logger.debug("A client that came back is told what it lacks from memory.")
+            return tail
+        }
         guard waiting < Self.most else { return nil }
         waiting += 1
         defer { waiting -= 1 }
-        let tailReader = LogTailReader(view: view, schema: schema, client: client, after: lsn)
         return try await turns.run { try await self.read(tailReader) }
     }
 

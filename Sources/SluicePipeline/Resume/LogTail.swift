@@ -104,6 +104,19 @@ struct LogTailReader {
         return open
     }
 
+    /// The same from memory.
+    /// - Parameter recent: of each partition all records after the position, in order.
+    /// - Returns: nil when nobody can say what one of them does to the view, or it is too much.
+    func read(_ recent: [[PendingRecord]]) -> LogTail? {
+        var tail = LogTail()
+        var decoder = ChangeDecoder(schema: schema)
+        for record in recent.joined() {
+            decoder.removeAll()
+            guard take(record, &tail, &decoder), tail.byteCount <= Limits.stagedBytes else { return nil }
+        }
+        return tail
+    }
+
     /// - Returns: the partitions that have to be read from farther back; nil when the log does not say.
     private func take(
         _ fetch: LogFetch, _ open: inout [LogPartition: Partition], _ tail: inout LogTail, _ decoder: inout ChangeDecoder
@@ -128,7 +141,8 @@ struct LogTailReader {
             if partition.last.map({ header.position > $0 }) ?? true {
                 if let last = partition.last, header.previous != last { return nil }
                 partition.last = header.position
-                if header.position.lsn > after, !take(record, header, &tail, &decoder) { return nil }
+                let pending = PendingRecord(position: header.position, xid: header.xid, bytes: record)
+                if header.position.lsn > after, !take(pending, &tail, &decoder) { return nil }
             }
             open[entry.partition] = entry.offset + 1 < partition.end ? partition : nil
         }
@@ -136,24 +150,22 @@ struct LogTailReader {
     }
 
     /// - Returns: false when nobody can say what the record does to the view.
-    private func take(
-        _ record: ArraySlice<UInt8>, _ header: ChangeHeaderReader.Header, _ tail: inout LogTail, _ decoder: inout ChangeDecoder
-    ) -> Bool {
-        tail.note(header.position, ownChangeset: 0)
+    private func take(_ record: PendingRecord, _ tail: inout LogTail, _ decoder: inout ChangeDecoder) -> Bool {
+        tail.note(record.position, ownChangeset: 0)
         var isNeeded = false
-        let decoded = decoder.decode(record) { type in
+        let decoded = decoder.decode(record.bytes) { type in
             isNeeded = view.type(type) != nil
             return isNeeded
         }
         guard let change = decoded, let type = view.type(change.type) else { return !isNeeded }
         guard change.operation != .truncate else { return false }
         let own = change.origin.flatMap { $0.client == client ? $0.changeset : nil } ?? 0
-        tail.note(header.position, ownChangeset: own)
+        tail.note(record.position, ownChangeset: own)
         guard let event = event(of: change, type, decoder) else { return true }
         tail.add(
             StagedChanges.Change(
-                xid: header.xid, type: change.type, key: decoder.key(of: change),
-                row: event.hasRow ? decoder.row(of: change, mask: type.mask) : nil, changeset: own, position: header.position,
+                xid: record.xid, type: change.type, key: decoder.key(of: change),
+                row: event.hasRow ? decoder.row(of: change, mask: type.mask) : nil, changeset: own, position: record.position,
                 leaving: event.hasRow ? nil : event))
         return true
     }

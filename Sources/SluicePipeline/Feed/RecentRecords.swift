@@ -1,0 +1,77 @@
+import SluiceCore
+
+/// What the feed handed on last, for clients that come back soon: they need neither Kafka nor the tables then.
+///
+/// Of each partition it knows a position behind which it lacks nothing. Memory is bounded: beyond it the oldest records go, whatever
+/// their partition. Pure.
+struct RecentRecords {
+    private struct Partition {
+        /// Nothing behind this is missing here; nil when that is not known.
+        var floor: LSN?
+        var records = Fifo<PendingRecord>()
+    }
+
+    /// What one step of the watermark brought of a partition.
+    private struct Step {
+        var partition: LogPartition
+        var last: Position
+    }
+
+    private var partitions: [LogPartition: Partition] = [:]
+    /// Oldest first.
+    private var steps = Fifo<Step>()
+    private var bytes = 0
+    private let bound: Int
+
+    init(bound: Int) { self.bound = bound }
+
+    /// A partition is read from now on.
+    /// - Parameter floor: of the record before the first one that is read; nil when that is not known.
+    mutating func begin(_ partition: LogPartition, at floor: LSN?) {
+        end(partition)
+        partitions[partition] = Partition(floor: floor)
+    }
+
+    /// A partition is not read any more.
+    mutating func end(_ partition: LogPartition) {
+        guard var old = partitions.removeValue(forKey: partition) else { return }
+        while let record = old.records.popFirst() { bytes -= record.bytes.count }
+    }
+
+    /// - Parameter records: of one step of the watermark, behind all that were added before.
+    mutating func add(_ partition: LogPartition, _ records: ArraySlice<PendingRecord>) {
+        guard let last = records.last, var known = partitions.removeValue(forKey: partition) else { return }
+        for record in records {
+            known.records.append(record)
+            bytes += record.bytes.count
+        }
+        partitions[partition] = known
+        steps.append(Step(partition: partition, last: last.position))
+        while bytes > bound, let step = steps.popFirst() { forget(step) }
+    }
+
+    private mutating func forget(_ step: Step) {
+        guard var known = partitions.removeValue(forKey: step.partition) else { return }
+        while let oldest = known.records.first, oldest.position <= step.last {
+            _ = known.records.popFirst()
+            known.floor = oldest.position.lsn
+            bytes -= oldest.bytes.count
+        }
+        partitions[step.partition] = known
+    }
+
+    /// The records of the partitions behind a position, in their order; nil when one of them may lack some.
+    func records(of wanted: [LogPartition], after lsn: LSN) -> [[PendingRecord]]? {
+        var found: [[PendingRecord]] = []
+        for partition in wanted {
+            guard let known = partitions[partition], let floor = known.floor, floor <= lsn else { return nil }
+            var (low, high) = (0, known.records.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if let record = known.records[middle], record.position.lsn <= lsn { low = middle + 1 } else { high = middle }
+            }
+            found.append((low..<known.records.count).compactMap { known.records[$0] })
+        }
+        return found
+    }
+}
