@@ -5,7 +5,14 @@ extension Timestamp {
     ///
     /// Nil for anything else. Years have four digits or, with a sign, four to six.
     package init?(iso8601 text: some StringProtocol) {
-        var scanner = Scanner(bytes: Array(text.utf8))
+        var text = String(text)
+        guard let value = text.withUTF8({ Timestamp(iso8601: $0) }) else { return nil }
+        self = value
+    }
+
+    /// Reads the same from UTF-8.
+    package init?(iso8601 bytes: UnsafeBufferPointer<UInt8>) {
+        var scanner = Scanner(bytes: bytes)
         guard let days = scanner.date() else { return nil }
         var seconds = days * 86_400
         var nanoseconds: Int32 = 0
@@ -98,10 +105,10 @@ extension Timestamp {
 }
 
 private struct Scanner {
-    let bytes: [UInt8]
+    let bytes: UnsafeBufferPointer<UInt8>
     var position = 0
 
-    init(bytes: [UInt8]) { self.bytes = bytes }
+    init(bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
     var isAtEnd: Bool { position == bytes.count }
 
