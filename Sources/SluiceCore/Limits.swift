@@ -35,8 +35,10 @@ package enum Limits {
     /// Seconds that a partition is still read when no session needs it any more, for those that come back.
     package static let feedLingerSeconds: UInt64 = 60
     /// Objects, and bytes, of one ingest batch.
-    package static let ingestBatchObjects = 1_000
+    package static let ingestBatchObjects = 4_000
     package static let ingestBatchBytes = 4 << 20
+    /// Objects that the ingest rules are asked about at a time.
+    package static let ingestRulesObjects = 1_000
     /// One asymmetric object as JSON, bytes: what brokers take by default, less what the record's key and frame need. Beyond: refused.
     package static let ingestObjectBytes = 1_000_000
     /// Objects, and bytes, of one request by HTTP that are handed over at a time; further pieces of its body are read when those are

@@ -50,6 +50,9 @@ package struct KafkaFetchBatch: Sendable {
         problems.removeAll(keepingCapacity: true)
     }
 
+    /// Gives the bytes away for an array that is to be filled next: its room is used again.
+    package mutating func exchangeBytes(_ other: inout [UInt8]) { swap(&bytes, &other) }
+
     mutating func append(
         topic: Int32, partition: Int32, offset: Int64, timestamp: Int64, key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer?,
         contentType: UnsafeRawBufferPointer

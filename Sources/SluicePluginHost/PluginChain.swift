@@ -173,6 +173,9 @@ package final class PluginChain: Sendable {
         return review.verdicts
     }
 
+    /// Whether any plugin decides about asymmetric objects.
+    package var judgesIngest: Bool { !links(with: .ingest).isEmpty }
+
     /// Asks about asymmetric objects of one type. A plugin sees what those before it transformed.
     /// - Returns: a verdict for each object.
     /// - Throws: a failure: nothing is known about any of the objects, they are to be tried again later.

@@ -84,6 +84,35 @@ import Testing
         }
     }
 
+    @Test func `writes what came of several partitions together, or nothing of it`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = store(fixture)
+            _ = try await fixture.sql("ALTER TABLE \"Reading\" ADD CHECK (value < 30)")
+            try await store.commit(IngestBatch(topic: "t", partition: 1, offsets: 0..<5, accepted: readings(0..<5)))
+            let bad = RefusedRecord(
+                source: IngestSource(type: "Reading", bytes: [], origin: "t/4", offset: 3), code: .ingestMalformed, reason: "no")
+            let objects = readings(5..<65)
+            var flat = RowBuffer()
+            let rows = objects.map { flat.append($0.row) }
+            func batch(_ offsets: [Int32: Range<Int64>]) -> IngestBatch {
+                let accepted = IngestRows(type: "Reading", buffer: flat, rows: rows) {
+                    IngestSource(type: "Sent", bytes: [], origin: "t/\($0)")
+                }
+                return IngestBatch(topic: "t", offsets: offsets, accepted: [accepted], refused: [bad])
+            }
+            for stale in [[1: 5..<9, 4: 3..<9], [1: 4..<9, 4: 0..<9]] as [[Int32: Range<Int64>]] {
+                await #expect(throws: SluiceError.self) { try await store.commit(batch(stale)) }
+            }
+            #expect(try await fixture.sql("SELECT count(*) FROM sluice.ingest_rejected").int(0, 0) == 0)
+            #expect(try await store.offsets(topic: "t", partitions: [1, 4]) == [1: 5, 4: 0])
+            let outcome = try await store.commit(batch([1: 5..<9, 4: 0..<9]))
+            #expect(outcome.written == 55 && outcome.refused == 5)
+            #expect(try await store.offsets(topic: "t", partitions: [1, 4]) == [1: 9, 4: 9])
+            let kept = try await fixture.sql("SELECT source FROM sluice.ingest_rejected ORDER BY id").column(0)
+            #expect(kept == ["t/4", "t/55", "t/56", "t/57", "t/58", "t/59"])
+        }
+    }
+
     @Test(arguments: [UInt64.random(in: .min ... .max), 2])
     func `writes every type of property`(seed: UInt64) async throws {
         try await StoreFixture.with { fixture in

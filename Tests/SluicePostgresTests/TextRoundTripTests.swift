@@ -92,4 +92,29 @@ import Testing
             #expect((0..<result.count).map { result[$0, 0] } == texts, "seed \(seed)")
         }
     }
+
+    @Test(arguments: seeds(10)) func `is the same text in a flat row as alone`(seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        let types: [PropertyType] = [
+            .bool, .int, .float, .double, .decimal, .string, .binary, .timestamp, .objectId, .uuid, .mixed,
+        ]
+        for _ in 0..<100 {
+            let properties = (1...8).map { number in
+                let collection: CollectionKind = random.chance(60) ? .none : random.pick([.list, .set, .dictionary])
+                return Property(
+                    id: UInt32(number), name: "p\(number)", type: random.pick(types), collection: collection, isOptional: true)
+            }
+            let forms = properties.map { ColumnForm($0, in: Schema([])) }
+            let row = Row(properties.map { random.chance(20) ? random.pick([nil, .null]) : Self.value($0.type, $0.collection, &random) })
+            var buffer = RowBuffer()
+            var (flat, alone): ([UInt8], [UInt8]) = ([], [])
+            let place = buffer.append(row)
+            buffer.withView(place) { CopyText.append($0, forms, to: &flat) }
+            let texts = zip(forms, row.values).map { form, value in
+                form.text(value?.isNull ?? true ? form.property.emptyValue : value ?? .null)
+            }
+            CopyText.append(texts, to: &alone)
+            #expect(flat == alone, "seed \(seed): \(row)")
+        }
+    }
 }

@@ -94,7 +94,7 @@ private final class KafkaLogReader: LogReader {
             return batch
         }
         try await reader.next(into: &batch, timeout: .milliseconds(milliseconds))
-        fetch.arena = batch.bytes
+        batch.exchangeBytes(&fetch.arena)
         for entry in batch.entries {
             fetch.entries.append(
                 .init(

@@ -23,18 +23,18 @@ struct PostgresIngest: IngestStore {
     func commit(_ outcome: IngestOutcome) async throws -> IngestTally {
         let done = try await store.commit(
             IngestBatch(
-                topic: outcome.partition.topic, partition: outcome.partition.partition, offsets: outcome.from..<outcome.to,
-                accepted: outcome.accepted.map(IngestRow.init), refused: outcome.refused.map(RefusedRecord.init)))
-        return IngestTally(accepted: outcome.accepted.count, refused: outcome.refused.count, done)
+                topic: outcome.topic, offsets: outcome.offsets, accepted: outcome.accepted.map(IngestRows.init),
+                refused: outcome.refused.map(RefusedRecord.init)))
+        return IngestTally(outcome.accepted, refused: outcome.refused.count, done)
     }
 
     func rewind(_ partition: LogPartition, from offset: Int64) async throws {
         try await store.rewind(topic: partition.topic, partition: partition.partition, from: offset)
     }
 
-    func commit(accepted: [AcceptedObject], refused: [RefusedObject]) async throws -> IngestTally {
-        let done = try await store.insert(accepted.map(IngestRow.init), refused: refused.map(RefusedRecord.init))
-        return IngestTally(accepted: accepted.count, refused: refused.count, done)
+    func commit(accepted: [AcceptedObjects], refused: [RefusedObject]) async throws -> IngestTally {
+        let done = try await store.insert(accepted.map(IngestRows.init), refused: refused.map(RefusedRecord.init))
+        return IngestTally(accepted, refused: refused.count, done)
     }
 
     func claim(topic: String, partitions: Int32) async throws -> Set<Int32> {
@@ -46,18 +46,24 @@ struct PostgresIngest: IngestStore {
 
 extension IngestTally {
     /// - Parameter done: what the store says of the accepted objects: how many rows were new, how many it refused.
-    fileprivate init(accepted: Int, refused: Int, _ done: (written: Int, refused: Int)) {
-        self.init(written: done.written, duplicates: accepted - done.written - done.refused, refused: refused + done.refused)
+    fileprivate init(_ accepted: [AcceptedObjects], refused: Int, _ done: (written: Int, refused: Int)) {
+        let count = accepted.reduce(0) { $0 + $1.rows.count }
+        self.init(written: done.written, duplicates: count - done.written - done.refused, refused: refused + done.refused)
     }
 }
 
 extension IngestSource {
-    fileprivate init(_ record: IngestRecord) { self.init(type: record.type, bytes: record.bytes, offset: record.offset) }
+    fileprivate init(_ record: IngestRecord) {
+        self.init(
+            type: record.type, bytes: Array(record.bytes), origin: record.partition.map { "\($0.topic)/\($0.partition)" } ?? "direct",
+            offset: record.offset)
+    }
 }
 
-extension IngestRow {
-    fileprivate init(_ object: AcceptedObject) {
-        self.init(type: object.type.name, row: object.row, source: IngestSource(object.record))
+extension IngestRows {
+    fileprivate init(_ objects: AcceptedObjects) {
+        let records = objects.records
+        self.init(type: objects.type.name, buffer: objects.buffer, rows: objects.rows) { IngestSource(records[$0]) }
     }
 }
 

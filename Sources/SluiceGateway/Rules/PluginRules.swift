@@ -27,8 +27,10 @@ struct PluginRules: Rules {
         return await generations.ask { await $0.checkWrites(user: user, writes: writes, schema: schema) }
     }
 
-    func ingest(type: ObjectType, _ objects: [[String: Value]]) async throws -> [IngestVerdict] {
+    func ingest(type: ObjectType, _ objects: @Sendable () -> [[String: Value]]) async throws -> [IngestVerdict]? {
         let schema = authority.current().schema
-        return try await generations.ask { try await $0.ingest(type: type, objects: objects, schema: schema) }
+        return try await generations.ask { chain in
+            chain.judgesIngest ? try await chain.ingest(type: type, objects: objects(), schema: schema) : nil
+        }
     }
 }

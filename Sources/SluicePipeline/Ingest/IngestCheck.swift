@@ -44,9 +44,23 @@ package enum IngestCheck {
         return values
     }
 
-    /// Whether a text is an object of the type.
-    /// - Returns: the object's primary key, or what is wrong with it.
-    static func check(_ record: [UInt8], type: ObjectType, schema: Schema) -> Result<Value, SluiceError> {
+    /// Whether texts are objects of the type.
+    /// - Returns: of each the object's primary key, or what is wrong with it.
+    static func check(_ records: [[UInt8]], type: ObjectType, schema: Schema) -> [Result<Value, SluiceError>] {
+        var reader = JSONRowReader(type, in: schema)
+        var buffer = RowBuffer()
+        return records.map { record in
+            buffer.removeAll()
+            if record.count <= Limits.ingestObjectBytes, let key = type.primaryKey, let row = reader.read(record[...], into: &buffer),
+                let value = buffer.withView(row, { $0.value(key) }), !value.isNull
+            {
+                return .success(value)
+            }
+            return check(record, type: type, schema: schema)
+        }
+    }
+
+    private static func check(_ record: [UInt8], type: ObjectType, schema: Schema) -> Result<Value, SluiceError> {
         Result { () throws(SluiceError) in
             guard record.count <= Limits.ingestObjectBytes else { throw tooLarge(type.name, record.count) }
             let json: JSON

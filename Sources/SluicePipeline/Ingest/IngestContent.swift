@@ -25,11 +25,12 @@ extension IngestRecord {
     /// A record of the log. What came as Protobuf is JSON from here on, also where it is kept because it was refused, so that it can
     /// be read and sent again.
     init(type: String, _ entry: LogFetch.Entry, of fetch: LogFetch) {
-        self.init(type: type, bytes: Array(fetch.arena[entry.value]), offset: entry.offset)
+        self.init(type: type, bytes: fetch.arena[entry.value], partition: entry.partition, offset: entry.offset)
+        if entry.contentType.isEmpty { return }
         switch IngestContent(header: fetch.arena[entry.contentType]) {
         case .json: break
         case .protobuf:
-            do throws(SluiceError) { bytes = try IngestObjectCodec.json(bytes).utf8 } catch { problem = error }
+            do throws(SluiceError) { bytes = try IngestObjectCodec.json(Array(bytes)).utf8[...] } catch { problem = error }
         case nil:
             let name = String(decoding: fetch.arena[entry.contentType].prefix(80), as: UTF8.self)
             problem = SluiceError(

@@ -2,7 +2,8 @@ import SluiceCore
 
 /// What was decided of some records.
 struct IngestDecision: Sendable {
-    var accepted: [AcceptedObject] = []
+    /// At most one element for each type.
+    var accepted: [AcceptedObjects] = []
     var refused: [RefusedObject] = []
     /// How many the rules let go for which reason.
     var dropped: [String: Int] = [:]
@@ -23,60 +24,126 @@ struct IngestDecider: Sendable {
             throw SluiceError(.ingestUnknownType, "Class \(name) is not in the schema any more.")
         }
         var decision = IngestDecision()
-        var objects: [[String: Value]] = []
-        var readable: [IngestRecord] = []
+        let objects = read(records, type, schema, &decision)
+        var sorter = VerdictSorter(type, schema, objects, decision)
+        for start in stride(from: 0, to: objects.rows.count, by: Limits.ingestRulesObjects) {
+            let range = start..<min(start + Limits.ingestRulesObjects, objects.rows.count)
+            sorter.apply(try await rules.ingest(type: type) { objects.values(range) }, to: range)
+        }
+        return sorter.finish()
+    }
+
+    /// The records as rows; those that are no objects of the type are refused.
+    private func read(
+        _ records: [IngestRecord], _ type: ObjectType, _ schema: Schema, _ decision: inout IngestDecision
+    ) -> AcceptedObjects {
+        var reader = JSONRowReader(type, in: schema)
+        var objects = AcceptedObjects(type)
+        objects.rows.reserveCapacity(records.count)
+        objects.records.reserveCapacity(records.count)
         for record in records {
+            if record.problem == nil, let row = reader.read(record.bytes, into: &objects.buffer) {
+                objects.rows.append(row)
+                objects.records.append(record)
+                continue
+            }
             do throws(SluiceError) {
                 if let problem = record.problem { throw problem }
-                objects.append(try ExtendedJSON.values(try JSON.parse(record.bytes), type: type, schema: schema))
-                readable.append(record)
+                let row = try ExtendedJSON.row(try JSON.parse(Array(record.bytes)), type: type, schema: schema)
+                objects.rows.append(objects.buffer.append(row))
+                objects.records.append(record)
             } catch {
                 decision.refused.append(RefusedObject(record: record, code: .ingestMalformed, reason: error.message))
             }
         }
-        let verdicts = objects.isEmpty ? [] : try await rules.ingest(type: type, objects)
-        for (index, verdict) in verdicts.enumerated() {
-            if case .drop(let reason) = verdict {
-                decision.dropped[reason, default: 0] += 1
-                continue
-            }
-            do throws(SluiceError) {
-                for (type, row) in try rows(verdict, of: objects[index], type, schema) {
-                    decision.accepted.append(AcceptedObject(type: type, row: row, record: readable[index]))
-                }
-            } catch {
-                decision.refused.append(RefusedObject(record: readable[index], code: error.code, reason: error.message))
+        return objects
+    }
+}
+
+extension AcceptedObjects {
+    /// The objects of a range of rows, values by property name.
+    fileprivate func values(_ range: Range<Int>) -> [[String: Value]] {
+        rows[range].map { row in
+            buffer.withView(row) { view in
+                var values: [String: Value] = [:]
+                for (index, property) in type.properties.enumerated() { values[property.name] = view.value(index) }
+                return values
             }
         }
-        return decision
+    }
+}
+
+/// Puts objects where the rules' verdicts want them.
+private struct VerdictSorter {
+    private let type: ObjectType
+    private let schema: Schema
+    private let objects: AcceptedObjects
+    private var decision: IngestDecision
+    /// What stays of its type; its buffer begins with that of the objects.
+    private var staying: AcceptedObjects
+    /// What has become of another type, by that type's name.
+    private var others: [String: AcceptedObjects] = [:]
+
+    init(_ type: ObjectType, _ schema: Schema, _ objects: AcceptedObjects, _ decision: IngestDecision) {
+        self.type = type
+        self.schema = schema
+        self.objects = objects
+        self.decision = decision
+        staying = AcceptedObjects(type)
+        staying.buffer = objects.buffer
     }
 
-    /// The rows that an object becomes.
-    private func rows(
-        _ verdict: IngestVerdict, of object: [String: Value], _ type: ObjectType, _ schema: Schema
-    ) throws(SluiceError) -> [(ObjectType, Row)] {
+    /// - Parameter verdicts: of the objects of the range; nil accepts all of them.
+    mutating func apply(_ verdicts: [IngestVerdict]?, to range: Range<Int>) {
+        for index in range {
+            do throws(SluiceError) {
+                try apply(verdicts?[index - range.lowerBound] ?? .accept, to: index)
+            } catch {
+                decision.refused.append(RefusedObject(record: objects.records[index], code: error.code, reason: error.message))
+            }
+        }
+    }
+
+    private mutating func apply(_ verdict: IngestVerdict, to index: Int) throws(SluiceError) {
         switch verdict {
-        case .accept: return [try row(object, type)]
-        case .transform(let values): return [try row(values, type)]
-        case .route(let name, let values): return [try row(values, try target(name, schema))]
+        case .accept:
+            let row = objects.rows[index]
+            guard let key = type.primaryKey, staying.buffer.holds(row, key) else { throw Self.noKey(type) }
+            staying.rows.append(row)
+            staying.records.append(objects.records[index])
+        case .transform(let values): add(try row(values, type), of: type, index)
+        case .route(let name, let values):
+            let target = try target(name)
+            add(try row(values, target), of: target, index)
         // All of the parts or none: an object that is mended and sent again must not find half of itself there.
         case .split(let parts):
             var rows: [(ObjectType, Row)] = []
-            for part in parts { rows.append(try row(part.values, try target(part.type, schema))) }
-            return rows
-        case .drop: return []
+            for part in parts {
+                let target = try target(part.type)
+                rows.append((target, try row(part.values, target)))
+            }
+            for (type, row) in rows { add(row, of: type, index) }
+        case .drop(let reason): decision.dropped[reason, default: 0] += 1
         case .reject(let reason): throw SluiceError(.ingestRejected, reason)
         }
     }
 
-    private func target(_ name: String, _ schema: Schema) throws(SluiceError) -> ObjectType {
+    private mutating func add(_ row: Row, of type: ObjectType, _ index: Int) {
+        if type.name == self.type.name {
+            staying.add(row, objects.records[index])
+        } else {
+            others[type.name, default: AcceptedObjects(type)].add(row, objects.records[index])
+        }
+    }
+
+    private func target(_ name: String) throws(SluiceError) -> ObjectType {
         guard let target = schema[name], target.kind == .asymmetric else {
             throw SluiceError(.ingestUnknownType, "The ingest rules routed an object to \(name), which is no asymmetric class.")
         }
         return target
     }
 
-    private func row(_ values: [String: Value], _ type: ObjectType) throws(SluiceError) -> (ObjectType, Row) {
+    private func row(_ values: [String: Value], _ type: ObjectType) throws(SluiceError) -> Row {
         var row = Row(type.properties.map { _ in .null })
         for (name, value) in values {
             guard let index = type.index(of: name) else {
@@ -84,9 +151,32 @@ struct IngestDecider: Sendable {
             }
             row[index] = value
         }
-        guard let key = type.primaryKey, row[key]?.isNull == false else {
-            throw SluiceError(.ingestMalformed, "An object of class \(type.name) has no primary key.")
-        }
-        return (type, row)
+        guard let key = type.primaryKey, row[key]?.isNull == false else { throw Self.noKey(type) }
+        return row
+    }
+
+    private static func noKey(_ type: ObjectType) -> SluiceError {
+        SluiceError(.ingestMalformed, "An object of class \(type.name) has no primary key.")
+    }
+
+    func finish() -> IngestDecision {
+        var decision = decision
+        decision.accepted = ([staying] + others.values).filter { !$0.rows.isEmpty }
+        return decision
+    }
+}
+
+extension RowBuffer {
+    /// Whether a row has a value of a property that is not null.
+    fileprivate func holds(_ row: RowRef, _ property: Int) -> Bool {
+        let tag = cells[Int(row.start) + property].tag
+        return tag != .absent && tag != .null
+    }
+}
+
+extension AcceptedObjects {
+    fileprivate mutating func add(_ row: Row, _ record: IngestRecord) {
+        rows.append(buffer.append(row))
+        records.append(record)
     }
 }

@@ -37,7 +37,7 @@ package final class LogIntake: IngestIntake {
     }
 
     package func submit(_ records: [[UInt8]], type: ObjectType, schema: Schema) async throws -> [Result<IngestPlace?, SluiceError>] {
-        let keys = records.map { IngestCheck.check($0, type: type, schema: schema) }
+        let keys = IngestCheck.check(records, type: type, schema: schema)
         var accepted: [Entry] = []
         for (record, key) in zip(records, keys) {
             if case .success(let key) = key { accepted.append(Entry(type: type.name, key: key, json: record)) }
@@ -88,7 +88,7 @@ package final class DirectIntake: IngestIntake {
     }
 
     package func submit(_ records: [[UInt8]], type: ObjectType, schema: Schema) async throws -> [Result<IngestPlace?, SluiceError>] {
-        let keys = records.map { IngestCheck.check($0, type: type, schema: schema) }
+        let keys = IngestCheck.check(records, type: type, schema: schema)
         let accepted = zip(records, keys).compactMap { record, key in (try? key.get()).map { _ in record } }
         if !accepted.isEmpty { try await write(accepted, of: type.name) }
         return keys.map { $0.map { _ in nil } }
@@ -97,7 +97,7 @@ package final class DirectIntake: IngestIntake {
     private func write(_ records: [[UInt8]], of type: String) async throws {
         for start in stride(from: 0, to: records.count, by: Limits.ingestBatchObjects) {
             let piece = Array(records[start..<min(start + Limits.ingestBatchObjects, records.count)])
-            let decision = try await decider.decide(piece.map { IngestRecord(type: type, bytes: $0) }, of: type)
+            let decision = try await decider.decide(piece.map { IngestRecord(type: type, bytes: $0[...]) }, of: type)
             var tally = try await store.commit(accepted: decision.accepted, refused: decision.refused)
             tally.dropped = decision.dropped
             observer.took(type, tally)

@@ -6,7 +6,8 @@ import Synchronization
 ///
 /// Rows and offsets are written in one transaction, and the offset that was read is checked in it, so that neither a crash
 /// nor a second sink can write an object twice or leave one out. The gateways share a topic's partitions, and share them anew
-/// within two seconds when one comes or goes. Memory is one batch (`Limits.ingestBatchObjects`, `ingestBatchBytes`).
+/// within two seconds when one comes or goes. While one batch is written the next is read and decided on; memory is those two
+/// (`Limits.ingestBatchObjects`, `ingestBatchBytes`) and what the log's reader holds.
 package final class IngestSink: Sendable {
     /// Nanoseconds between looks at which partitions are this gateway's.
     private static let shareInterval: UInt64 = 1_000_000_000
@@ -24,7 +25,7 @@ package final class IngestSink: Sendable {
     private let environment: any Environment
     private let logger: Logger
     private let observer: any IngestObserver
-    /// The partitions that this gateway has, each with the offset to go on from.
+    /// The partitions that this gateway has, each with the offset behind what is in the table.
     private let places = Mutex<[LogPartition: Int64]>([:])
 
     package init(
@@ -72,21 +73,35 @@ package final class IngestSink: Sendable {
     }
 
     private func drain(_ reader: any LogReader) async throws {
-        var fetch = LogFetch()
-        var shared: UInt64?
-        while !Task.isCancelled {
-            let now = environment.monotonicNanoseconds()
-            if now - (shared ?? 0) >= Self.shareInterval || shared == nil {
-                try await share(reader)
-                shared = now
+        try await withThrowingTaskGroup(of: Void.self) { writes in
+            var fetch = LogFetch()
+            var shared: UInt64?
+            // The offset behind what has been read, of each partition.
+            var next: [LogPartition: Int64] = [:]
+            while !Task.isCancelled {
+                let now = environment.monotonicNanoseconds()
+                if now - (shared ?? 0) >= Self.shareInterval || shared == nil {
+                    try await writes.waitForAll()
+                    try await share(reader)
+                    next = places.withLock(\.self)
+                    shared = now
+                }
+                guard !next.isEmpty else {
+                    try await environment.sleep(nanoseconds: Self.shareInterval)
+                    continue
+                }
+                fetch = try await reader.next(fetch, milliseconds: 1_000)
+                if !fetch.gaps.isEmpty {
+                    try await writes.waitForAll()
+                    for gap in fetch.gaps { try await pass(gap) }
+                    next = places.withLock(\.self)
+                }
+                for run in runs(of: fetch, from: &next) {
+                    let outcome = try await decide(run)
+                    try await writes.waitForAll()
+                    writes.addTask { try await self.write(outcome) }
+                }
             }
-            guard places.withLock({ !$0.isEmpty }) else {
-                try await environment.sleep(nanoseconds: Self.shareInterval)
-                continue
-            }
-            fetch = try await reader.next(fetch, milliseconds: 1_000)
-            for gap in fetch.gaps { try await pass(gap) }
-            for run in runs(of: fetch) { try await write(run, of: fetch) }
         }
     }
 
@@ -130,39 +145,59 @@ package final class IngestSink: Sendable {
         places.withLock { $0[gap] = 0 }
     }
 
-    /// The fetch cut into runs of one partition, bounded in count and bytes.
-    private func runs(of fetch: LogFetch) -> [[LogFetch.Entry]] {
-        var byPartition: [LogPartition: [LogFetch.Entry]] = [:]
-        for entry in fetch.entries { byPartition[entry.partition, default: []].append(entry) }
-        var runs: [[LogFetch.Entry]] = []
-        for (_, entries) in byPartition.sorted(by: { $0.key.partition < $1.key.partition }) {
-            var run: [LogFetch.Entry] = []
-            var bytes = 0
-            for entry in entries {
-                if run.count >= Limits.ingestBatchObjects || bytes + entry.value.count > Limits.ingestBatchBytes, !run.isEmpty {
-                    runs.append(run)
-                    run = []
-                    bytes = 0
-                }
-                run.append(entry)
-                bytes += entry.value.count
-            }
-            if !run.isEmpty { runs.append(run) }
+    /// What becomes of one transaction.
+    private struct Run {
+        var records: [IngestRecord] = []
+        var offsets: [Int32: Range<Int64>] = [:]
+        var bytes = 0
+    }
+
+    /// The records of a fetch that are new, bounded in count and bytes.
+    private func runs(of fetch: LogFetch, from next: inout [LogPartition: Int64]) -> [Run] {
+        var runs: [Run] = []
+        var run = Run()
+        // Records come in stretches of one partition.
+        var current: (partition: LogPartition, from: Int64, to: Int64)?
+        func note() {
+            guard let current else { return }
+            next[current.partition] = current.to
+            let number = current.partition.partition
+            run.offsets[number] = (run.offsets[number]?.lowerBound ?? current.from)..<current.to
         }
+        for entry in fetch.entries {
+            let isFull = run.records.count >= Limits.ingestBatchObjects || run.bytes + entry.value.count > Limits.ingestBatchBytes
+            if isFull, !run.records.isEmpty {
+                note()
+                runs.append(run)
+                run = Run()
+                current = nil
+            }
+            if current?.partition != entry.partition {
+                note()
+                current = next[entry.partition].map { (entry.partition, $0, $0) }
+            }
+            guard let to = current?.to, entry.offset >= to else { continue }
+            run.records.append(IngestRecord(type: type, entry, of: fetch))
+            run.bytes += entry.value.count
+            current?.to = entry.offset + 1
+        }
+        note()
+        if !run.records.isEmpty { runs.append(run) }
         return runs
     }
 
-    private func write(_ run: [LogFetch.Entry], of fetch: LogFetch) async throws {
-        guard let first = run.first, let last = run.last, let from = places.withLock({ $0[first.partition] }) else { return }
-        let fresh = run.filter { $0.offset >= from }
-        guard !fresh.isEmpty else { return }
-        let records = fresh.map { IngestRecord(type: type, $0, of: fetch) }
-        let decision = try await decider.decide(records, of: type)
-        var tally = try await store.commit(
-            IngestOutcome(
-                partition: first.partition, from: from, to: last.offset + 1, accepted: decision.accepted, refused: decision.refused))
-        places.withLock { $0[first.partition] = last.offset + 1 }
-        tally.dropped = decision.dropped
+    private func decide(_ run: Run) async throws -> (outcome: IngestOutcome, dropped: [String: Int]) {
+        let decision = try await decider.decide(run.records, of: type)
+        let outcome = IngestOutcome(topic: topic, offsets: run.offsets, accepted: decision.accepted, refused: decision.refused)
+        return (outcome, decision.dropped)
+    }
+
+    private func write(_ decided: (outcome: IngestOutcome, dropped: [String: Int])) async throws {
+        var tally = try await store.commit(decided.outcome)
+        places.withLock { places in
+            for (partition, offsets) in decided.outcome.offsets { places[LogPartition(topic, partition)] = offsets.upperBound }
+        }
+        tally.dropped = decided.dropped
         observer.took(type, tally)
     }
 }

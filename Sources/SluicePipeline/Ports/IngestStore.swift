@@ -4,19 +4,26 @@ package import SluiceCore
 package struct IngestRecord: Sendable {
     /// The type that it was sent as.
     package var type: String
-    package var bytes: [UInt8]
+    /// Often a piece of what was read from the log at once.
+    package var bytes: ArraySlice<UInt8>
+    /// Where it came from; nil when it came by no log.
+    package var partition: LogPartition?
     /// Its place in its partition; nil when it came by no log.
     package var offset: Int64?
     /// Why it cannot be read, whatever its type; nil when it may be.
     package var problem: SluiceError?
 }
 
-/// An accepted object on its way into its table.
-package struct AcceptedObject: Sendable {
+/// Accepted objects of one type on their way into its table.
+package struct AcceptedObjects: Sendable {
     package var type: ObjectType
-    package var row: Row
-    /// What it came from, for the case that PostgreSQL refuses it.
-    package var record: IngestRecord
+    /// Flat rows in the order of the type's properties.
+    package var buffer = RowBuffer()
+    package var rows: [RowRef] = []
+    /// What each row came from, for the case that PostgreSQL refuses it.
+    package var records: [IngestRecord] = []
+
+    package init(_ type: ObjectType) { self.type = type }
 }
 
 /// An object that the rules or the schema refused: kept, never lost.
@@ -26,23 +33,14 @@ package struct RefusedObject: Sendable {
     package var reason: String
 }
 
-/// What one run of records of one partition came to.
+/// What records of one topic came to.
 package struct IngestOutcome: Sendable {
-    package var partition: LogPartition
-    /// The offset of the first record, which must be the one stored.
-    package var from: Int64
-    /// The offset after the last record.
-    package var to: Int64
-    package var accepted: [AcceptedObject]
+    package var topic: String
+    /// Of each partition the offset of the first record, which must be the one stored, and the offset after the last.
+    package var offsets: [Int32: Range<Int64>]
+    /// At most one element for each type.
+    package var accepted: [AcceptedObjects]
     package var refused: [RefusedObject]
-
-    package init(partition: LogPartition, from: Int64, to: Int64, accepted: [AcceptedObject], refused: [RefusedObject]) {
-        self.partition = partition
-        self.from = from
-        self.to = to
-        self.accepted = accepted
-        self.refused = refused
-    }
 }
 
 /// What became of objects that were taken in.
@@ -75,13 +73,13 @@ package protocol IngestObserver: Sendable {
 package protocol IngestStore: Sendable {
     /// Where to go on reading; 0 for a partition never read.
     func offsets(of partitions: [LogPartition]) async throws -> [LogPartition: Int64]
-    /// Throws `badMessageOrder` when another sink has been here (the stored offset is not `from`): nothing is written.
+    /// Throws `badMessageOrder` when another sink has been here (a stored offset is not the outcome's): nothing is written.
     func commit(_ outcome: IngestOutcome) async throws -> IngestTally
     /// Sets the stored offset to 0: the log has been made anew and counts from there.
     /// Throws `badMessageOrder` when the stored offset is not `offset`.
     func rewind(_ partition: LogPartition, from offset: Int64) async throws
     /// Writes objects that came by no log, and so have no offset.
-    func commit(accepted: [AcceptedObject], refused: [RefusedObject]) async throws -> IngestTally
+    func commit(accepted: [AcceptedObjects], refused: [RefusedObject]) async throws -> IngestTally
     /// Says which partitions of a topic are this gateway's to read now: its share, as all gateways that ask share them. For one
     /// caller a topic, who asks again and again. Held until `release` or the loss of the connection.
     func claim(topic: String, partitions: Int32) async throws -> Set<Int32>

@@ -1,15 +1,18 @@
 import SluiceCore
 
 /// Many rows of one type, written by COPY; when one of them is there already or does not fit, by a statement that passes over the
-/// first kind; and when PostgreSQL refuses that too, one by one, so that only those at fault are left out.
+/// first kind; and when PostgreSQL refuses that too, by halves, so that only those at fault are left out.
 struct BulkInsert: Sendable {
     /// How the rows went in.
-    enum Way { case copy, insert, oneByOne }
+    enum Way { case copy, insert }
+
+    /// Bytes that are handed to libpq at a time.
+    private static let pieceBytes = 65_536
 
     private let shape: TableShape
-    private let rows: [IngestRow]
+    private let rows: IngestRows
 
-    init(_ shape: TableShape, _ rows: [IngestRow]) {
+    init(_ shape: TableShape, _ rows: IngestRows) {
         self.shape = shape
         self.rows = rows
     }
@@ -20,30 +23,25 @@ struct BulkInsert: Sendable {
     /// - Parameter copies: whether to try COPY first: in vain where keys repeat.
     /// - Returns: how many rows were new, and how they went in.
     func run(_ session: PostgresSession, copies: Bool = true, refused: inout [RefusedRecord]) throws -> (written: Int, way: Way) {
-        guard !rows.isEmpty else { return (0, .copy) }
-        if copies, let written = try attempt(session, { try session.copyIn(copySQL, copyData) }) { return (written, .copy) }
-        let sql = self.sql
-        if let written = try attempt(session, { try session.execute(sql, parameters(rows[...]), cached: true) }) {
-            return (written, .insert)
+        if copies {
+            do { return (try guarded(session) { try copy(session) }, .copy) } catch let failure where Self.isRefusal(failure) {}
         }
-        return (try oneByOne(sql, session, refused: &refused), .oneByOne)
+        return (try insert(rows.rows.indices, sql, session, refused: &refused), .insert)
     }
 
-    /// Nil when PostgreSQL refuses a row.
-    private func attempt(_ session: PostgresSession, _ body: () throws -> Int) throws -> Int? {
-        do { return try guarded(session, body) } catch let failure as PostgresFailure where Self.isRefusal(failure) { return nil }
-    }
-
-    private func oneByOne(_ sql: String, _ session: PostgresSession, refused: inout [RefusedRecord]) throws -> Int {
-        var written = 0
-        for index in rows.indices {
-            do {
-                written += try guarded(session) { try session.execute(sql, parameters(rows[index...index]), cached: true) }
-            } catch let failure as PostgresFailure where Self.isRefusal(failure) {
-                refused.append(RefusedRecord(source: rows[index].source, code: .ingestRejected, reason: failure.message))
+    /// The earlier rows first, whatever is halved: of two that exclude each other the first stands.
+    private func insert(_ range: Range<Int>, _ sql: String, _ session: PostgresSession, refused: inout [RefusedRecord]) throws -> Int {
+        do {
+            return try guarded(session) { try session.execute(sql, parameters(range), cached: true) }
+        } catch let failure as PostgresFailure where Self.isRefusal(failure) {
+            guard range.count > 1 else {
+                refused.append(RefusedRecord(source: rows.source(range.lowerBound), code: .ingestRejected, reason: failure.message))
+                return 0
             }
+            let middle = range.lowerBound + range.count / 2
+            let written = try insert(range.lowerBound..<middle, sql, session, refused: &refused)
+            return try written + insert(middle..<range.upperBound, sql, session, refused: &refused)
         }
-        return written
     }
 
     /// Runs the body so that its failure does not end the transaction.
@@ -53,47 +51,32 @@ struct BulkInsert: Sendable {
             let result = try body()
             try session.script("RELEASE SAVEPOINT bulk")
             return result
-        } catch let failure as PostgresFailure where Self.isRefusal(failure) {
-            try session.script("ROLLBACK TO SAVEPOINT bulk")
+        } catch let failure where Self.isRefusal(failure) {
+            try session.script("ROLLBACK TO SAVEPOINT bulk; RELEASE SAVEPOINT bulk")
             throw failure
         }
     }
 
-    private static func isRefusal(_ failure: PostgresFailure) -> Bool {
-        failure.isRefusedValue || PostgresRowTransaction.isRaised(failure)
+    private static func isRefusal(_ error: any Error) -> Bool {
+        guard let failure = error as? PostgresFailure else { return false }
+        return failure.isRefusedValue || PostgresRowTransaction.isRaised(failure)
     }
 
-    private var copySQL: String { "COPY \(shape.table) (\(shape.columnList)) FROM STDIN" }
-
-    /// The rows in COPY's text format, in pieces of about 64 KiB.
-    private var copyData: [[UInt8]] {
-        var pieces: [[UInt8]] = []
+    /// The next rows are made while PostgreSQL works on those before.
+    private func copy(_ session: PostgresSession) throws -> Int {
+        var next = 0
         var piece: [UInt8] = []
-        for row in rows {
-            for index in shape.forms.indices {
-                if index > 0 { piece.append(UInt8(ascii: "\t")) }
-                append(text(of: index, in: row.row), to: &piece)
+        return try session.copyIn("COPY \(shape.table) (\(shape.columnList)) FROM STDIN") {
+            piece.removeAll(keepingCapacity: true)
+            unsafe rows.buffer.withBase { cells, arena in
+                while next < rows.rows.count, piece.count < Self.pieceBytes {
+                    let row = rows.rows[next]
+                    CopyText.append(
+                        unsafe RowView(cells: cells + Int(row.start), count: Int(row.count), arena: arena), shape.forms, to: &piece)
+                    next += 1
+                }
             }
-            piece.append(UInt8(ascii: "\n"))
-            if piece.count >= 65_536 {
-                pieces.append(piece)
-                piece.removeAll(keepingCapacity: true)
-            }
-        }
-        if !piece.isEmpty { pieces.append(piece) }
-        return pieces
-    }
-
-    private func append(_ text: String?, to piece: inout [UInt8]) {
-        guard let text else { return piece.append(contentsOf: [UInt8(ascii: "\\"), UInt8(ascii: "N")]) }
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "\\"): piece.append(contentsOf: [byte, byte])
-            case UInt8(ascii: "\n"): piece.append(contentsOf: [UInt8(ascii: "\\"), UInt8(ascii: "n")])
-            case UInt8(ascii: "\r"): piece.append(contentsOf: [UInt8(ascii: "\\"), UInt8(ascii: "r")])
-            case UInt8(ascii: "\t"): piece.append(contentsOf: [UInt8(ascii: "\\"), UInt8(ascii: "t")])
-            default: piece.append(byte)
-            }
+            return piece.isEmpty ? nil : piece
         }
     }
 
@@ -109,13 +92,9 @@ struct BulkInsert: Sendable {
             """
     }
 
-    private func parameters(_ rows: ArraySlice<IngestRow>) -> [PostgresParameter] {
-        shape.forms.indices.map { index in .text(StoreText.array(rows.map { text(of: index, in: $0.row) })) }
-    }
-
-    private func text(of index: Int, in row: Row) -> String? {
-        let form = shape.forms[index]
-        let value = row[index] ?? form.property.emptyValue
-        return form.text(form.property.collection != .none && value.isNull ? form.property.emptyValue : value)
+    private func parameters(_ range: Range<Int>) -> [PostgresParameter] {
+        shape.forms.enumerated().map { index, form in
+            .text(StoreText.array(rows.rows[range].map { row in form.written(rows.buffer.withView(row) { $0.value(index) }) }))
+        }
     }
 }

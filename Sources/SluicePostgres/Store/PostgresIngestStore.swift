@@ -1,72 +1,5 @@
-package import SluiceCore
+import SluiceCore
 import Synchronization
-
-/// What an object was made from, for the case that it is refused.
-package struct IngestSource: Hashable, Sendable {
-    /// The type that it was sent as.
-    package var type: String
-    /// The object as it came.
-    package var bytes: [UInt8]
-    /// Its place in its partition; nil when it came by no log.
-    package var offset: Int64?
-
-    package init(type: String, bytes: [UInt8], offset: Int64? = nil) {
-        self.type = type
-        self.bytes = bytes
-        self.offset = offset
-    }
-
-    /// As people read it, and as PostgreSQL can hold it.
-    var text: String { StoreText.printable(String(decoding: bytes, as: UTF8.self)) }
-    /// The bytes where the text does not hold them.
-    var kept: [UInt8]? { Array(text.utf8) == bytes ? nil : bytes }
-}
-
-/// An object on its way into its table, in the order of its type's properties.
-package struct IngestRow: Sendable {
-    package var type: String
-    package var row: Row
-    package var source: IngestSource
-
-    package init(type: String, row: Row, source: IngestSource) {
-        self.type = type
-        self.row = row
-        self.source = source
-    }
-}
-
-/// An object that is kept instead of written.
-package struct RefusedRecord: Hashable, Sendable {
-    package var source: IngestSource
-    package var code: ErrorCode
-    package var reason: String
-
-    package init(source: IngestSource, code: ErrorCode, reason: String) {
-        self.source = source
-        self.code = code
-        self.reason = reason
-    }
-}
-
-/// What a run of records of one partition came to.
-package struct IngestBatch: Sendable {
-    package var topic: String
-    package var partition: Int32
-    /// The offset of the first record, and the offset after the last.
-    package var offsets: Range<Int64>
-    package var accepted: [IngestRow]
-    package var refused: [RefusedRecord]
-
-    package init(
-        topic: String, partition: Int32, offsets: Range<Int64>, accepted: [IngestRow], refused: [RefusedRecord] = []
-    ) {
-        self.topic = topic
-        self.partition = partition
-        self.offsets = offsets
-        self.accepted = accepted
-        self.refused = refused
-    }
-}
 
 /// Where asymmetric objects land: rows and log offsets in one transaction, so that each object lands once.
 package struct PostgresIngestStore: Sendable {
@@ -96,40 +29,45 @@ package struct PostgresIngestStore: Sendable {
         }
     }
 
-    /// Writes the accepted objects, keeps the refused ones and moves the offset on, all or nothing. A primary key that is there
+    /// Writes the accepted objects, keeps the refused ones and moves the offsets on, all or nothing. A primary key that is there
     /// already is passed over (ING-5). An object that PostgreSQL refuses joins the refused; the others stand.
     ///
     /// - Returns: how many rows were new, and how many objects PostgreSQL refused.
-    /// - Throws: `badMessageOrder` when the stored offset is not the batch's first: another sink has been here. Nothing is
-    ///   written then.
+    /// - Throws: `badMessageOrder` when a partition's stored offset is not the batch's first: another sink has been here.
+    ///   Nothing is written then.
     @discardableResult
     package func commit(_ batch: IngestBatch) async throws -> (written: Int, refused: Int) {
         let inserts = try inserts(of: batch.accepted)
         return try await pool.transact { session in
-            try Self.move(batch.topic, batch.partition, from: batch.offsets.lowerBound, to: batch.offsets.upperBound, session)
-            return try write(inserts, batch.refused, source: "\(batch.topic)/\(batch.partition)", session)
+            try Self.move(batch.topic, batch.offsets.mapValues { ($0.lowerBound, $0.upperBound) }, session)
+            return try write(inserts, batch.refused, session)
         }
     }
 
     /// Sets the stored offset back to 0, for a topic that was made anew.
     /// - Throws: `badMessageOrder` when the stored offset is not `offset`.
     package func rewind(topic: String, partition: Int32, from offset: Int64) async throws {
-        try await pool.transact { session in try Self.move(topic, partition, from: offset, to: 0, session) }
+        try await pool.transact { session in try Self.move(topic, [partition: (offset, 0)], session) }
     }
 
     /// Writes objects that do not come from the log (the embedded log's way), acknowledged on commit.
     @discardableResult
-    package func insert(_ accepted: [IngestRow], refused: [RefusedRecord] = []) async throws -> (written: Int, refused: Int) {
+    package func insert(_ accepted: [IngestRows], refused: [RefusedRecord] = []) async throws -> (written: Int, refused: Int) {
         let inserts = try inserts(of: accepted)
-        return try await pool.transact { session in try write(inserts, refused, source: "direct", session) }
+        return try await pool.transact { session in try write(inserts, refused, session) }
     }
 
-    private func inserts(of accepted: [IngestRow]) throws -> [BulkInsert] {
-        try Dictionary(grouping: accepted, by: \.type).sorted { $0.key < $1.key }.map { BulkInsert(try tables($0.key), $0.value) }
+    @discardableResult
+    package func insert(_ accepted: [IngestRow], refused: [RefusedRecord] = []) async throws -> (written: Int, refused: Int) {
+        try await insert(accepted.flat, refused: refused)
+    }
+
+    private func inserts(of accepted: [IngestRows]) throws -> [BulkInsert] {
+        try accepted.filter { !$0.rows.isEmpty }.sorted { $0.type < $1.type }.map { BulkInsert(try tables($0.type), $0) }
     }
 
     private func write(
-        _ inserts: [BulkInsert], _ refused: [RefusedRecord], source: String, _ session: PostgresSession
+        _ inserts: [BulkInsert], _ refused: [RefusedRecord], _ session: PostgresSession
     ) throws -> (written: Int, refused: Int) {
         var kept = refused
         var written = 0
@@ -138,7 +76,7 @@ package struct PostgresIngestStore: Sendable {
             ways.took(done.way, insert.type)
             written += done.written
         }
-        try Self.keep(kept, source: source, session)
+        try Self.keep(kept, session)
         return (written, kept.count - refused.count)
     }
 
@@ -150,38 +88,48 @@ package struct PostgresIngestStore: Sendable {
 
     package func release(topic: String) async { await locks.release(topic) }
 
-    /// Locks the partition's offset, compares it with what the sink believes, and moves it on.
-    private static func move(_ topic: String, _ partition: Int32, from offset: Int64, to next: Int64, _ session: PostgresSession) throws {
-        let place: [PostgresParameter] = [.text(topic), .int(partition)]
-        try session.execute(
-            "INSERT INTO sluice.ingest_offset (topic, partition, next_offset) VALUES ($1, $2, 0) ON CONFLICT DO NOTHING", place,
-            cached: true)
-        let stored =
-            try session.query(
-                "SELECT next_offset FROM sluice.ingest_offset WHERE topic = $1 AND partition = $2 FOR UPDATE", place, cached: true
-            ).int(0, 0) ?? 0
-        guard stored == offset else {
+    /// Locks the partitions' offsets, compares them with what the sink believes, and moves them on.
+    private static func move(_ topic: String, _ steps: [Int32: (from: Int64, to: Int64)], _ session: PostgresSession) throws {
+        guard !steps.isEmpty else { return }
+        // In one order, so that of two sinks with the same partitions one waits for the other.
+        let partitions = steps.keys.sorted()
+        let place: [PostgresParameter] = [.text(topic), .text(StoreText.array(partitions.map { String($0) }))]
+        var stored = try session.query(lock, place, cached: true)
+        if stored.count < partitions.count {
+            try session.execute(
+                "INSERT INTO sluice.ingest_offset (topic, partition, next_offset) SELECT $1::text, p, 0 "
+                    + "FROM unnest($2::int[]) AS p ORDER BY p ON CONFLICT DO NOTHING", place, cached: true)
+            stored = try session.query(lock, place, cached: true)
+        }
+        let offsets = Dictionary((0..<stored.count).map { (stored[$0, 0] ?? "", stored.int($0, 1)) }) { first, _ in first }
+        for (partition, step) in steps where offsets["\(partition)"] != step.from {
             throw SluiceError(
                 .badMessageOrder,
-                "Partition \(partition) of \(topic) is at offset \(stored), this sink wanted to write from \(offset).",
+                "Partition \(partition) of \(topic) is at another offset than \(step.from), from which this sink wanted to write.",
                 fix: "Nothing: another sink is at work; this one starts again from the stored offset.")
         }
         try session.execute(
-            "UPDATE sluice.ingest_offset SET next_offset = $3 WHERE topic = $1 AND partition = $2",
-            place + [.int(next)], cached: true)
+            "UPDATE sluice.ingest_offset AS o SET next_offset = u.next FROM unnest($2::int[], $3::bigint[]) AS u(partition, next) "
+                + "WHERE o.topic = $1 AND o.partition = u.partition",
+            place + [.text(StoreText.array(partitions.map { String(steps[$0]?.to ?? 0) }))], cached: true)
     }
 
-    private static func keep(_ refused: [RefusedRecord], source: String, _ session: PostgresSession) throws {
+    private static let lock =
+        "SELECT partition, next_offset FROM sluice.ingest_offset WHERE topic = $1 AND partition = ANY($2::int[]) "
+        + "ORDER BY partition FOR UPDATE"
+
+    private static func keep(_ refused: [RefusedRecord], _ session: PostgresSession) throws {
         guard !refused.isEmpty else { return }
         try session.execute(
             """
             INSERT INTO sluice.ingest_rejected (type, source, log_offset, code, reason, object, bytes)
-            SELECT u.type, $1, u.log_offset, u.code, u.reason, u.object, u.bytes
-            FROM unnest($2::text[], $3::bigint[], $4::int[], $5::text[], $6::text[], $7::bytea[])
-                AS u(type, log_offset, code, reason, object, bytes)
+            SELECT u.type, u.source, u.log_offset, u.code, u.reason, u.object, u.bytes
+            FROM unnest($1::text[], $2::text[], $3::bigint[], $4::int[], $5::text[], $6::text[], $7::bytea[])
+                AS u(source, type, log_offset, code, reason, object, bytes)
             """,
             [
-                .text(source), .text(StoreText.array(refused.map { StoreText.printable($0.source.type) })),
+                .text(StoreText.array(refused.map(\.source.origin))),
+                .text(StoreText.array(refused.map { StoreText.printable($0.source.type) })),
                 .text(StoreText.array(refused.map { $0.source.offset.map { String($0) } })),
                 .text(StoreText.array(refused.map { String($0.code.rawValue) })),
                 .text(StoreText.array(refused.map { StoreText.printable($0.reason) })),

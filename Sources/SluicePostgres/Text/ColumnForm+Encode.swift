@@ -104,31 +104,3 @@ extension ColumnForm {
         return String(decoding: text, as: UTF8.self)
     }
 }
-
-/// Rows in the text format of COPY.
-package enum CopyText {
-    /// Appends one row; nil is NULL.
-    package static func append(_ values: some Sequence<String?>, to bytes: inout [UInt8]) {
-        var isFirst = true
-        for value in values {
-            if !isFirst { bytes.append(UInt8(ascii: "\t")) }
-            isFirst = false
-            guard let value else {
-                bytes.append(contentsOf: "\\N".utf8)
-                continue
-            }
-            for byte in value.utf8 { append(byte, to: &bytes) }
-        }
-        bytes.append(UInt8(ascii: "\n"))
-    }
-
-    private static func append(_ byte: UInt8, to bytes: inout [UInt8]) {
-        switch byte {
-        case UInt8(ascii: "\\"): bytes.append(contentsOf: "\\\\".utf8)
-        case UInt8(ascii: "\n"): bytes.append(contentsOf: "\\n".utf8)
-        case UInt8(ascii: "\r"): bytes.append(contentsOf: "\\r".utf8)
-        case UInt8(ascii: "\t"): bytes.append(contentsOf: "\\t".utf8)
-        default: bytes.append(byte)
-        }
-    }
-}

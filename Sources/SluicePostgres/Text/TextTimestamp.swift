@@ -31,20 +31,40 @@ package enum TextTimestamp {
     /// The text of a time, cut to microseconds towards zero as `Timestamp` says. Times that PostgreSQL cannot hold (before
     /// 4713 BC, after the year 294276) come out as text that it refuses.
     package static func text(_ value: Timestamp) -> String {
-        let microseconds = value.microseconds
-        let (days, rest) = floored(microseconds, 86_400_000_000)
-        let date = CivilDate.date(days: days)
-        let seconds = rest / 1_000_000
-        let year = date.year > 0 ? date.year : 1 - date.year
-        var text = "\(padded(year, 4))-\(padded(date.month, 2))-\(padded(date.day, 2)) "
-        text += "\(padded(seconds / 3_600, 2)):\(padded(seconds / 60 % 60, 2)):\(padded(seconds % 60, 2))"
-        if rest % 1_000_000 != 0 { text += "." + padded(rest % 1_000_000, 6) }
-        return text + (date.year > 0 ? "+00" : "+00 BC")
+        var bytes: [UInt8] = []
+        append(value, to: &bytes)
+        return String(decoding: bytes, as: UTF8.self)
     }
 
-    private static func padded(_ value: Int64, _ count: Int) -> String {
-        let digits = String(value)
-        return String(repeating: "0", count: max(0, count - digits.count)) + digits
+    /// Appends `text(_:)`.
+    static func append(_ value: Timestamp, to bytes: inout [UInt8]) {
+        let (days, rest) = floored(value.microseconds, 86_400_000_000)
+        let date = CivilDate.date(days: days)
+        let seconds = rest / 1_000_000
+        append(date.year > 0 ? date.year : 1 - date.year, 4, to: &bytes)
+        append("-", date.month, 2, to: &bytes)
+        append("-", date.day, 2, to: &bytes)
+        append(" ", seconds / 3_600, 2, to: &bytes)
+        append(":", seconds / 60 % 60, 2, to: &bytes)
+        append(":", seconds % 60, 2, to: &bytes)
+        if rest % 1_000_000 != 0 { append(".", rest % 1_000_000, 6, to: &bytes) }
+        bytes.append(contentsOf: (date.year > 0 ? "+00" : "+00 BC").utf8)
+    }
+
+    private static func append(_ sign: Unicode.Scalar, _ value: Int64, _ count: Int, to bytes: inout [UInt8]) {
+        bytes.append(UInt8(ascii: sign))
+        append(value, count, to: &bytes)
+    }
+
+    /// At least so many digits.
+    private static func append(_ value: Int64, _ count: Int, to bytes: inout [UInt8]) {
+        var unit: Int64 = 1
+        for _ in 1..<count { unit *= 10 }
+        while value / unit >= 10 { unit *= 10 }
+        while unit > 0 {
+            bytes.append(UInt8(ascii: "0") + UInt8(value / unit % 10))
+            unit /= 10
+        }
     }
 
     private static func floored(_ value: Int64, _ divisor: Int64) -> (Int64, Int64) {

@@ -1,0 +1,76 @@
+package import SluiceCore
+
+/// Rows in the text format of COPY.
+package enum CopyText {
+    /// Appends one row; nil is NULL.
+    package static func append(_ values: some Sequence<String?>, to bytes: inout [UInt8]) {
+        var isFirst = true
+        for value in values {
+            if !isFirst { bytes.append(UInt8(ascii: "\t")) }
+            isFirst = false
+            append(value, to: &bytes)
+        }
+        bytes.append(UInt8(ascii: "\n"))
+    }
+
+    /// Appends a flat row of the forms' properties, as `append(_:to:)` does the texts of its values. What is absent, and a
+    /// collection that is null, is the property's empty value.
+    package static func append(_ row: RowView, _ forms: [ColumnForm], to bytes: inout [UInt8]) {
+        for (index, form) in forms.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: "\t")) }
+            let cell = row[index]
+            if !append(cell, of: row, form, to: &bytes) { append(form.written(row.value(of: cell)), to: &bytes) }
+        }
+        bytes.append(UInt8(ascii: "\n"))
+    }
+
+    /// Appends the commonest kinds of scalars without making a text of them.
+    /// - Returns: false, with nothing appended, for the others.
+    private static func append(_ cell: Cell, of row: RowView, _ form: ColumnForm, to bytes: inout [UInt8]) -> Bool {
+        guard form.code == form.element, form.code != .json, form.property.collection == .none else { return false }
+        switch cell.tag {
+        case .null: bytes.append(contentsOf: "\\N".utf8)
+        case .bool: bytes.append(UInt8(ascii: cell.bits != 0 ? "t" : "f"))
+        case .int: bytes.append(contentsOf: String(Int64(bitPattern: cell.bits)).utf8)
+        case .string: unsafe escape(row.bytes(of: cell), to: &bytes)
+        case .timestamp:
+            TextTimestamp.append(
+                Timestamp(seconds: Int64(bitPattern: cell.bits), nanoseconds: Int32(bitPattern: cell.length)), to: &bytes)
+        default: return false
+        }
+        return true
+    }
+
+    private static func append(_ value: String?, to bytes: inout [UInt8]) {
+        guard var value else { return bytes.append(contentsOf: "\\N".utf8) }
+        value.withUTF8 { unsafe escape($0, to: &bytes) }
+    }
+
+    /// Most texts have nothing to escape and are copied whole.
+    private static func escape(_ text: UnsafeBufferPointer<UInt8>, to bytes: inout [UInt8]) {
+        guard unsafe text.contains(where: isSpecial) else { return unsafe bytes.append(contentsOf: text) }
+        for index in text.indices {
+            let byte = unsafe text[index]
+            switch byte {
+            case UInt8(ascii: "\\"): bytes.append(contentsOf: "\\\\".utf8)
+            case UInt8(ascii: "\n"): bytes.append(contentsOf: "\\n".utf8)
+            case UInt8(ascii: "\r"): bytes.append(contentsOf: "\\r".utf8)
+            case UInt8(ascii: "\t"): bytes.append(contentsOf: "\\t".utf8)
+            default: bytes.append(byte)
+            }
+        }
+    }
+
+    private static func isSpecial(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: "\\") || byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r") || byte == UInt8(ascii: "\t")
+    }
+}
+
+extension ColumnForm {
+    /// The text of a row's value as it is written: nil for NULL. A value that is absent, or a collection that is null, is the
+    /// property's empty value.
+    func written(_ value: Value?) -> String? {
+        let value = value ?? property.emptyValue
+        return text(property.collection != .none && value.isNull ? property.emptyValue : value)
+    }
+}
