@@ -19,7 +19,8 @@ import Testing
             _ queries: [SnapshotQuery], begin: @Sendable (SnapshotStart) async throws -> Bool,
             expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
             rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void,
-            kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
+            kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void,
+            lost: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
         ) async throws -> SnapshotStart? {
             let number = taken.add(1, ordering: .relaxed).newValue
             let start = SnapshotStart(

@@ -20,7 +20,8 @@ struct PostgresSnapshots: SnapshotStore {
         begin: @Sendable (SnapshotStart) async throws -> Bool,
         expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
         rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void,
-        kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
+        kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void,
+        lost: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
     ) async throws -> SnapshotStart? {
         let parts = Mutex<[SnapshotPart]>([])
         let result = try await store.read(
@@ -33,12 +34,13 @@ struct PostgresSnapshots: SnapshotStore {
             }, expected: expected
         ) { number, buffer, refs in
             let part = parts.withLock { $0[number] }
-            if part.selection.keysOnly {
-                try await kept(part.query, refs.map { buffer.withView($0) { $0.value(0) ?? .null } })
-                return
-            }
             let matching = part.residual.map { program in refs.filter { buffer.withView($0) { program.matches($0) } } } ?? refs
-            if !matching.isEmpty { try await rows(part.query, buffer, matching) }
+            if matching.isEmpty { return }
+            switch part.purpose {
+            case .rows: try await rows(part.query, buffer, matching)
+            case .kept: try await kept(part.query, part.keys(matching, buffer))
+            case .lost: try await lost(part.query, part.keys(matching, buffer))
+            }
         }
         return result.map { SnapshotStart($0) }
     }
@@ -64,12 +66,24 @@ private struct SnapshotPart: Sendable {
     var selection: SnapshotSelection
     /// Decides where SQL selects more.
     var residual: Program?
+    var purpose: Purpose
+
+    enum Purpose { case rows, kept, lost }
+
+    func keys(_ rows: [RowRef], _ buffer: RowBuffer) -> [Value] {
+        let key = selection.keysOnly ? 0 : selection.shape.key
+        return rows.map { buffer.withView($0) { $0.value(key) ?? .null } }
+    }
 
     /// Numbers farther apart than this are not compared, to stay well within the 31 bits of a row's.
     static let horizon: UInt64 = 1 << 30
 
     static func parts(of query: SnapshotQuery, _ index: Int, _ tables: GatewayTables, at start: SnapshotStart) throws -> [SnapshotPart] {
         let shape = try tables.shape(of: query.type.name)
+        return try parts(of: query, index, shape, at: start) + (query.lost.map { [lost($0, index, shape)] } ?? [])
+    }
+
+    private static func parts(of query: SnapshotQuery, _ index: Int, _ shape: TableShape, at start: SnapshotStart) throws -> [SnapshotPart] {
         if let first = query.first { return [try SnapshotPart(index, shape, query.predicate, first)] }
         if let known = query.known, known.point.cluster == start.cluster, start.snapshot.xmax < known.point.transaction + horizon,
             let parts = difference(query.predicate, known, index, shape)
@@ -79,6 +93,14 @@ private struct SnapshotPart: Sendable {
         return [SnapshotPart(index, shape, query.predicate)]
     }
 
+    /// Keys, of rows that are read whole where SQL cannot say which.
+    private static func lost(_ predicate: Predicate, _ index: Int, _ shape: TableShape) -> SnapshotPart {
+        var part = SnapshotPart(index, shape, predicate, purpose: .lost)
+        part.selection.keysOnly = part.residual == nil
+        part.selection.planned = nil
+        return part
+    }
+
     /// Keys of what is known and as it was; rows of what is known and was written since; rows of what is new to the view. Nil
     /// where keys alone cannot be selected.
     private static func difference(
@@ -86,7 +108,7 @@ private struct SnapshotPart: Sendable {
     ) -> [SnapshotPart]? {
         let isSame = predicate == known.predicate
         let both = isSame ? predicate : .and(predicate, known.predicate)
-        let kept = SnapshotPart(index, shape, both, age: .before(known.point.transaction), keysOnly: true)
+        let kept = SnapshotPart(index, shape, both, age: .before(known.point.transaction), purpose: .kept)
         guard kept.residual == nil else { return nil }
         let written = SnapshotPart(index, shape, both, age: .since(known.point.transaction))
         var parts = [kept, written] + (isSame ? [] : [SnapshotPart(index, shape, .and(predicate, !known.predicate))])
@@ -96,11 +118,12 @@ private struct SnapshotPart: Sendable {
         return parts
     }
 
-    private init(_ index: Int, _ shape: TableShape, _ predicate: Predicate, age: RowAge = .any, keysOnly: Bool = false) {
+    private init(_ index: Int, _ shape: TableShape, _ predicate: Predicate, age: RowAge = .any, purpose: Purpose = .rows) {
         let split = predicate.split(.postgres) { shape.columns[$0] }
         query = index
         selection = SnapshotSelection(
-            shape, where: split.condition.text, split.condition.parameters.map(Self.parameter), age: age, keysOnly: keysOnly)
+            shape, where: split.condition.text, split.condition.parameters.map(Self.parameter), age: age, keysOnly: purpose == .kept)
+        self.purpose = purpose
         residual = split.residual?.compile()
     }
 

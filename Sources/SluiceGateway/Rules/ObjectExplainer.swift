@@ -65,10 +65,8 @@ struct ObjectExplainer: Sendable {
         let found = Mutex<Row?>(nil)
         _ = try await snapshots.read([SnapshotQuery(type: type, predicate: predicate)]) { _ in
             true
-        } expected: { _ in
         } rows: { _, buffer, rows in
             for row in rows { buffer.withView(row) { view in found.withLock { $0 = Row(view) } } }
-        } kept: { _, _ in
         }
         return found.withLock { $0 }
     }

@@ -49,6 +49,7 @@ struct SubscriptionExplainer: Sendable {
                 }
                 if count > Self.countedRows { throw Enough() }
             } kept: { _, _ in
+            } lost: { _, _ in
             }
         } catch is Enough {
             return (counts.withLock(\.expected), nil)

@@ -12,17 +12,19 @@ package struct TypeView: Sendable {
     /// Stands for what the client is sent of a row: where it is read from, the properties that the client has, the mask.
     package var form: Fingerprint
     /// What was asked for, where the rules show less of it: an object that leaves and is still asked for was taken by the rules.
-    package var asked: Program?
+    package let asked: Predicate?
+    private let askedProgram: Program?
 
     /// Why an object is not in it any more that is there as `after`.
-    func reason(after: RowView) -> ViewEvent { asked?.matches(after) == true ? .lostPermission : .leftQuery }
+    func reason(after: RowView) -> ViewEvent { askedProgram?.matches(after) == true ? .lostPermission : .leftQuery }
 
-    package init(type: Int, predicate: Predicate, mask: [Bool]?, form: Fingerprint = Fingerprint(), asked: Program? = nil) {
+    package init(type: Int, predicate: Predicate, mask: [Bool]?, form: Fingerprint = Fingerprint(), asked: Predicate? = nil) {
         self.type = type
         self.predicate = predicate
         self.mask = mask
         self.form = form
         self.asked = asked
+        askedProgram = asked?.compile()
     }
 }
 

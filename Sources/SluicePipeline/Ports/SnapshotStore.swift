@@ -19,6 +19,8 @@ package struct SnapshotQuery: Sendable {
     package var type: ObjectType
     package var predicate: Predicate
     package var known: Known?
+    /// Rows that are not among those of `predicate` and whose keys are asked for too.
+    package var lost: Predicate?
     /// The first so many, in this order and then that of their keys, nulls before all; with it nothing is known. Nil: all.
     package var first: First?
 
@@ -44,10 +46,11 @@ package struct SnapshotQuery: Sendable {
         }
     }
 
-    package init(type: ObjectType, predicate: Predicate, known: Known? = nil, first: First? = nil) {
+    package init(type: ObjectType, predicate: Predicate, known: Known? = nil, lost: Predicate? = nil, first: First? = nil) {
         self.type = type
         self.predicate = predicate
         self.known = known
+        self.lost = lost
         self.first = first
     }
 }
@@ -75,13 +78,14 @@ package protocol SnapshotStore: Sendable {
     /// `expected` is told before the first how many there may be in all, an estimate that costs no reading; nil asks for none.
     ///
     /// Of what a query's reader knows and nobody has written since, only the keys may come, by `kept`. Each row of a query comes
-    /// one way or the other, once.
+    /// one way or the other, once. The keys of the rows of `lost` come by `lost`.
     func read(
         _ queries: [SnapshotQuery],
         begin: @Sendable (SnapshotStart) async throws -> Bool,
         expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
         rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void,
-        kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
+        kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void,
+        lost: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
     ) async throws -> SnapshotStart?
     /// Where a type's rows are read from, as text: when it changes, nothing of what was read before is known.
     func source(of type: ObjectType) throws -> String
@@ -92,13 +96,12 @@ package protocol SnapshotStore: Sendable {
 }
 
 extension SnapshotStore {
-    /// As above, without an estimate.
-    func read(
+    /// As above, of queries of which nothing is known or lost, without an estimate.
+    package func read(
         _ queries: [SnapshotQuery],
         begin: @Sendable (SnapshotStart) async throws -> Bool,
-        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void,
-        kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
+        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
     ) async throws -> SnapshotStart? {
-        try await read(queries, begin: begin, expected: nil, rows: rows, kept: kept)
+        try await read(queries, begin: begin, expected: nil, rows: rows, kept: { _, _ in }, lost: { _, _ in })
     }
 }

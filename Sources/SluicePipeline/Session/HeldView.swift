@@ -11,8 +11,9 @@ struct HeldView: Sendable {
     struct Part: Sendable {
         var form: Fingerprint
         var condition: Fingerprint
-        /// Nil when it is known from a fingerprint only.
+        /// Nil when it is known from a fingerprint only; and what was asked for when the rules made it that.
         var predicate: Predicate?
+        var asked: Predicate?
     }
 
     var point: SnapshotPoint
@@ -23,7 +24,8 @@ struct HeldView: Sendable {
         self.point = point
         parts = Dictionary(
             view.types.map { type in
-                let part = Part(form: type.form, condition: Fingerprint(type.predicate.canonicalText), predicate: type.predicate)
+                let part = Part(form: type.form, condition: Fingerprint(type.predicate.canonicalText), predicate: type.predicate,
+                    asked: type.asked ?? type.predicate)
                 return (type.predicate.type.name, part)
             }, uniquingKeysWith: { first, _ in first })
     }
@@ -58,6 +60,15 @@ struct HeldView: Sendable {
                 let part = parts[type.predicate.type.name]
                 return part?.form == type.form && part?.condition == Fingerprint(type.predicate.canonicalText)
             }
+    }
+
+    /// What the client has of a type that a new view asks for and the rules do not show any more; nil when the rules are not what
+    /// changed, or nobody knows.
+    func lost(of type: TypeView) -> Predicate? {
+        guard let asked = type.asked, let part = parts[type.predicate.type.name], let known = part.predicate, part.asked == asked,
+            known != type.predicate
+        else { return nil }
+        return .and(known, .and(asked, !type.predicate))
     }
 
     /// What the client has of a type of a new view; nil when nothing of it can be told apart.

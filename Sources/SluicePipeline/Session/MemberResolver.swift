@@ -125,7 +125,6 @@ struct MemberResolver {
                 return found.isTooMuch
             }
             if isTooMuch { throw Self.tooMany(name) }
-        } kept: { _, _ in
         }
         return start == nil ? nil : found.withLock { $0 }
     }

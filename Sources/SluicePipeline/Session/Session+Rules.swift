@@ -63,7 +63,8 @@ extension Session {
     private func nothing() throws -> View {
         let types = try target.types.map { type in
             let never = try Query.parse("FALSEPREDICATE").bind(to: type.predicate.type)
-            return TypeView(type: type.type, predicate: never, mask: type.mask, form: type.form)
+            return TypeView(
+                type: type.type, predicate: never, mask: type.mask, form: type.form, asked: type.asked ?? type.predicate)
         }
         return View(version: set.version, types: types, partitions: [])
     }

@@ -78,7 +78,7 @@ struct ViewBuilder {
         let mask = allowed.readableFields.map { fields in
             type.properties.enumerated().map { $0.offset == type.primaryKey || fields.contains($0.element.name) }
         }
-        let asked = readable == wanted ? nil : wanted.compile()
+        let asked = readable == wanted ? nil : wanted
         return TypeView(type: index, predicate: readable, mask: mask, form: try form(of: type, mask), asked: asked)
     }
 

@@ -125,7 +125,7 @@ import Testing
     @Test func `what the rules take away says so, and what the query does not ask for any more says that`() async throws {
         try await RunningGateway.with { @MainActor gateway in
             try await gateway.sql("INSERT INTO orders (_id, store, size) SELECT 'n' || i, 'north', i FROM generate_series(1, 4) AS i")
-            try await gateway.createUser("keeper@example.com", customData: #"{"store":"north"}"#)
+            let keeper = try await gateway.createUser("keeper@example.com", customData: #"{"store":"north"}"#)
             let queries = ["store IN {'north', 'south'} AND size < 10"]
             let phone = try await Phone.open(gateway, orders: queries, name: "keeper@example.com")
             #expect(phone.keys == ["n1", "n2", "n3", "n4"])
@@ -143,6 +143,14 @@ import Testing
             #expect(await left.next() == "n3 leftQuery")
             try await gateway.sql("DELETE FROM orders WHERE _id = 'n4'")
             #expect(await left.next() == "n4 deleted")
+            // The user's data change, and the rules take what is still asked for; not what is not, nor what is deleted meanwhile.
+            try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n5', 'north', 5), ('n6', 'north', 6), ('s1', 'south', 1)")
+            try await phone.realm.waitUntilSynced(timeout: 60)
+            #expect(phone.keys == ["n5", "n6"])
+            try await gateway.setCustomData(#"{"store":"south"}"#, of: keeper)
+            #expect(Set([await left.next(), await left.next()]) == ["n5 lostPermission", "n6 lostPermission"])
+            try await phone.realm.waitUntilSynced(timeout: 60)
+            #expect(phone.keys == ["n1", "s1"])
             token.invalidate()
         }
     }
