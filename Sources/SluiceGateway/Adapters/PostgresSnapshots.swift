@@ -83,7 +83,8 @@ private struct SnapshotPart: Sendable {
         return try parts(of: query, index, shape, at: start) + (query.lost.map { [lost($0, index, shape)] } ?? [])
     }
 
-    private static func parts(of query: SnapshotQuery, _ index: Int, _ shape: TableShape, at start: SnapshotStart) throws -> [SnapshotPart] {
+    private static func parts(of query: SnapshotQuery, _ index: Int, _ shape: TableShape, at start: SnapshotStart) throws -> [SnapshotPart]
+    {
         if let first = query.first { return [try SnapshotPart(index, shape, query.predicate, first)] }
         if let known = query.known, known.point.cluster == start.cluster, start.snapshot.xmax < known.point.transaction + horizon,
             let parts = difference(query.predicate, known, index, shape)

@@ -84,7 +84,9 @@ struct BootstrapRunner {
     /// Sends the rows of the first snapshot that sees everything delivered so far.
     private func read(_ view: View, _ held: HeldView?) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64) {
         let schema = authority.current().schema
-        let queries = view.types.map { SnapshotQuery(type: schema.types[$0.type], predicate: $0.predicate, known: held?.known(of: $0), lost: held?.lost(of: $0)) }
+        let queries = view.types.map {
+            SnapshotQuery(type: schema.types[$0.type], predicate: $0.predicate, known: held?.known(of: $0), lost: held?.lost(of: $0))
+        }
         return try await SnapshotPatience.retry(environment) { try await attempt(view, queries) }
     }
 

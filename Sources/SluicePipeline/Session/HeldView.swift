@@ -24,7 +24,8 @@ struct HeldView: Sendable {
         self.point = point
         parts = Dictionary(
             view.types.map { type in
-                let part = Part(form: type.form, condition: Fingerprint(type.predicate.canonicalText), predicate: type.predicate,
+                let part = Part(
+                    form: type.form, condition: Fingerprint(type.predicate.canonicalText), predicate: type.predicate,
                     asked: type.asked ?? type.predicate)
                 return (type.predicate.type.name, part)
             }, uniquingKeysWith: { first, _ in first })
