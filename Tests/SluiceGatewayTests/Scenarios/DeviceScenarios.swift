@@ -57,6 +57,8 @@ import Testing
                 UPDATE sluice.client SET seen_at = now() - interval '100 days' WHERE id = (SELECT min(id) FROM sluice.client);
                 UPDATE sluice.horizon SET at = now() - interval '1 day'
                 """)
+            // It can write from before the deletion until it knows of it.
+            try await other.session.wait(for: .download)
             other.session.suspend()
             other.session.resume()
             try other.add("later")
