@@ -75,15 +75,17 @@ struct LinkIndex: Sendable {
         var before: Set<String> = []
         while try known.step() { before.insert(known.string(0)) }
         known.reset()
-        let trigger = TableLayout.quoted("_sluice_link_update_\(layout.type.name)")
-        // A table that was made anew has lost its triggers; one whose links are not asked for any more does without them.
-        let exists = try connection.statement("SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND name = ?")
-        exists.bind(0, "_sluice_link_update_\(layout.type.name)")
-        let isThere = try exists.step()
-        exists.reset()
-        if wanted == before && isThere == !wanted.isEmpty { return }
-        let others = ["insert", "delete"].map { TableLayout.quoted("_sluice_link_\($0)_\(layout.type.name)") }
-        for name in others + [trigger] { try connection.execute("DROP TRIGGER IF EXISTS \(name)") }
+        let names = ["insert", "delete", "update"].map { "_sluice_link_\($0)_\(layout.type.name)" }
+        let triggers = wanted.isEmpty ? [] : self.triggers(layout, properties, names.map(TableLayout.quoted))
+        // A table that was made anew has lost its triggers, and those of earlier releases note more than they need to; a class whose
+        // links are not asked for any more does without them.
+        let stored = try connection.statement("SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name IN (?, ?, ?)")
+        for (index, name) in names.enumerated() { stored.bind(index, name) }
+        var there: Set<String> = []
+        while try stored.step() { there.insert(stored.string(0)) }
+        stored.reset()
+        if wanted == before && there == Set(triggers) { return }
+        for name in names { try connection.execute("DROP TRIGGER IF EXISTS \(TableLayout.quoted(name))") }
         let forget = try connection.statement("DELETE FROM _sluice_inverse WHERE type = ?")
         forget.bind(0, layout.type.name)
         try forget.run()
@@ -91,13 +93,9 @@ struct LinkIndex: Sendable {
         clear.bind(0, layout.type.name)
         try clear.run()
         if wanted.isEmpty { return }
-        let columns = properties.map { TableLayout.quoted($0.name) }
+        for trigger in triggers { try connection.execute(trigger) }
         try connection.execute(
             """
-            CREATE TRIGGER \(others[0]) AFTER INSERT ON \(layout.table) WHEN \(links(properties, "new")) BEGIN \(note(layout, "new")); END;
-            CREATE TRIGGER \(others[1]) AFTER DELETE ON \(layout.table) WHEN \(links(properties, "old")) BEGIN \(note(layout, "old")); END;
-            CREATE TRIGGER \(trigger) AFTER UPDATE OF \(columns.joined(separator: ", ")) ON \(layout.table)
-            WHEN \(columns.map { "new.\($0) IS NOT old.\($0)" }.joined(separator: " OR ")) BEGIN \(note(layout, "new")); END;
             INSERT OR IGNORE INTO _sluice_link_dirty SELECT \(text(layout.type.name)), t.\(layout.keyColumn)
             FROM \(layout.table) AS t WHERE \(links(properties, "t"));
             """)
@@ -106,6 +104,19 @@ struct LinkIndex: Sendable {
             remember.bind(0, layout.type.name)
             remember.bind(1, name)
             try remember.run()
+        }
+    }
+
+    /// What notes the rows of a class that are inserted, deleted and updated, in the words in which SQLite keeps it.
+    private func triggers(_ layout: TableLayout, _ properties: [Property], _ names: [String]) -> [String] {
+        let columns = properties.map { TableLayout.quoted($0.name) }
+        let changed = columns.map { "new.\($0) IS NOT old.\($0)" }.joined(separator: " OR ")
+        let events = [
+            ("INSERT", links(properties, "new"), "new"), ("DELETE", links(properties, "old"), "old"),
+            ("UPDATE OF \(columns.joined(separator: ", "))", changed, "new"),
+        ]
+        return zip(names, events).map { name, event in
+            "CREATE TRIGGER \(name) AFTER \(event.0) ON \(layout.table) WHEN \(event.1) BEGIN \(note(layout, event.2)); END"
         }
     }
 
