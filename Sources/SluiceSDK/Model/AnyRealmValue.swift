@@ -154,7 +154,7 @@ extension AnyRealmValue: RealmCollectionValue {
     public static func _default() -> AnyRealmValue { .none }
 
     public static func _coerce(_ value: Any) -> AnyRealmValue? {
-        switch value {
+        switch plainNumber(value) {
         case let value as AnyRealmValue: value.unshared
         case _ where isNil(value): AnyRealmValue.none
         case let value as Bool where type(of: value as Any) == Bool.self: .bool(value)

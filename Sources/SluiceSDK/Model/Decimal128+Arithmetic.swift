@@ -30,6 +30,17 @@ extension Decimal128 {
 extension Decimal128 {
     /// Takes an integer, a float, a double, a text, a decimal or a boolean. Anything else, or a text that is no number, ends the program.
     public init(value: Any) {
+        if let number = Decimal128(untyped: value) {
+            self = number
+        } else if value is String {
+            throwRealmException("Cannot convert value '\(value)' to Decimal128")
+        } else {
+            throwRealmException("Cannot convert value '\(value)' of type '\(type(of: value))' to Decimal128")
+        }
+    }
+
+    /// The same; nil for what is no number.
+    init?(untyped value: Any) {
         switch value {
         case let value as Decimal128: self = value
         case let value as any BinaryInteger where Int64(exactly: value) != nil: self.init(Int(Int64(truncatingIfNeeded: value)))
@@ -39,10 +50,10 @@ extension Decimal128 {
         case let value as Decimal: self.init(stringLiteral: "\(value)")
         case let value as Bool: self.init(value ? 1 : 0)
         case let value as String:
-            guard let bits = SluiceCore.Decimal128(value) else { throwRealmException("Cannot convert value '\(value)' to Decimal128") }
+            guard let bits = SluiceCore.Decimal128(value) else { return nil }
             self.init(bits)
         case let value as NSNumber: self.init(stringLiteral: value.stringValue)
-        default: throwRealmException("Cannot convert value '\(value)' of type '\(type(of: value))' to Decimal128")
+        default: return nil
         }
     }
 

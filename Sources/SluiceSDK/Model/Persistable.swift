@@ -286,6 +286,8 @@ extension Decimal128: RealmCollectionValue, _OptionalPersistable {
     }
     public func _stored(in owner: ObjectBase) -> _StoredValue { .boxed(_BoxedValue(.decimal(bits))) }
     public static func _default() -> Decimal128 { Decimal128() }
+    /// Takes a number of any type, and a text that is one.
+    public static func _coerce(_ value: Any) -> Decimal128? { Decimal128(untyped: value) }
     public static var _kind: _PropertyKind { _PropertyKind(type: .decimal) }
 }
 

@@ -14,7 +14,7 @@ extension Value {
 
     /// The value of something untyped that an app passes as an argument; nil for what no property can hold.
     init?(any argument: Any?) {
-        guard let argument else {
+        guard let argument = argument.map(plainNumber) else {
             self = .null
             return
         }
@@ -49,4 +49,17 @@ extension Value {
 
 extension Array where Element == Any? {
     fileprivate init(_ sequence: some Sequence) { self = sequence.map { $0 as Any? } }
+}
+
+/// A number object, as JSON's numbers are, as the Swift value that it holds; everything else as it is. Casts would make a truth value a
+/// number, and a whole number a truth value or a float.
+func plainNumber(_ value: Any) -> Any {
+    guard type(of: value) is NSNumber.Type, let number = value as? NSNumber else { return value }
+    if type(of: number) == type(of: NSNumber(value: true)) { return number.boolValue }
+    return switch String(cString: number.objCType) {
+    case "d": number.doubleValue
+    case "f": number.floatValue
+    case "Q": number.uint64Value
+    default: number.intValue
+    }
 }
