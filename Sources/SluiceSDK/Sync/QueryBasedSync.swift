@@ -146,7 +146,8 @@ extension Results where Element: Object {
     ///   - limit: no more than the first so many in the order of primary keys; 0 or nil: all.
     ///   - update: gives an existing subscription of this name the query and the time to live, instead of an error.
     ///   - timeToLive: seconds; nil, 0 or less: it stays. It begins again with each `subscribe`.
-    ///   - includingLinkingObjects: key paths that end in `LinkingObjects`, whose objects come along too.
+    ///   - includingLinkingObjects: key paths that end in `LinkingObjects`, whose objects come along too, with what they link to in their
+    ///     turn. Any other path is misuse, which ends the program.
     @discardableResult
     public func subscribe(
         named: String?, limit: Int? = nil, update: Bool = false, timeToLive: TimeInterval? = nil,
@@ -156,7 +157,7 @@ extension Results where Element: Object {
         let schema = ModelSchema.of(Element.self)
         let options = SyncSubscriptionOptions(
             name: named, overwriteExisting: update, timeToLive: timeToLive, limit: limit ?? 0,
-            includes: schema.linkPaths + includingLinkingObjects)
+            includes: schema.linkPaths + includingLinkingObjects.flatMap { schema.inversePaths($0) })
         let set = Realm(core: core).subscriptions
         let (type, text) = (Element.className(), subscriptionText)
         if let refusal = set.storage.refusal(of: options, type: type, text: text) {
@@ -191,6 +192,22 @@ extension ModelSchema {
 
     /// The longest paths of links that begin here, no class twice.
     fileprivate var linkPaths: [String] { linkPaths(passed: [name], depth: ModelSchema.linkDepth) }
+
+    /// A path that has to end in inverse links, and on from its end the longest paths of links.
+    fileprivate func inversePaths(_ path: String) -> [String] {
+        var (schema, passed, isInverse) = (self, Set([name]), false)
+        for name in path.split(separator: ".", omittingEmptySubsequences: false) {
+            guard let slot = schema.slot(of: String(name)), let target = schema.properties[slot].kind.target as? Object.Type else {
+                throwRealmException("Invalid key path '\(path)': '\(schema.name).\(name)' is no link.")
+            }
+            isInverse = schema.properties[slot].kind.isComputed
+            schema = ModelSchema.of(target)
+            passed.insert(schema.name)
+        }
+        guard isInverse else { throwRealmException("Invalid key path '\(path)': it does not end in LinkingObjects.") }
+        let further = schema.linkPaths(passed: passed, depth: ModelSchema.linkDepth)
+        return further.isEmpty ? [path] : further.map { "\(path).\($0)" }
+    }
 
     private func linkPaths(passed: Set<String>, depth: Int) -> [String] {
         guard depth > 0 else { return [] }
