@@ -75,7 +75,8 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RealmC
     public var count: Int { isEmbedded ? holder == nil ? 0 : 1 : keys.count }
 
     public subscript(position: Int) -> Element {
-        if position == 0, let holder = traced ?? holder { return holder }
+        if let traced { return traced }
+        if position == 0, let holder { return holder }
         let keys = keys
         guard keys.indices.contains(position), let core = storage?.owner.managingCore else {
             throwRealmException("Index \(position) is out of bounds (must be less than \(keys.count)).")

@@ -11,6 +11,8 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
     private var unmanaged: [Element] = []
     /// Nil while no Realm manages the list.
     private(set) var place: _Place?
+    /// Whether it stands for whatever a key path goes through: it has one element, at every index.
+    private var isTraced = false
 
     /// An empty list that no Realm manages.
     public init() {}
@@ -105,6 +107,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
             let values = place == nil ? [] : values
             let count = place == nil ? unmanaged.count : values.count
             guard position >= 0, position < count else {
+                if isTraced { return unmanaged[0] }
                 throwRealmException("Index \(position) is out of bounds (must be less than \(count)).")
             }
             guard let place else { return unmanaged[position] }
@@ -261,6 +264,7 @@ extension List: _Persistable {
     public static func _traced(_ trace: _KeyPathTrace) -> Self {
         let list = Self.init()
         list.unmanaged = [Element._traced(trace)]
+        list.isTraced = true
         return list
     }
 

@@ -10,6 +10,8 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
     private var unmanagedMembers: Set<Element> = []
     /// Nil while no Realm manages the set.
     private(set) var place: _Place?
+    /// Whether it stands for whatever a key path goes through: it has one element, at every index.
+    private var isTraced = false
 
     /// An empty set that no Realm manages.
     public init() {}
@@ -63,6 +65,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
     public subscript(position: Int) -> Element {
         let count = count
         guard position >= 0, position < count else {
+            if isTraced { return unmanaged[0] }
             throwRealmException("Index \(position) is out of bounds (must be less than \(count)).")
         }
         guard let place else { return unmanaged[position] }
@@ -175,6 +178,7 @@ extension MutableSet: _Persistable {
     public static func _traced(_ trace: _KeyPathTrace) -> Self {
         let set = Self.init()
         set.unmanaged = [Element._traced(trace)]
+        set.isTraced = true
         return set
     }
 
