@@ -302,8 +302,8 @@ let package = Package(
         tests(
             "SluiceGateway",
             dependencies: [
-                "SluiceCompression", "SluiceCore", "SluiceGateway", "SluiceKafka", "SluiceNet", "SluicePipeline", "SluicePostgres",
-                "SluiceQuery",
+                "SluiceCompression", "SluiceCore", "SluiceGateway", "SluiceKafka", "SluiceNet", "SluicePipeline",
+                "SluicePluginHost", "SluicePostgres", "SluiceQuery",
                 "SluiceReplica", "SluiceSync", "SluiceWire",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "Hummingbird", package: "hummingbird"), .product(name: "HTTPTypes", package: "swift-http-types"),

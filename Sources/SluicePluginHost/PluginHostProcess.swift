@@ -77,14 +77,14 @@ final class PluginHostProcess: Sendable {
     }
 
     /// Calls a hook and waits for its answer, at most for the deadline.
-    /// - Parameter deadline: nanoseconds; the plugin's own when nil.
+    /// - Parameter deadline: nanoseconds; the plugin's own for the hook when nil.
     /// - Throws: `pluginTimeout`, `pluginCrashed`, `pluginUnavailable`, `limitsExceeded`.
     func call(_ hook: Hook, _ input: [UInt8], deadline: UInt64? = nil) async throws(SluiceError) -> HookAnswer {
         guard input.count <= PluginLimits.messageBytes else {
             throw SluiceError(
                 .limitsExceeded, "\(input.count) bytes for \(hook.name) of \(label) are more than \(PluginLimits.messageBytes)")
         }
-        let budget = deadline ?? spec.deadline
+        let budget = deadline ?? spec.deadlines[hook] ?? spec.deadline
         let expires = monotonicNow() &+ budget
         let result: Result<HookAnswer, SluiceError> = await withCheckedContinuation { continuation in
             let refusal = shared.withLock { shared -> SluiceError? in

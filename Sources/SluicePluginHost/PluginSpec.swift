@@ -22,6 +22,8 @@ package struct PluginSpec: Sendable {
     /// Nanoseconds for one call, waiting for its turn included. Beyond: `pluginTimeout`; a plugin that works on one call
     /// for longer than this is replaced.
     package var deadline: UInt64
+    /// The same for hooks that have another than `deadline`.
+    package var deadlines: [Hook: UInt64] = [:]
     /// Nanoseconds for loading, and for each configuring.
     package var startDeadline: UInt64
     /// Bytes of writable memory of the process; 0 is unbounded. Beyond: allocations in it fail and it is replaced.

@@ -44,6 +44,18 @@ import Testing
         }
     }
 
+    @Test func `a hook with a deadline of its own is ended at that, and the others have theirs`() async throws {
+        var spec = faulty(milliseconds: 30_000)
+        spec.deadlines = [.checkSubscription: 300_000_000]
+        try await withChain([spec]) { chain in
+            let queries = [TypeQuery(type: "Store", query: "TRUEPREDICATE")]
+            let error = await failure { try await chain.checkSubscription(user: user("do-hang"), queries: queries) }
+            #expect(error?.code == .pluginTimeout && error?.message.contains("check_subscription within 300 ms") == true)
+            let plan = try await chain.openSession(user: user("do-slow"), types: types)
+            #expect(plan != nil)
+        }
+    }
+
     @Test func `a new host gets the configuration that its predecessor had`() async throws {
         try await withChain([faulty()]) { chain in
             try await chain.configure(app: ["app_id": "test"])

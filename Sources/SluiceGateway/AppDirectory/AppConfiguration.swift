@@ -1,4 +1,5 @@
 package import SluiceCore
+package import SluicePluginHost
 package import SluicePostgres
 
 /// An app as its directory describes it (the export form of App Services).
@@ -51,6 +52,8 @@ package struct AppConfiguration: Sendable {
         package var isInProcess: Bool
         /// Nanoseconds for a call; nil is the default.
         package var deadline: UInt64?
+        /// The same for hooks that have one of their own.
+        package var deadlines: [Hook: UInt64] = [:]
         package var memoryBytes: UInt64?
 
         package var isShipped: Bool { !file.contains("/") }

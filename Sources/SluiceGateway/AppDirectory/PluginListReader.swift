@@ -1,4 +1,5 @@
 import SluiceCore
+import SluicePluginHost
 
 /// Reads `plugins.json`: which plugins an app has, what their files' bytes are, and what each is configured with.
 struct PluginListReader {
@@ -28,10 +29,22 @@ struct PluginListReader {
         }
         plugin.signature = members["signature"].flatMap(signature)
         plugin.isInProcess = members["in_process"]?.bool ?? false
-        plugin.deadline = members["deadline_ms"].flatMap { number($0, 1...60_000) }.map { $0 * 1_000_000 }
+        if let node = members["deadline_ms"] { (plugin.deadline, plugin.deadlines) = deadlines(node) }
         plugin.memoryBytes = members["memory_mb"].flatMap { number($0, 16...1 << 20) }.map { $0 << 20 }
         return plugin
     }
+
+    private static let hooks: [Hook] = [.openSession, .checkSubscription, .checkWrite, .ingest, .userChanged]
+
+    /// A number for all hooks, or an object with one for each that has its own.
+    private func deadlines(_ node: ConfigNode) -> (UInt64?, [Hook: UInt64]) {
+        guard node.json.members != nil else { return (nanoseconds(node), [:]) }
+        let members = node.members(allowing: Self.hooks.map(\.name))
+        let pairs = Self.hooks.compactMap { hook in members[hook.name].flatMap(nanoseconds).map { (hook, $0) } }
+        return (nil, Dictionary(uniqueKeysWithValues: pairs))
+    }
+
+    private func nanoseconds(_ node: ConfigNode) -> UInt64? { number(node, 1...60_000).map { $0 * 1_000_000 } }
 
     private func digest(_ node: ConfigNode) -> String? {
         guard let text = node.string?.lowercased() else { return nil }

@@ -34,6 +34,7 @@ struct RuleFiles {
             path: file.path, image: try file.image(), folder: ownFolder(file.path, listed), config: listed?.config ?? .null,
             configFile: PluginListReader.file, mode: inProcess || listed?.isInProcess == true ? .inProcess : .process)
         if let deadline = listed?.deadline { spec.deadline = deadline }
+        if let deadlines = listed?.deadlines { spec.deadlines = deadlines }
         if let bytes = listed?.memoryBytes { spec.memoryBytes = bytes }
         return spec
     }

@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import SluiceCore
 import SluiceGateway
+import SluicePluginHost
 import Testing
 
 /// `plugins.json`: which plugins an app has, and that nothing else is loaded.
@@ -32,6 +33,8 @@ import Testing
         (#"{ "file": "plugins/x.so", "sha256": "ab" }"#, .configInvalid),
         (#"{ "file": "plugins/x.so", "sha256": "DIGEST", "signature": "ab" }"#, .configInvalid),
         (#"{ "file": "plugins/x.so", "sha256": "DIGEST", "deadline_ms": 0 }"#, .configInvalid),
+        (#"{ "file": "plugins/x.so", "sha256": "DIGEST", "deadline_ms": { "check_write": 60001 } }"#, .configInvalid),
+        (#"{ "file": "plugins/x.so", "sha256": "DIGEST", "deadline_ms": { "configure": 5 } }"#, .configUnknownKey),
         (#"{ "sha256": "DIGEST" }"#, .configMissing),
     ])
     func `refuses an entry that cannot be meant`(entry: String, code: ErrorCode) {
@@ -43,13 +46,14 @@ import Testing
         let list = """
             { "plugins": [
                 { "file": "libWeatherIngest.so", "config": { "a": 1 }, "in_process": true, "deadline_ms": 50, "memory_mb": 64 },
-                { "file": "plugins/x.so", "sha256": "\(Self.digest.uppercased())" }
+                { "file": "plugins/x.so", "sha256": "\(Self.digest.uppercased())", "deadline_ms": { "open_session": 50, "check_write": 5 } }
             ] }
             """
         let plugins = try ShopApp.configuration(files: ["plugins.json": list]).plugins
         #expect(plugins.map(\.file) == ["libWeatherIngest.so", "plugins/x.so"])
         #expect(plugins[0].isShipped && plugins[0].isInProcess && plugins[0].deadline == 50_000_000 && plugins[0].memoryBytes == 64 << 20)
         #expect(plugins[1].sha256 == Self.digest && plugins[1].config == .null)
+        #expect(plugins[1].deadline == nil && plugins[1].deadlines == [.openSession: 50_000_000, .checkWrite: 5_000_000])
     }
 
     // MARK: Loading
