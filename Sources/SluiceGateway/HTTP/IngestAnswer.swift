@@ -1,5 +1,5 @@
 import HTTPTypes
-import Hummingbird
+package import Hummingbird
 import NIOCore
 import SluiceCore
 import SluiceNet
@@ -7,7 +7,7 @@ import SluicePipeline
 import SluicePostgres
 
 /// The answers of `POST /v1/ingest/<Type>`: one JSON document, or NDJSON with a line for each record and a closing one.
-enum IngestAnswer {
+package enum IngestAnswer {
     /// Whether the request asks for a line for each record.
     static func isStreamed(_ request: Request) -> Bool {
         request.headers[values: .accept].contains { $0.contains("application/x-ndjson") }
@@ -34,7 +34,7 @@ enum IngestAnswer {
         return summary.rejected == 0 ? .ok : summary.accepted > 0 ? .init(code: 207) : .unprocessableContent
     }
 
-    static func response(_ summary: IngestSummary) -> Response {
+    package static func response(_ summary: IngestSummary) -> Response {
         var response = JSONResponse(json(summary), status: status(summary)).response
         if let failure = summary.failure, failure.code.isPassing { response.headers[.retryAfter] = String(IngestGate.retryAfter) }
         return response

@@ -1,26 +1,26 @@
 import Crypto
-import Hummingbird
+package import Hummingbird
 import NIOCore
 import SluiceCompression
-import SluiceCore
+package import SluiceCore
 import SluiceNet
-import SluicePipeline
+package import SluicePipeline
 
 /// What became of one record of a request.
-struct IngestResult: Sendable {
+package struct IngestResult: Sendable {
     /// From 1: the line of NDJSON, or the place in the array.
-    var line: Int
-    var outcome: Result<IngestPlace?, SluiceError>
+    package var line: Int
+    package var outcome: Result<IngestPlace?, SluiceError>
 }
 
 /// What a request came to.
-struct IngestSummary: Sendable {
-    var accepted = 0
-    var rejected = 0
+package struct IngestSummary: Sendable {
+    package var accepted = 0
+    package var rejected = 0
     /// The first `Limits.ingestNamedRefusals`.
     var named: [(line: Int, error: SluiceError)] = []
     /// Why the rest of the body was not taken; nil when all of it was.
-    var failure: SluiceError?
+    package var failure: SluiceError?
 
     mutating func count(_ result: IngestResult) {
         guard case .failure(let error) = result.outcome else {
@@ -33,12 +33,12 @@ struct IngestSummary: Sendable {
 }
 
 /// How a request's body is written, by its headers.
-struct IngestForm: Sendable {
+package struct IngestForm: Sendable {
     var form: RecordCutter.Form
     var encoding: ContentEncoding?
 
     /// - Throws: `unsupportedEncoding`.
-    init(_ request: Request) throws(SluiceError) {
+    package init(_ request: Request) throws(SluiceError) {
         form = request.headers[.contentType]?.contains("ndjson") ?? false ? .lines : .json
         encoding = try ContentEncoding.parse(request.headers[.contentEncoding])
     }
@@ -46,7 +46,7 @@ struct IngestForm: Sendable {
 
 /// Leads one request's body into the log, a piece after the other: the next piece is read from the socket when the records of the one
 /// before are acknowledged. Memory is a piece, the record that has begun, and the decompressor's window.
-final class IngestRun {
+package final class IngestRun {
     private let type: ObjectType
     private let schema: Schema
     private let intake: any IngestIntake
@@ -54,10 +54,12 @@ final class IngestRun {
     private let decompressor: Decompressor?
     private var cutter: RecordCutter
     private var hash = SHA256()
-    private(set) var summary = IngestSummary()
+    package private(set) var summary = IngestSummary()
 
     /// - Throws: `internalError` when there is no memory for decompressing.
-    init(_ form: IngestForm, type: ObjectType, schema: Schema, intake: any IngestIntake, gate: IngestGate) throws(SluiceError) {
+    package init(
+        _ form: IngestForm, type: ObjectType, schema: Schema, intake: any IngestIntake, gate: IngestGate
+    ) throws(SluiceError) {
         self.type = type
         self.schema = schema
         self.intake = intake
@@ -72,7 +74,7 @@ final class IngestRun {
     /// Reads the body to its end, or to what is wrong with it; the summary then says which.
     /// - Parameter each: is told of the records of one piece, in order, once they are acknowledged.
     /// - Throws: what `each` throws.
-    @concurrent func run(_ body: RequestBody, each: @concurrent ([IngestResult]) async throws -> Void) async throws {
+    @concurrent package func run(_ body: RequestBody, each: @concurrent ([IngestResult]) async throws -> Void) async throws {
         var pieces = body.makeAsyncIterator()
         do {
             while let piece = try await Self.next(&pieces) { try await take(piece, each) }

@@ -134,7 +134,10 @@ extension PostgresSession {
         if unsafe PQstatus(handle) == CONNECTION_BAD { markBroken() }
         var message = "PostgreSQL (\(name)) refused “\(sql.shortened)”: \(field(Self.field("M")) ?? "") (SQLSTATE \(state))."
         if let detail = field(Self.field("D")) { message += " \(detail)" }
-        var failure = PostgresFailure(.postgresStatement, message, fix: field(Self.field("H")), sqlState: state)
+        // A server that shuts down or starts says so in answer to whatever it was asked.
+        let isLeaving = ["57P01", "57P02", "57P03"].contains(state)
+        let code: ErrorCode = isLeaving ? .postgresUnreachable : .postgresStatement
+        var failure = PostgresFailure(code, message, fix: field(Self.field("H")), sqlState: state)
         failure.constraint = field(Self.field("n"))
         failure.table = field(Self.field("t"))
         failure.column = field(Self.field("c"))

@@ -38,7 +38,25 @@ extension RunningGateway {
     }
 }
 
-private enum Readings {
+/// The `zstd` program, which the tests compress with; the product only reads.
+private enum Zstd {
+    static func compress(_ bytes: [UInt8]) throws -> [UInt8] {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("sluice-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: file) }
+        try Data(bytes).write(to: file)
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["zstd", "--quiet", "--stdout", file.path]
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let compressed = try output.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return Array(compressed)
+    }
+}
+
+enum Readings {
     static func line(_ id: some CustomStringConvertible, value: Double = 1.5) -> String {
         #"{"_id": "\#(id)", "store": "north", "value": \#(value)}"#
     }
@@ -68,6 +86,23 @@ private enum Readings {
             #expect((answer.status, answer.accepted) == (207, 2))
             #expect(answer.json["rejected"]?.array?.compactMap { $0["line"]?.int } == [2])
             #expect(try await gateway.count("SELECT count(*) FROM readings WHERE _id IN ('x', 'y')") == 2)
+        }
+    }
+
+    @Test func `takes zstd, and the lines that came before a damaged end`() async throws {
+        try await RunningGateway.with { gateway in
+            let token = try await gateway.anonymousToken()
+            let compressed = try Zstd.compress(Readings.lines(30_000))
+            let answer = try await gateway.ingest(compressed, token: token, ["Content-Encoding": "zstd"])
+            #expect((answer.status, answer.accepted) == (200, 30_000), "\(answer)")
+            #expect(try await gateway.count("SELECT count(*) FROM readings") == 30_000)
+            let cut = try Zstd.compress(Readings.lines(30_000, prefix: "z")).dropLast(9)
+            let lines = try await gateway.ingest(
+                Array(cut), token: token, ["Content-Encoding": "zstd", "Accept": "application/x-ndjson"]
+            ).lines
+            #expect(lines.last?["summary"]?["complete"] == false)
+            #expect(lines.last?["summary"]?["code"] == .int(Int64(ErrorCode.badCompression.rawValue)))
+            #expect(try await gateway.count("SELECT count(*) FROM readings WHERE _id LIKE 'z%'") == Int64(lines.count - 1))
         }
     }
 
