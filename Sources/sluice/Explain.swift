@@ -1,6 +1,4 @@
 import ArgumentParser
-import Foundation
-import SluiceCore
 
 struct Explain: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -10,27 +8,19 @@ struct Explain: AsyncParsableCommand {
             subscription is the error.
             """)
 
-    @Option(help: "The gateway's admin address.")
-    var admin = "http://127.0.0.1:8091"
+    @OptionGroup var question: AdminQuestion
 
-    @Option(help: "The user's id or e-mail.")
-    var user: String
-
-    @Option(help: "The class.")
-    var type: String
+    @Option(help: "The class; not needed when only one has the properties of the query.")
+    var type: String?
 
     @Argument(help: "The query.")
     var query: String
 
-    @Flag(help: "Print everything as JSON.")
-    var json = false
-
     func run() async throws {
         try await reporting {
-            let answer = try await GatewayClient(url: admin).get("/admin/v1/explain", ["user": user, "type": type, "query": query])
-            guard answer.status == 200 else { throw answer.error }
-            if json { return print(answer.json.text) }
-            for line in answer.json["text"]?.array ?? [] { print(line.string ?? "") }
+            var subject = ["query": query]
+            subject["type"] = type
+            try await question.ask("explain", subject, lines: "text")
         }
     }
 }

@@ -1,6 +1,4 @@
 import ArgumentParser
-import Foundation
-import SluiceCore
 
 struct Why: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -10,11 +8,7 @@ struct Why: AsyncParsableCommand {
             gateway have asked for. With several gateways ask the one that the device is connected to.
             """)
 
-    @Option(help: "The gateway's admin address.")
-    var admin = "http://127.0.0.1:8091"
-
-    @Option(help: "The user's id or e-mail.")
-    var user: String
+    @OptionGroup var question: AdminQuestion
 
     @Option(help: "The class.")
     var type: String
@@ -22,15 +16,7 @@ struct Why: AsyncParsableCommand {
     @Option(help: "The object's primary key.")
     var id: String
 
-    @Flag(help: "Print everything as JSON.")
-    var json = false
-
     func run() async throws {
-        try await reporting {
-            let answer = try await GatewayClient(url: admin).get("/admin/v1/why", ["user": user, "type": type, "id": id])
-            guard answer.status == 200 else { throw answer.error }
-            if json { return print(answer.json.text) }
-            for reason in answer.json["because"]?.array ?? [] { print(reason.string ?? "") }
-        }
+        try await reporting { try await question.ask("why", ["type": type, "id": id], lines: "because") }
     }
 }

@@ -6,17 +6,18 @@ import SluiceNet
 ///
 /// | route | does |
 /// | --- | --- |
-/// | `GET explain?user=&type=&query=` | answers as `SubscriptionExplanation.json` says; `user` is an id or an e-mail |
+/// | `GET explain?user=&type=&query=` | answers as `SubscriptionExplanation.json` says; `user` is an id or an e-mail, `type` may be left out when one class alone has the properties |
 struct AdminExplainRoute: Sendable {
     let explainer: SubscriptionExplainer
 
     func add<Context: RequestContext>(to routes: some RouterMethods<Context>) {
         routes.get("explain") { request, _ in
             let asked = request.uri.queryParameters
-            guard let user = asked["user"], let type = asked["type"], let query = asked["query"] else {
-                throw SluiceError(.badRequest, "'user', 'type' or 'query' is missing.", fix: "Ask for explain?user=…&type=…&query=…")
+            guard let user = asked["user"], let query = asked["query"] else {
+                throw SluiceError(.badRequest, "'user' or 'query' is missing.", fix: "Ask for explain?user=…&type=…&query=…")
             }
-            return JSONResponse(try await explainer.explain(user: String(user), type: String(type), query: String(query)).json).response
+            let type = try asked["type"].map { String($0) } ?? explainer.onlyType(for: String(query))
+            return JSONResponse(try await explainer.explain(user: String(user), type: type, query: String(query)).json).response
         }
     }
 }

@@ -33,6 +33,22 @@ struct SubscriptionExplainer: Sendable {
         return explanation
     }
 
+    /// The one class that a query can be of.
+    /// - Throws: `badRequest` when there are several or none.
+    func onlyType(for text: String) throws -> String {
+        let query = try Query.parse(text)
+        let fitting = services.authority.current().schema.types.filter { type in
+            type.kind == .topLevel && (try? query.bind(to: type)) != nil
+        }
+        guard let type = fitting.first, fitting.count == 1 else {
+            let names = fitting.map(\.name).joined(separator: ", ")
+            throw SluiceError(
+                .badRequest, fitting.isEmpty ? "No class has the properties of the query." : "The query can be one of \(names).",
+                fix: "Name the class: --type, or type=….")
+        }
+        return type.name
+    }
+
     private struct Enough: Error {}
 
     private func count(_ predicate: Predicate, _ type: ObjectType) async throws -> (expected: Int, counted: Int?) {

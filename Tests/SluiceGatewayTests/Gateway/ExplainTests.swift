@@ -5,9 +5,10 @@ import Testing
 @Suite struct `What would become of a subscription` {
     private static let role = NoteApp.role("member", read: #"{ "team": "%%user.custom_data.team" }"#, write: "false")
 
-    private static func explain(_ gateway: RunningGateway, _ user: String, _ query: String, type: String = "Note") async throws -> JSON {
+    private static func explain(_ gateway: RunningGateway, _ user: String, _ query: String, type: String? = "Note") async throws -> JSON {
         let text = query.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
-        return try await gateway.request("GET", "/admin/v1/explain?user=\(user)&type=\(type)&query=\(text)", admin: true).json
+        let type = type.map { "&type=\($0)" } ?? ""
+        return try await gateway.request("GET", "/admin/v1/explain?user=\(user)\(type)&query=\(text)", admin: true).json
     }
 
     @Test func `is the role's and the query's condition, with its SQL, rows and cost`() async throws {
@@ -46,6 +47,13 @@ import Testing
             #expect(answer["index"]?.array?.compactMap { $0["key"] } == [.string("north")])
             #expect(answer["index"]?.array?.first?["residual"] == .string("size > 3"))
             #expect(answer["rows"]?["counted"] == .int(0))
+            // Without a class it is of the one that has its properties.
+            let found = try await Self.explain(gateway, keeper.id, "store == 'north' AND size > 3", type: nil)
+            #expect(found["type"] == .string("Order") && found["condition"] == answer["condition"], "\(found.text)")
+            for query in ["TRUEPREDICATE", "colour == 1"] {
+                let unclear = try await Self.explain(gateway, keeper.id, query, type: nil)
+                #expect(unclear["code"]?.int == Int64(ErrorCode.badRequest.rawValue), "\(unclear.text)")
+            }
             let refused = try await Self.explain(gateway, keeper.id, "size > 3", type: "Order")
             #expect(refused["code"]?.int == Int64(ErrorCode.queryIndexedFieldMissing.rawValue))
         }
