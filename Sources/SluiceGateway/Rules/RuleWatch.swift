@@ -66,10 +66,11 @@ struct RuleWatch: Sendable {
             guard app.files != generations.app.files || stamps != files else { return files }
             let chain = try await work.run { Result { () throws(SluiceError) in try plugins.chain(app) } }.get()
             let before = try await generations.replace(by: chain, app: app, schema: schema)
-            metrics.number(.ruleGeneration).set(Double(generations.number))
             metrics.show(generations.missing)
-            logger.notice("New rules are in use.", metadata: ["generation": "\(generations.number)"])
             announce()
+            // Whoever reads of it finds that all sessions have been told.
+            metrics.number(.ruleGeneration).set(Double(generations.number))
+            logger.notice("New rules are in use.", metadata: ["generation": "\(generations.number)"])
             await generations.retire(before)
             return stamps
         } catch {

@@ -6,15 +6,17 @@ import TestSupport
 /// A random app: classes with properties of all kinds, which of them are queryable, and who may see what.
 struct OracleApp {
     enum Role: CaseIterable {
-        /// Sees and writes everything.
+        /// Sees and writes everything, or the objects of the zones that are open.
         case everybody
         /// Sees and writes the objects of one zone.
         case keeper
-        /// Sees and writes all objects, without one of their fields.
+        /// Sees and writes the same, without one of the fields.
         case guest
     }
 
-    /// As the gateway reads it from the app directory.
+    /// The app directory.
+    let files: [String: String]
+    /// As the gateway reads it.
     let configuration: AppConfiguration
     var schema: Schema { configuration.schema }
     let fields: QueryableFields
@@ -30,7 +32,8 @@ struct OracleApp {
         fields = QueryableFields(global: OracleApp.queryable.intersection(names), indexed: random.chance(60) ? "zone" : nil)
         hidden = Dictionary(
             uniqueKeysWithValues: draft.types.map { type in (type.name, random.pick(type.properties.dropFirst(2).map(\.name))) })
-        configuration = try AppDirectory.read(files: OracleApp.files(draft, fields, hidden: hidden))
+        files = OracleApp.files(draft, fields, hidden: hidden)
+        configuration = try AppDirectory.read(files: files)
     }
 
     private static func type(_ name: String, _ names: [String], _ random: inout SplitMix64) -> ObjectType {
@@ -123,7 +126,7 @@ extension OracleApp {
             """
         for type in schema.types {
             files[ShopApp.table(type.name, "schema")] = json(type, schema)
-            files[ShopApp.table(type.name, "rules")] = rules(type, hidden: hidden[type.name] ?? "")
+            files[ShopApp.table(type.name, "rules")] = rules(type.name, hidden: hidden[type.name] ?? "")
             files[ShopApp.table(type.name, "relationships")] = relationships(type)
         }
         return files
@@ -170,12 +173,18 @@ extension OracleApp {
         return "{ \(links.joined(separator: ", ")) }"
     }
 
-    private static func rules(_ type: ObjectType, hidden: String) -> String {
+    /// The rules of a class by which everybody but keepers sees the objects of these zones.
+    func rules(_ type: String, open: Set<String>) -> String {
+        OracleApp.rules(type, hidden: hidden[type] ?? "", open: open)
+    }
+
+    private static func rules(_ type: String, hidden: String, open: Set<String>? = nil) -> String {
+        let all = open.map { #"{ "zone": { "$in": [\#($0.sorted().map { "\"\($0)\"" }.joined(separator: ", "))] } }"# } ?? "true"
         let rest = #""insert": true, "delete": true, "search": true"#
         let ofZone = #"{ "zone": "%%user.custom_data.zone" }"#
         return """
             {
-                "database": "public", "collection": "\(type.name)",
+                "database": "public", "collection": "\(type)",
                 "roles": [
                     {
                         "name": "keeper", "apply_when": { "%%user.custom_data.zone": { "%exists": true } },
@@ -183,12 +192,12 @@ extension OracleApp {
                     },
                     {
                         "name": "guest", "apply_when": { "%%user.custom_data.isGuest": true },
-                        "document_filters": { "read": true, "write": true },
+                        "document_filters": { "read": \(all), "write": \(all) },
                         "fields": { "\(hidden)": { "read": false, "write": false } },
                         "additional_fields": { "read": true, "write": true }, \(rest)
                     },
                     {
-                        "name": "everybody", "apply_when": {}, "document_filters": { "read": true, "write": true },
+                        "name": "everybody", "apply_when": {}, "document_filters": { "read": \(all), "write": \(all) },
                         "read": true, "write": true, \(rest)
                     }
                 ]

@@ -51,24 +51,29 @@ import Testing
 private struct OraclePlay: Sendable {
     let seed: UInt64
     let app: OracleApp
+    /// Whether the rules are edited. It takes a second each time, so that few plays do.
+    private let isEdited: Bool
     private let random: SplitMix64
 
     init(seed: UInt64) throws {
         self.seed = seed
         var random = SplitMix64(seed: seed)
         app = try OracleApp(&random)
+        isEdited = random.chance(10)
         self.random = random
     }
 
     func run(_ conninfo: String) async throws {
         let (app, seed, random) = (app, seed, random)
+        let folder = isEdited ? try Phone.Folder() : nil
+        for (path, text) in folder == nil ? [:] : app.files { try folder?.put(text, at: path) }
         let connection = try await PostgresConnection.connect(conninfo)
         _ = try await TableCatalog(schema: app.schema).create(connection)
         await connection.close()
         let configuration = GatewayConfiguration(
-            app: app.configuration, postgres: conninfo, kafka: nil, network: .init(port: 0, adminPort: 0))
+            app: app.configuration, directory: folder?.url.path, postgres: conninfo, kafka: nil, network: .init(port: 0, adminPort: 0))
         try await RunningGateway.run(configuration) { gateway in
-            var stage = OracleStage(gateway, app, random, "seed \(seed)")
+            var stage = OracleStage(gateway, app, random, "seed \(seed)", folder)
             try await stage.play()
         }
     }
@@ -79,9 +84,16 @@ private struct OracleStage {
     let gateway: RunningGateway
     let app: OracleApp
     let comment: String
+    /// The app directory, when its rules are edited.
+    private let folder: Phone.Folder?
+    private var edits = 0
+    /// The zones that are open to others than keepers, by class, and those that were since the last barrier; all of a class not named.
+    private var open: [String: Set<String>] = [:]
+    private var wasOpen: [String: Set<String>] = [:]
     private var random: SplitMix64
 
-    init(_ gateway: RunningGateway, _ app: OracleApp, _ random: SplitMix64, _ comment: String) {
+    init(_ gateway: RunningGateway, _ app: OracleApp, _ random: SplitMix64, _ comment: String, _ folder: Phone.Folder?) {
+        self.folder = folder
         self.gateway = gateway
         self.app = app
         self.random = random
@@ -101,9 +113,11 @@ private struct OracleStage {
             devices.append(device)
         }
         for round in 0..<2 {
-            for _ in 0..<30 {
+            let edited = random.below(30)
+            for step in 0..<30 {
+                if step == edited { try editRules() }
                 if random.chance(35) { await writeSQL(connection) } else { try await act(random.pick(devices)) }
-                if random.chance(10) { for device in devices { try device.expectNoLeak("\(comment), round \(round)") } }
+                if random.chance(10) { for device in devices { try device.expectNoLeak(open: wasOpen, "\(comment), round \(round)") } }
             }
             try await barrier(devices, connection, "\(comment), round \(round)")
         }
@@ -121,6 +135,19 @@ private struct OracleStage {
         case 7, 8: try await device.changeRole(&random)
         default: try device.write(&random)
         }
+    }
+
+    /// Opens other zones of one class to those who are no keepers.
+    private mutating func editRules() throws {
+        guard let folder else { return }
+        let type = random.pick(app.schema.types).name
+        var zones = open[type]
+        while zones == open[type] { zones = Set(OracleApp.zones.filter { _ in random.chance(50) } + [random.pick(OracleApp.zones)]) }
+        OracleTests.trace("rules of \(type) open \(zones?.sorted() ?? [])")
+        wasOpen[type] = wasOpen[type]?.union(zones ?? [])
+        open[type] = zones
+        edits += 1
+        try folder.put(app.rules(type, open: zones ?? []), at: ShopApp.table(type, "rules"))
     }
 
     // MARK: SQL
@@ -168,7 +195,8 @@ private struct OracleStage {
 
     // MARK: Barrier
 
-    private func barrier(_ devices: [OracleDevice], _ connection: PostgresConnection, _ comment: String) async throws {
+    private mutating func barrier(_ devices: [OracleDevice], _ connection: PostgresConnection, _ comment: String) async throws {
+        if edits > 0 { try await gateway.untilMetric("sluice_rule_generation", is: Double(1 + edits)) }
         for device in devices { device.goOnline() }
         for device in devices { try await device.waitForUpload() }
         for device in devices { try await device.waitForDownload() }
@@ -198,6 +226,7 @@ private struct OracleStage {
             #expect(device.failures.isEmpty, "\(comment): \(device.name)")
             device.passBarrier()
         }
+        wasOpen = open
     }
 
     /// NaN is NaN here.
@@ -241,6 +270,7 @@ private struct OracleStage {
         for (type, row) in rows {
             let key = row[0] ?? .null
             if device.role == .keeper, row[1] != .string(device.zone) { continue }
+            if device.role != .keeper, let zones = open[type.name], !zones.contains(where: { row[1] == .string($0) }) { continue }
             guard queries.contains(where: { $0.type == type.name && $0.bound.matches(row, key: key, in: graph) }) else { continue }
             var values: [String: Value] = [:]
             for property in device.schema[type.name]?.properties ?? [] {

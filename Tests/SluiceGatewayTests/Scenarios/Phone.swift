@@ -57,6 +57,13 @@ final class Phone {
         let url = FileManager.default.temporaryDirectory.appendingPathComponent("sluice-phone-\(UUID().uuidString)")
         init() throws { try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true) }
         deinit { try? FileManager.default.removeItem(at: url) }
+
+        /// Writes a file at once, as an editor or a deployment is to do it.
+        func put(_ text: String, at path: String) throws {
+            let file = url.appendingPathComponent(path)
+            try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try Data(text.utf8).write(to: file, options: .atomic)
+        }
     }
 
     private init(_ realm: Realm, _ said: Said, _ folder: Folder) {

@@ -19,11 +19,7 @@ import Testing
 
     /// Puts an app directory's files into a folder, each at once.
     private static func put(_ files: [String: String], in folder: Phone.Folder) throws {
-        for (path, text) in files {
-            let file = folder.url.appendingPathComponent(path)
-            try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
-            try Data(text.utf8).write(to: file, options: .atomic)
-        }
+        for (path, text) in files { try folder.put(text, at: path) }
     }
 
     private static func write(_ device: EngineDevice, _ key: String) throws {
