@@ -31,7 +31,7 @@ import Testing
         }
 
         func currentLSN() async throws -> LSN { .zero }
-        func place() async throws -> (lsn: LSN, cluster: String) { (.zero, "c") }
+        func place() async throws -> (lsn: LSN, point: SnapshotPoint) { (.zero, SnapshotPoint(cluster: "c", transaction: 100)) }
         func source(of type: ObjectType) throws -> String { "" }
     }
 

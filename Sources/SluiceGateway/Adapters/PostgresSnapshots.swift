@@ -52,7 +52,10 @@ struct PostgresSnapshots: SnapshotStore {
 
     func currentLSN() async throws -> LSN { try await store.currentLSN() }
 
-    func place() async throws -> (lsn: LSN, cluster: String) { try await store.place() }
+    func place() async throws -> (lsn: LSN, point: SnapshotPoint) {
+        let identity = try await store.place()
+        return (identity.lsn, SnapshotStart(identity).point)
+    }
 }
 
 extension SnapshotStart {

@@ -55,9 +55,10 @@ struct BootstrapRunner {
     }
 
     /// Makes a view live for a client that has it as it was at a position: a bootstrap with what the log has since.
+    /// - Parameter held: what the client has then, as of a point that the watermark has passed.
     /// - Returns: nil when the log does not say; nothing has changed then.
     func resume(
-        _ view: View, replacing old: Fanout.Handle?, held: PBHeld, after lsn: LSN, _ resume: LogResume, ending: () async -> Void
+        _ view: View, replacing old: Fanout.Handle?, held: HeldView, after lsn: LSN, _ resume: LogResume, ending: () async -> Void
     ) async throws -> Fanout.Handle? {
         // Before the log is read: what comes behind its end is staged.
         let id = await fanout.add(channel, view: view, staged: true, client: client)
@@ -72,7 +73,7 @@ struct BootstrapRunner {
             try Task.checkCancellation()
             send(BootstrapMessages.begin(version: view.version, rows: UInt64(tail.words.count)))
             await ending()
-            if await fanout.activate(id, replacing: old, tail: tail, held: held) { return id }
+            if await fanout.activate(id, replacing: old, tail: tail, held: held.message) { return id }
             await fanout.remove(id)
             return nil
         } catch {

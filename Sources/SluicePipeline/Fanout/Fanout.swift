@@ -149,10 +149,11 @@ package actor Fanout {
 
     /// The same for a client that has the view as it was: of what came since the log has said the beginning, and nothing else is
     /// taken away.
-    /// - Parameter held: what the client said that it has; it has no less now.
     func activate(_ handle: Handle, replacing old: Handle?, tail: LogTail, held: PBHeld) -> Bool {
         guard let id = number(of: handle), let subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
         guard watermark >= tail.reached, let words = staged.words(after: tail) else { return false }
+        var held = held
+        held.lsn = watermark.rawValue
         activate(
             id, subscriber, replacing: old, words, rows: 0, types: [], held: held, taken: max(tail.changeset, staged.changeset))
         return true

@@ -91,8 +91,8 @@ package protocol SnapshotStore: Sendable {
     func source(of type: ObjectType) throws -> String
     /// The end of the write-ahead log now.
     func currentLSN() async throws -> LSN
-    /// The same, and which history of which database it is of, as in `SnapshotStart`: positions mean the same only within one.
-    func place() async throws -> (lsn: LSN, cluster: String)
+    /// The same, and a point that lies before it: positions mean the same only within one cluster.
+    func place() async throws -> (lsn: LSN, point: SnapshotPoint)
 }
 
 extension SnapshotStore {

@@ -9,16 +9,18 @@ extension Session {
         guard let greeting = greeting.take(), let held, held.isAll(of: view), greeting.held.lsn > 0,
             greeting.applied.rawValue >= greeting.held.lsn, let complete = await services.feed.completeSince, greeting.applied >= complete
         else { return nil }
-        let (lsn, cluster) = try await services.snapshots.place()
-        guard cluster == held.point.cluster else { return nil }
+        let (lsn, point) = try await services.snapshots.place()
+        guard point.cluster == held.point.cluster else { return nil }
         // Like any bootstrap it brings what was committed before it was asked for. A gateway may also be behind the one that the
         // client has been with.
         try await services.fanout.passed(max(lsn, greeting.applied), milliseconds: BootstrapRunner.patience)
-        let id = try await runner.resume(
-            view, replacing: subscriber, held: greeting.held, after: greeting.applied, services.resume
-        ) { self.writable = view }
+        let now = HeldView(view, at: point)
+        let id = try await runner.resume(view, replacing: subscriber, held: now, after: greeting.applied, services.resume) {
+            self.writable = view
+        }
         guard let id else { return nil }
-        self.held = HeldView(view, at: held.point)
+        self.held = now
+        seen.add(point, at: await services.fanout.watermark)
         logger.debug("A session goes on from the log.")
         return id
     }

@@ -173,14 +173,17 @@ package struct PostgresSnapshotStore: Sendable {
         }
     }
 
-    /// The end of the write-ahead log now, and which history of which database it is of, as in `SnapshotIdentity`.
-    package func place() async throws -> (lsn: LSN, cluster: String) {
+    /// A snapshot of now, of which nothing is read. What was over when it was taken lies before its end of the write-ahead log.
+    package func place() async throws -> SnapshotIdentity {
         try await pool.perform { session in
-            let result = try session.query("SELECT pg_current_wal_insert_lsn(), \(Self.clusterExpression)", cached: true)
-            guard let lsn = result[0, 0].flatMap({ LSN($0) }), let cluster = result[0, 1] else {
+            let result = try session.query(
+                "SELECT pg_current_snapshot(), pg_current_wal_insert_lsn(), \(Self.clusterExpression)", cached: true)
+            guard let snapshot = result[0, 0].flatMap({ TransactionSnapshot($0) }), let lsn = result[0, 1].flatMap({ LSN($0) }),
+                let cluster = result[0, 2]
+            else {
                 throw SluiceError(.postgresStatement, "PostgreSQL did not tell which database it is.")
             }
-            return (lsn, cluster)
+            return SnapshotIdentity(snapshot: snapshot, lsn: lsn, cluster: cluster)
         }
     }
 
