@@ -25,7 +25,7 @@ struct Bench: AsyncParsableCommand {
     var confirm = false
 
     enum Kind: String, CaseIterable, ExpressibleByArgument {
-        case latency, upload, publish, bootstrap, apply, fanout, ingest, memory, sessions, query, objects, plugins
+        case latency, upload, publish, bootstrap, apply, fanout, rules, ingest, memory, sessions, query, objects, plugins
 
         var needsServers: Bool { ![.query, .objects, .apply, .plugins].contains(self) }
     }
@@ -66,6 +66,7 @@ struct Bench: AsyncParsableCommand {
         case .publish: try await PublishBenchmark(setup: setup).run(&report)
         case .bootstrap: try await BootstrapBenchmark(setup: setup).run(&report)
         case .fanout: try await FanoutBenchmark(setup: setup).run(&report)
+        case .rules: try await RulesBenchmark(setup: setup).run(&report)
         case .ingest: try await IngestBenchmark(setup: setup).run(&report)
         case .sessions: try await SessionsBenchmark(setup: setup).run(&report)
         case .memory: try await MemoryBenchmark(setup: setup).run(&report)

@@ -79,8 +79,14 @@ struct Setup {
     /// - Parameters:
     ///   - kafka: whether it uses Kafka; the embedded log otherwise.
     ///   - folder: the app directory, beside `app`.
-    func gateway(_ name: String, _ conninfo: String, kafka: Bool, app folder: String = "app") async throws -> RunningGateway {
+    ///   - rules: the text of the rules of `items`, in place of those of the directory.
+    func gateway(
+        _ name: String, _ conninfo: String, kafka: Bool, app folder: String = "app", rules: String? = nil
+    ) async throws -> RunningGateway {
         let app = try appDirectory(name, from: folder)
+        if let rules {
+            try rules.write(toFile: "\(app)/data_sources/postgres/public/items/rules.json", atomically: true, encoding: .utf8)
+        }
         var arguments = ["serve", "--app", app, "--postgres", conninfo, "--port", "0", "--admin-port", "0", "--json"]
         if kafka { arguments += ["--kafka", self.kafka] }
         return try await RunningGateway.ready(Child(program("sluice"), arguments, log: log(name)))

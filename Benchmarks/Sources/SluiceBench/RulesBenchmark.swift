@@ -1,0 +1,99 @@
+import Foundation
+import SluicePostgres
+import SluiceWire
+
+/// What roles cost: the same changes delivered to 1,000 sessions of a gateway where everybody reads everything, and to as many of one
+/// whose role has a filter, in turn; and how fast sessions open on each, from the connection to the end of the bootstrap.
+@MainActor
+struct RulesBenchmark {
+    let setup: Setup
+
+    private static let connections = 1_000
+
+    /// Asked in this order: a role that a user without data does not have, and one with a filter that every row meets.
+    private static let rules = #"""
+        { "database": "public", "collection": "items", "roles": [
+            { "name": "keeper", "apply_when": { "%%user.custom_data.store": { "%exists": true } },
+              "document_filters": { "read": { "store": "%%user.custom_data.store" }, "write": false },
+              "read": true, "write": false, "insert": false, "delete": false, "search": true },
+            { "name": "visitor", "apply_when": {},
+              "document_filters": { "read": { "quantity": { "$gte": 0 } }, "write": false },
+              "read": true, "write": false, "insert": false, "delete": false, "search": true } ] }
+        """#
+
+    func run(_ report: inout Report) async throws {
+        let plain = try await Side(setup, "bench_norules", rules: nil, connections: Self.connections)
+        let ruled = try await Side(setup, "bench_rules", rules: Self.rules, connections: Self.connections)
+        for round in 0...setup.rounds {
+            try await ruled.deliver(setup.scaled(2_000), isCounted: round > 0)
+            try await plain.deliver(setup.scaled(2_000), isCounted: round > 0)
+        }
+        report.add(
+            "changes in bursts to \(Self.connections.formatted()) sessions whose role has a filter",
+            ours: "\(ruled.perSecond.median.short)/s, \(ruled.cpu.median.text(2)) µs of CPU each",
+            reference: "without rules \(plain.perSecond.median.short)/s, \(plain.cpu.median.text(2)) µs",
+            ratio: "\((zip(ruled.perSecond, plain.perSecond).map { $0 / $1 }.median * 100).text()) %, "
+                + "CPU \((ruled.cpu.median / plain.cpu.median).text(2)) ×", target: "100 %")
+        let sessions = setup.scaled(10_000)
+        let (ours, theirs) = (try await ruled.open(sessions), try await plain.open(sessions))
+        report.add(
+            "sessions opened by \(sessions.formatted()) clients with roles, bootstraps included", ours: "\(ours.short)/s",
+            reference: "without rules \(theirs.short)/s", ratio: "\((ours / theirs * 100).text()) %", target: "≥ 2,000/s")
+        await ruled.stop()
+        await plain.stop()
+    }
+
+    /// A gateway, its database and its sessions.
+    @MainActor
+    private final class Side {
+        private let setup: Setup
+        private let gateway: RunningGateway
+        private let sql: PostgresConnection
+        private let hello: [UInt8]
+        private let load: SocketLoad
+        private var written = 0
+        private(set) var perSecond: [Double] = []
+        private(set) var cpu: [Double] = []
+
+        init(_ setup: Setup, _ name: String, rules: String?, connections: Int) async throws {
+            self.setup = setup
+            let (conninfo, sql) = try await setup.database(name)
+            self.sql = sql
+            try await sql.script(Item.insert(10, from: 0, note: 228))
+            gateway = try await setup.gateway(name, conninfo, kafka: false, rules: rules)
+            let user = try await SocketLoad.login(gateway, folder: "\(setup.workspace)/\(name)")
+            hello = try SocketLoad.hello(user, queries: ["store == 1"])
+            load = try await SocketLoad(
+                setup, port: gateway.port, path: WireProtocol.path(app: gateway.appID), hellos: [hello], connections: connections)
+        }
+
+        /// So many changes of one row, until every session has them.
+        func deliver(_ changes: Int, isCounted: Bool) async throws {
+            let (before, begin, used) = (load.changes, seconds(), gateway.child.cpuSeconds)
+            for _ in 0..<changes {
+                written += 1
+                try await sql.execute("UPDATE items SET quantity = $1 WHERE \"_id\" = 1", [.int(written)], cached: true)
+            }
+            try await load.reach(written)
+            guard isCounted else { return }
+            let deliveries = Double(load.changes - before)
+            perSecond.append(deliveries / (seconds() - begin))
+            cpu.append((gateway.child.cpuSeconds - used) / deliveries * 1e6)
+        }
+
+        /// - Returns: sessions a second.
+        func open(_ count: Int) async throws -> Double {
+            let begin = seconds()
+            let many = try await SocketLoad(
+                setup, port: gateway.port, path: WireProtocol.path(app: gateway.appID), hellos: [hello], connections: count)
+            defer { many.stop() }
+            return Double(count) / (seconds() - begin)
+        }
+
+        func stop() async {
+            load.stop()
+            gateway.child.stop()
+            await sql.close()
+        }
+    }
+}
