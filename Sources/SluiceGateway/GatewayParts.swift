@@ -96,6 +96,12 @@ struct GatewayParts: Sendable {
         let store = PostgresWrites(pool: pool, log: DurableLog(pool: disk), tables: tables)
         let ingestStore = PostgresIngest(pool: pool, tables: tables, conninfo: configuration.postgres)
         let watch = IngestWatch(metrics: metrics, logger: logger)
+        // Whoever produces into these topics begins when the gateway is ready; brokers make missing ones with partitions of their own choice.
+        if kafka != nil {
+            for type in schema.current().schema.types where type.kind == .asymmetric {
+                _ = try await schema.ingestPartitions(of: type.name)
+            }
+        }
         let intake: any IngestIntake =
             kafka == nil
             ? DirectIntake(store: ingestStore, rules: rules, authority: schema, observer: watch)

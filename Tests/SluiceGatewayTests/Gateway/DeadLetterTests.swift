@@ -127,14 +127,10 @@ struct KafkaShop: Sendable {
     }
 
     private func produce(_ records: [(partition: Int32, value: [UInt8])]) async throws {
-        let topic = TopicSpec(name: "\(app).ingest.Reading", partitions: 16)
-        var batch = LogBatch(topics: [topic.name])
+        var batch = LogBatch(topics: ["\(app).ingest.Reading"])
         for record in records { batch.append(topic: 0, partition: record.partition, key: [UInt8](), value: record.value) }
-        try await withLog { [batch] log in
-            // A client that has not heard yet how many partitions a topic has may take one that is there for missing.
-            #expect(try await log.prepare([topic]) == [topic.partitions])
-            _ = try await log.append(batch)
-        }
+        // The topic is there: a gateway that is ready has made it.
+        try await withLog { [batch] in _ = try await $0.append(batch) }
     }
 
     /// The first objects of the dead-letter topic, each once, waited for.
