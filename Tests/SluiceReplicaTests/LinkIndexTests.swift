@@ -48,6 +48,26 @@ import Testing
         #expect(try fans(replica, of: 1)[0] == [] && fans(replica, of: 2)[0] == [] && fans(replica, of: 3)[0] == [.int(2), .int(4)])
     }
 
+    /// Bulk inserts pay for each object's own links, not for those of the objects before it.
+    @Test func `what an object's links cost does not grow with the links of others`() throws {
+        let replica = try Replica(path: folder.file, schema: Self.schema, isSynced: false, environment: TestEnvironment())
+        try replica.write { transaction in
+            for id in 0..<2_000 {
+                let friends = (1...5).map { Value.int(Int64(id * 7 + $0) % 100) }
+                try transaction.create(type: 0, key: .int(Int64(id)), values: ["friends": .list(friends)])
+            }
+        }
+        try replica.write { transaction in
+            _ = try transaction.store.origins(of: .int(9_999), type: 0, property: 1)
+            let before = transaction.instructions
+            try transaction.create(type: 0, key: .int(5_000), values: ["friends": .list([.int(9_999), .int(1), .int(2)])])
+            try transaction.set(type: 0, key: .int(1), property: 1, .list([.int(9_999)]))
+            #expect(try transaction.store.origins(of: .int(9_999), type: 0, property: 1) == [.int(1), .int(5_000)])
+            let spent = transaction.instructions - before
+            #expect(spent < 2_000, "\(spent) instructions for 4 of 10,000 links")
+        }
+    }
+
     @Test func `a file without an index of links gets one from what is there`() async throws {
         do {
             let properties = [

@@ -45,6 +45,9 @@ package final class WriteTransaction {
     /// What it has changed so far of what apps see.
     package var change: ReplicaChange { ReplicaChange(version: 0, types: writer.news.types) }
 
+    /// How much SQLite has done for the statements of the writer, in its own instructions; a row that it looks at takes some.
+    package var instructions: Int { writer.connection.instructions }
+
     // MARK: Ending
 
     /// Stores the transaction and its changeset in one commit. When it throws, nothing has happened and the transaction is over,

@@ -214,7 +214,9 @@ extension RowStore {
     private func updateLinks(_ layout: TableLayout, key: Value) throws(SluiceError) {
         var missing = try storedLinks(layout, key: key)
         let names = linkNames(layout)
-        let known = try connection.statement("SELECT property, target, count FROM _sluice_link WHERE type = ? AND key = ?")
+        // SQLite by itself takes the primary key, by which it would look at all links of the class.
+        let known = try connection.statement(
+            "SELECT property, target, count FROM _sluice_link INDEXED BY _sluice_link_origin WHERE type = ? AND key = ?")
         known.bind(0, layout.type.name)
         layout.bindKey(key, at: 1, to: known)
         var stale: [StoredLink] = []
