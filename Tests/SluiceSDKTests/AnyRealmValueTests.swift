@@ -62,6 +62,26 @@ import Testing
         #expect(mixed.any == .none)
     }
 
+    @Test func `an object of a class that the Realm was not opened with reads as nothing`() throws {
+        do {
+            let realm = try Realm(configuration: folder.configuration([Mixed.self, Horse.self]))
+            let mixed = Mixed(value: ["_id": 1])
+            mixed.any = .object(Horse(value: ["_id": 7]))
+            try realm.write { realm.add(mixed) }
+            #expect(mixed.any.object(Horse.self)?._id == 7)
+        }
+        do { #expect(try open().objects(Mixed.self).first?.any == AnyRealmValue.none) }
+        let realm = try Realm(configuration: folder.configuration([Mixed.self, Horse.self]))
+        #expect(realm.objects(Mixed.self).first?.any.object(Horse.self)?._id == 7)
+    }
+
+    @Test func `ids and UUIDs have accessors too, and values go into sets and dictionaries`() {
+        let (id, uuid) = (ObjectId.generate(), UUID())
+        #expect(AnyRealmValue.objectId(id).objectIdValue == id && AnyRealmValue.uuid(uuid).uuidValue == uuid)
+        #expect(AnyRealmValue.string("x").objectIdValue == nil && AnyRealmValue.none.uuidValue == nil)
+        #expect(Set<AnyRealmValue>([.int(1), .int(1), .double(1), .none, .objectId(id), .objectId(id)]).count == 4)
+    }
+
     @Test func `collections nest and are changed in place`() throws {
         let realm = try open()
         let inner = AnyRealmValue.fromDictionary(["a": .int(1), "deep": .fromArray([.string("x")])])

@@ -21,6 +21,15 @@ class Shelf<Content>: Object {
     @Persisted(primaryKey: true) var _id: Int
 }
 
+class Cased: Template {
+    @Persisted var name: String
+    @Persisted var Name: String
+}
+
+class Reserved: Template {
+    override class func _realmObjectName() -> String? { "sqlite_things" }
+}
+
 /// Which classes a Realm has whose configuration names none.
 @Suite struct ClassDiscoveryTests {
     private func names(_ types: [ObjectBase.Type]?) throws -> Set<String> {
@@ -39,6 +48,14 @@ class Shelf<Content>: Object {
     @Test func `generic classes and those that are only sent are left out`() throws {
         #expect(try names(nil).isDisjoint(with: ["Shelf", "Shelf<Int>", "Reading"]))
         #expect(try names([Shelf<Int>.self]) == ["Shelf<Int>"])
+    }
+
+    @Test func `names in the file that SQLite cannot tell apart are refused`() throws {
+        func refusal(_ type: ObjectBase.Type) -> String? {
+            #expect(throws: Realm.Error.self) { try Realm(configuration: TemporaryFolder().configuration([type])) }?.message
+        }
+        #expect(refusal(Cased.self)?.contains("Two properties of Cased differ in case only.") == true)
+        #expect(refusal(Reserved.self)?.contains("The class name sqlite_things is reserved.") == true)
     }
 
     @Test func `what the named classes lead to comes along`() throws {

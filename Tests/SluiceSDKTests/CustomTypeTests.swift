@@ -61,6 +61,39 @@ import Testing
         #expect(first(realm).optionalCelsius?.degrees == 4)
     }
 
+    class Painted: Object {
+        @Persisted(primaryKey: true) var _id: Int
+        @Persisted var colour: String
+        @Persisted var optionalColour: String?
+        @Persisted var sizes: List<Int>
+        override class func _realmObjectName() -> String? { "Coloured" }
+        override class func shouldIncludeInDefaultSchema() -> Bool { false }
+    }
+
+    class Coloured: Object {
+        @Persisted(primaryKey: true) var _id: Int
+        @Persisted var colour: Colour
+        @Persisted var optionalColour: Colour?
+        @Persisted var sizes: List<Size>
+        override class func shouldIncludeInDefaultSchema() -> Bool { false }
+    }
+
+    @Test func `a raw value that no case has reads as nil, or as the first case`() throws {
+        do {
+            let realm = try Realm(configuration: folder.configuration([Painted.self]))
+            let values: [[String: Any]] = [
+                ["_id": 1, "colour": "green", "optionalColour": "red", "sizes": [2, 1]],
+                ["_id": 2, "colour": "mauve", "optionalColour": "mauve", "sizes": [2, 77]],
+            ]
+            try realm.write { for value in values { realm.create(Painted.self, value: value) } }
+        }
+        let realm = try Realm(configuration: folder.configuration([Coloured.self]))
+        let (known, unknown) = (realm.objects(Coloured.self)[0], realm.objects(Coloured.self)[1])
+        #expect(known.colour == .green && known.optionalColour == .red && Array(known.sizes) == [.large, .small])
+        #expect(unknown.colour == .red && unknown.optionalColour == nil && Array(unknown.sizes) == [.large, .small])
+        #expect(unknown["colour"] as? String == "red" || unknown["colour"] as? String == "mauve")
+    }
+
     class Raw: Object {
         @Persisted(primaryKey: true) var _id: Int
         @Persisted var version: String

@@ -153,6 +153,14 @@ import Testing
         #expect(realm.isEmpty)
     }
 
+    @Test func `a deleted object goes on showing what it was last`() throws {
+        let realm = try Realm(configuration: folder.local)
+        let task = try realm.write { realm.create(Task.self, value: ["taskName": "a"]) }
+        #expect(task.taskName == "a")
+        try realm.write { realm.delete(task) }
+        #expect(task.isInvalidated && task.taskName == "a" && task.description == "[invalidated object]")
+    }
+
     @Test func `creating with update changes what is given and keeps the rest`() throws {
         let realm = try Realm(configuration: folder.local)
         try realm.write { _ = realm.create(Every.self, value: ["_id": 1, "int": 5, "string": "s"]) }

@@ -63,6 +63,22 @@ import Testing
         #expect(realm.isEmpty)
     }
 
+    class Worded: Object {
+        @Persisted(primaryKey: true) var _id: Int
+        @Persisted var any: Int
+        override class func shouldIncludeInDefaultSchema() -> Bool { false }
+    }
+
+    @Test func `a property named like a word of the language cannot be asked for`() async throws {
+        let realm = try await Realm(configuration: folder.configuration([Worded.self]))
+        try realm.write { realm.create(Worded.self, value: [1, 2]) }
+        #expect(realm.objects(Worded.self).sorted(byKeyPath: "any").first?.any == 2)
+        await #expect(processExitsWith: .failure) {
+            let realm = try Realm(configuration: TemporaryFolder().configuration([Worded.self]))
+            _ = realm.objects(Worded.self).where { $0.any == 2 }.count
+        }
+    }
+
     @Test func `a list of scalars can be searched`() throws {
         let realm = try Realm(configuration: folder.local)
         try realm.write {

@@ -191,6 +191,43 @@ import Testing
         #expect(await iterator.next() == nil)
     }
 
+    @Test func `beginning a transaction tells what has changed before`() async throws {
+        let configuration = configuration
+        let told = Mutex<[Int]>([])
+        let (begun, begin) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let token = realm.objects(Horse.self).observe { change in
+            if case .update(let horses, _, _, _) = change { told.withLock { $0.append(horses.count) } }
+            begin.yield()
+        }
+        for await _ in begun { break }
+        // This blocks the main thread, so that nobody has told when the transaction begins.
+        try DispatchQueue(label: "elsewhere").sync {
+            let other = try Realm(configuration: configuration)
+            try other.write { _ = other.create(Horse.self, value: ["_id": 1]) }
+        }
+        #expect(realm.isEmpty && told.withLock { $0 } == [])
+        realm.beginWrite()
+        #expect(told.withLock { $0 } == [1] && realm.objects(Horse.self).count == 1)
+        realm.cancelWrite()
+        token.invalidate()
+    }
+
+    @Test func `a token of another Realm keeps nothing from being told`() async throws {
+        let other = try await Realm(configuration: folder.configuration([Horse.self], file: "other"))
+        let foreign = other.objects(Horse.self).observe { _ in }
+        let (counts, count) = AsyncStream<Int>.makeStream(bufferingPolicy: .bufferingOldest(8))
+        let token = realm.objects(Horse.self).observe { change in
+            if case .initial(let horses) = change { count.yield(horses.count) }
+            if case .update(let horses, _, _, _) = change { count.yield(horses.count) }
+        }
+        var turns = counts.makeAsyncIterator()
+        #expect(await turns.next(isolation: #isolation) == 0)
+        try realm.write(withoutNotifying: [foreign]) { _ = realm.create(Horse.self, value: ["_id": 1]) }
+        #expect(await turns.next(isolation: #isolation) == 1)
+        token.invalidate()
+        foreign.invalidate()
+    }
+
     @Test func `misuse ends the program`() async {
         let twice = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let realm = try Realm(configuration: TemporaryFolder().configuration([Horse.self]))
