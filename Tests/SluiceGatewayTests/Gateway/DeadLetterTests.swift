@@ -126,7 +126,13 @@ struct KafkaShop: Sendable {
         try await produce((Int32(0)..<16).map { ($0, Array(#"{"_id": "\#(prefix)\#($0)", "store": "north", "value": 1}"#.utf8)) })
     }
 
-    private func produce(_ records: [(partition: Int32, value: [UInt8])]) async throws {
+    /// How many records the ingest topic has.
+    func records() async throws -> Int64 {
+        let places = (Int32(0)..<16).map { LogPartition("\(app).ingest.Reading", $0) }
+        return try await withLog { try await $0.ends(of: places) }.values.reduce(0, +)
+    }
+
+    func produce(_ records: [(partition: Int32, value: [UInt8])]) async throws {
         var batch = LogBatch(topics: ["\(app).ingest.Reading"])
         for record in records { batch.append(topic: 0, partition: record.partition, key: [UInt8](), value: record.value) }
         // The topic is there: a gateway that is ready has made it.
