@@ -224,6 +224,26 @@ final class Ship: Object {
     }
 
     @MainActor
+    @Test func `a subscription of query-based sync has inverse links bring along what they lead to`() async throws {
+        try await Self.with { gateway in
+            let harbour = try await Harbour.open(gateway)
+            let ports = harbour.realm.objects(Port.self).where { $0.name == "A" }
+            let plain = ports.subscribe(named: "a")
+            try await harbour.realm.waitUntilSynced(timeout: 20)
+            #expect(plain.state == .complete && harbour.ports == ["a"] && harbour.ships.isEmpty)
+            ports.subscribe(named: "a", update: true, includingLinkingObjects: ["ships"])
+            try await harbour.realm.waitUntilSynced(timeout: 20)
+            #expect(harbour.ships == ["s1", "s3", "s5"] && harbour.sailors == ["m1", "m3", "m5"] && harbour.ports == ["a", "c"])
+            try await gateway.sql(#"UPDATE "Ship" SET port = 'a' WHERE _id = 's2'; UPDATE "Ship" SET port = 'b' WHERE _id = 's5'"#)
+            try await harbour.realm.waitUntilSynced(timeout: 20)
+            #expect(harbour.ships == ["s1", "s2", "s3"] && harbour.sailors == ["m1", "m2", "m3"])
+            plain.unsubscribe()
+            try await harbour.realm.waitUntilSynced(timeout: 20)
+            #expect(harbour.ports.isEmpty && harbour.ships.isEmpty && harbour.sailors.isEmpty)
+        }
+    }
+
+    @MainActor
     @Test func `waiting until everything is here says up to where`() async throws {
         try await Self.with { gateway in
             let harbour = try await Harbour.open(gateway)
