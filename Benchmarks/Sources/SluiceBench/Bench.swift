@@ -82,7 +82,7 @@ struct Bench: AsyncParsableCommand {
         case .objects: try ObjectStoreBenchmark(rounds: rounds, scale: scale).run(&report)
         case .apply: try await ApplyBenchmark(rounds: rounds, scale: scale).run(&report)
         case .plugins: try await PluginBenchmark(rounds: rounds, scale: scale).run(&report)
-        case .latency, .upload, .publish, .bootstrap, .fanout, .ingest, .memory, .sessions: break
+        case .latency, .upload, .publish, .bootstrap, .fanout, .rules, .ingest, .memory, .sessions: break
         }
     }
 }
