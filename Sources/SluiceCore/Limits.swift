@@ -34,10 +34,10 @@ package enum Limits {
     package static let recentBytes = 32 << 20
     /// Seconds that a partition is still read when no session needs it any more, for those that come back.
     package static let feedLingerSeconds: UInt64 = 60
-    /// Objects, and bytes, of one ingest batch.
+    /// Objects, and bytes, of one transaction of ingested objects; the same bytes for one Ingest message of the SDK.
     package static let ingestBatchObjects = 4_000
     package static let ingestBatchBytes = 4 << 20
-    /// Objects that the ingest rules are asked about at a time.
+    /// Objects that the ingest rules are asked about at a time, and of one Ingest message.
     package static let ingestRulesObjects = 1_000
     /// One asymmetric object as JSON, bytes: what brokers take by default, less what the record's key and frame need. Beyond: refused.
     package static let ingestObjectBytes = 1_000_000

@@ -116,7 +116,7 @@ extension Replica {
     /// The next asymmetric objects to send, numbered above `number`; nil when there are none.
     /// - Parameters maximumObjects, maximumBytes: bounds on a batch; they count when it is formed.
     package func pendingIngest(
-        after number: UInt64, maximumObjects: Int = Limits.ingestBatchObjects, maximumBytes: Int = Limits.ingestBatchBytes
+        after number: UInt64, maximumObjects: Int = Limits.ingestRulesObjects, maximumBytes: Int = Limits.ingestBatchBytes
     ) async throws(SluiceError) -> IngestBatch? {
         try await commit(isDurable: true) { writer throws(SluiceError) in
             try writer.nextIngestBatch(after: number, maximumObjects: maximumObjects, maximumBytes: maximumBytes)

@@ -60,7 +60,7 @@ extension SyncReplica {
         }
         if let number = query.ingestAfter {
             pending.ingest = try await pendingIngest(
-                after: number, maximumObjects: Limits.ingestBatchObjects, maximumBytes: Limits.ingestBatchBytes)
+                after: number, maximumObjects: Limits.ingestRulesObjects, maximumBytes: Limits.ingestBatchBytes)
         }
         return pending
     }
