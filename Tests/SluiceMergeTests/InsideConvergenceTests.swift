@@ -106,7 +106,8 @@ extension ObjectChange {
             writers.append(writer)
         }
         let steps = writers.map { writer -> [Step] in
-            var time: Int64 = 0
+            // Later than what they have all seen, which was written at 1 (CR-30).
+            var time: Int64 = 1
             return writer.changes.map { change in
                 time += Int64.random(in: 1...10, using: &generator)
                 return .client(writer.number, at: time, seen: 1, change)
