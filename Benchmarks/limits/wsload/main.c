@@ -207,24 +207,43 @@ static void upgrade(int fd, const char *path) {
         "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: sluice.v1\r\n\r\n", path);
     if (write(fd, text, (size_t)n) != n) fail("write");
-    // One byte at a time: what follows the answer is not ours to take here.
-    for (n = 0; n < 4 || memcmp(text + n - 4, "\r\n\r\n", 4); n++) {
-        if (n == sizeof text || read(fd, text + n, 1) != 1) fail("the answer to the upgrade");
-    }
-    if (memcmp(text, "HTTP/1.1 101", 12)) { fprintf(stderr, "wsload: %.*s\n", n, text); exit(1); }
 }
 
-static void open_connection(struct connection *c, int port, const char *path) {
+// Takes the answer to the upgrade, and nothing of what follows it.
+static void upgraded(int fd) {
+    char text[4096];
+    char *end = NULL;
+    ssize_t n = 0;
+    while (end == NULL) {
+        n = recv(fd, text, sizeof text - 1, MSG_PEEK);
+        if (n <= 0 || n == sizeof text - 1) fail("the answer to the upgrade");
+        text[n] = 0;
+        end = strstr(text, "\r\n\r\n");
+        // Few answers come in pieces.
+        if (end == NULL) usleep(100);
+    }
+    if (memcmp(text, "HTTP/1.1 101", 12)) { fprintf(stderr, "wsload: %.*s\n", (int)n, text); exit(1); }
+    n = end + 4 - text;
+    if (read(fd, text, (size_t)n) != n) fail("the answer to the upgrade");
+}
+
+static void begin_connection(struct connection *c, int port, const char *path) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address)) fail("connect");
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     upgrade(fd, path);
-    struct record hello = hellos[(size_t)(c - all) % hello_count];
-    if (write(fd, hello.bytes, hello.count) != (ssize_t)hello.count) fail("write");
-    fcntl(fd, F_SETFL, O_NONBLOCK);
     c->fd = fd;
+}
+
+static void finish_connection(struct connection *c, int queue) {
+    upgraded(c->fd);
+    struct record hello = hellos[(size_t)(c - all) % hello_count];
+    if (write(c->fd, hello.bytes, hello.count) != (ssize_t)hello.count) fail("write");
+    fcntl(c->fd, F_SETFL, O_NONBLOCK);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
+    epoll_ctl(queue, EPOLL_CTL_ADD, c->fd, &event);
 }
 
 static void poll_once(int queue) {
@@ -267,12 +286,14 @@ int main(int count, char **arguments) {
     setrlimit(RLIMIT_NOFILE, &files);
     int queue = epoll_create1(0);
     all = calloc(connections, sizeof *all);
-    for (size_t i = 0; i < connections; i++) {
-        open_connection(&all[i], atoi(arguments[1]), arguments[2]);
-        struct epoll_event event = {.events = EPOLLIN, .data.ptr = &all[i]};
-        epoll_ctl(queue, EPOLL_CTL_ADD, all[i].fd, &event);
+    // Some at a time, so that nobody waits for one answer after another.
+    const size_t group = 64;
+    for (size_t first = 0; first < connections; first += group) {
+        size_t end = first + group < connections ? first + group : connections;
+        for (size_t i = first; i < end; i++) begin_connection(&all[i], atoi(arguments[1]), arguments[2]);
+        for (size_t i = first; i < end; i++) finish_connection(&all[i], queue);
         // A server that is asked for everything at once may rightly say that it is busy.
-        while (i + 1 - ready_count > 256) poll_once(queue);
+        while (end - ready_count > 256) poll_once(queue);
     }
     if (uploads) {
         while (ready_count < connections) poll_once(queue);
