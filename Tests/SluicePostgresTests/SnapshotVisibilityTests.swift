@@ -19,10 +19,12 @@ import Testing
         _ = try await other.script("SELECT pg_reload_conf()")
         // Its backend takes the setting when it comes to it.
         try await Self.wait(writer, "SELECT (current_setting('synchronous_standby_names') = 'nobody')::int", is: 1)
-        async let commit: Void = Self.insert(writer)
+        let inserts = Inserts()
+        async let commit: Void = inserts.run(writer)
         // The commit is in the log when its backend waits.
         try await Self.wait(other, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'", is: 1)
-        #expect(try await other.query("SELECT count(*) FROM \"Item\"").int(0, 0) == 0)
+        inserts.isWaiting.store(true, ordering: .relaxed)
+        #expect(try await other.query("SELECT count(*) FROM \"Item\"").int(0, 0) == inserts.done.load(ordering: .relaxed))
         let attempts = Atomic<Int>(0)
         let store = PostgresSnapshotStore(pool: pool)
         func read() async throws -> SnapshotIdentity? {
@@ -41,8 +43,18 @@ import Testing
         await server.stop()
     }
 
-    private static func insert(_ connection: PostgresConnection) async throws {
-        _ = try await connection.script("INSERT INTO \"Item\" VALUES (1)")
+    /// Rows inserted one by one until a commit waits. The first need not: what a commit goes by is set by another process of
+    /// the server, when that comes to the new setting.
+    private final class Inserts: Sendable {
+        let isWaiting = Atomic(false)
+        let done = Atomic<Int64>(0)
+
+        func run(_ connection: PostgresConnection) async throws {
+            while !isWaiting.load(ordering: .relaxed) {
+                _ = try await connection.script("INSERT INTO \"Item\" SELECT count(*) FROM \"Item\"")
+                done.add(1, ordering: .relaxed)
+            }
+        }
     }
 
     /// Another process's work has no event to wait for.
