@@ -9,29 +9,21 @@ import Synchronization
 package final class EmbeddedLog: MessageLog {
     private struct Partition {
         var first: Int64 = 0
-        var records: [[UInt8]] = []
-        /// Records before this index are gone; compacted now and then.
-        var head = 0
-        var end: Int64 { first + Int64(records.count - head) }
+        var records = Fifo<[UInt8]>()
+        var end: Int64 { first + Int64(records.count) }
 
         mutating func dropOldest() -> Int {
-            let size = records[head].count
-            records[head] = []
-            head += 1
+            guard let oldest = records.popFirst() else { return 0 }
             first += 1
-            if head > 4_096, head * 2 > records.count {
-                records.removeSubrange(0..<head)
-                head = 0
-            }
-            return size
+            return oldest.count
         }
     }
 
     private struct State {
         var topics: [String: Int32] = [:]
         var partitions: [LogPartition: Partition] = [:]
-        var order: [LogPartition] = []
-        var orderHead = 0
+        /// Of each record, the oldest first.
+        var order = Fifo<LogPartition>()
         var bytes = 0
     }
 
@@ -81,14 +73,8 @@ package final class EmbeddedLog: MessageLog {
     }
 
     private func trim(_ state: inout State) {
-        while state.bytes > windowBytes, state.orderHead < state.order.count {
-            let oldest = state.order[state.orderHead]
-            state.orderHead += 1
+        while state.bytes > windowBytes, let oldest = state.order.popFirst() {
             state.bytes -= state.partitions[oldest]?.dropOldest() ?? 0
-        }
-        if state.orderHead > 65_536, state.orderHead * 2 > state.order.count {
-            state.order.removeSubrange(0..<state.orderHead)
-            state.orderHead = 0
         }
     }
 
@@ -116,7 +102,7 @@ package final class EmbeddedLog: MessageLog {
                 var next = isThere ? offset : source.first
                 while next < source.end, fetch.arena.count < Limits.captureBatchBytes {
                     let start = fetch.arena.count
-                    fetch.arena.append(contentsOf: source.records[source.head + Int(next - source.first)])
+                    fetch.arena.append(contentsOf: source.records[Int(next - source.first)])
                     fetch.entries.append(.init(partition: partition, offset: next, value: start..<fetch.arena.count))
                     next += 1
                 }

@@ -68,9 +68,9 @@ struct RecentRecords {
             var (low, high) = (0, known.records.count)
             while low < high {
                 let middle = (low + high) / 2
-                if let record = known.records[middle], record.position.lsn <= lsn { low = middle + 1 } else { high = middle }
+                if known.records[middle].position.lsn <= lsn { low = middle + 1 } else { high = middle }
             }
-            found.append((low..<known.records.count).compactMap { known.records[$0] })
+            found.append((low..<known.records.count).map { known.records[$0] })
         }
         return found
     }

@@ -1,5 +1,6 @@
 /// First in, first out; both in constant time.
 struct Fifo<Element> {
+    /// Before `head` they are gone.
     private var items: [Element?] = []
     private var head = 0
 
@@ -7,8 +8,11 @@ struct Fifo<Element> {
     var count: Int { items.count - head }
     var first: Element? { isEmpty ? nil : items[head] }
 
-    /// - Parameter index: from the first on.
-    subscript(_ index: Int) -> Element? { items[head + index] }
+    /// - Parameter index: from the first on, below `count`.
+    subscript(_ index: Int) -> Element {
+        guard let element = items[head + index] else { preconditionFailure("\(index) is gone") }
+        return element
+    }
 
     mutating func append(_ element: Element) { items.append(element) }
 
@@ -22,6 +26,4 @@ struct Fifo<Element> {
         }
         return element
     }
-
-    mutating func removeAll() { self = Fifo() }
 }

@@ -40,30 +40,6 @@ package struct IngestRows: Sendable {
     }
 }
 
-/// An object on its way into its table, in the order of its type's properties.
-package struct IngestRow: Sendable {
-    package var type: String
-    package var row: Row
-    package var source: IngestSource
-
-    package init(type: String, row: Row, source: IngestSource) {
-        self.type = type
-        self.row = row
-        self.source = source
-    }
-}
-
-extension [IngestRow] {
-    /// The same as flat rows, one element for each type.
-    var flat: [IngestRows] {
-        Dictionary(grouping: self, by: \.type).sorted { $0.key < $1.key }.map { type, objects in
-            var buffer = RowBuffer()
-            let rows = objects.map { buffer.append($0.row) }
-            return IngestRows(type: type, buffer: buffer, rows: rows) { objects[$0].source }
-        }
-    }
-}
-
 /// An object that is kept instead of written.
 package struct RefusedRecord: Hashable, Sendable {
     package var source: IngestSource
@@ -91,13 +67,5 @@ package struct IngestBatch: Sendable {
         self.offsets = offsets
         self.accepted = accepted
         self.refused = refused
-    }
-
-    /// What records of one partition came to.
-    package init(topic: String, partition: Int32, offsets: Range<Int64>, accepted: [IngestRow], refused: [RefusedRecord] = []) {
-        var (accepted, refused) = (accepted, refused)
-        for index in accepted.indices { accepted[index].source.origin = "\(topic)/\(partition)" }
-        for index in refused.indices { refused[index].source.origin = "\(topic)/\(partition)" }
-        self.init(topic: topic, offsets: [partition: offsets], accepted: accepted.flat, refused: refused)
     }
 }

@@ -57,11 +57,6 @@ package struct PostgresIngestStore: Sendable {
         return try await pool.transact { session in try write(inserts, refused, session) }
     }
 
-    @discardableResult
-    package func insert(_ accepted: [IngestRow], refused: [RefusedRecord] = []) async throws -> (written: Int, refused: Int) {
-        try await insert(accepted.flat, refused: refused)
-    }
-
     private func inserts(of accepted: [IngestRows]) throws -> [BulkInsert] {
         try accepted.filter { !$0.rows.isEmpty }.sorted { $0.type < $1.type }.map { BulkInsert(try tables($0.type), $0) }
     }

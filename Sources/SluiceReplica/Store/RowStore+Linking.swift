@@ -16,39 +16,41 @@ extension RowStore {
     /// O(found), which ends with the first beyond `limit`.
     func owners(_ type: Int, _ property: Int, of target: Int, _ key: Value, limit: Int = .max) throws(SluiceError) -> [Value] {
         let layout = layouts[type]
-        guard layout.hasTable, layouts[target].hasTable, links.covers(type, property) else { return [] }
-        let statement: Statement
-        if links.isSingle(type, property) {
-            let column = TableLayout.quoted(layout.type.properties[property].name)
-            statement = try connection.statement("SELECT \(layout.keyColumn) FROM \(layout.table) WHERE \(column) = ?")
-            layout.bind(key, property: property, at: 0, to: statement)
-        } else {
-            if isWriter { try updateLinks() }
-            statement = try connection.statement("SELECT key FROM _sluice_link WHERE type = ? AND property = ? AND target = ?")
-            bindLink(layout, property, target, key, to: statement)
-        }
+        let found = try linking(type, property, to: target, key, selecting: (layout.keyColumn, "key"))
+        guard let statement = found else { return [] }
         defer { statement.reset() }
-        var found: [Value] = []
-        while found.count <= limit, try statement.step() { found.append(layout.readKey(statement)) }
-        return found
+        var keys: [Value] = []
+        while keys.count <= limit, try statement.step() { keys.append(layout.readKey(statement)) }
+        return keys
     }
 
     /// How many links of a class's property lead to an object.
     func linkCount(_ type: Int, _ property: Int, to target: Int, _ key: Value) throws(SluiceError) -> Int {
-        let layout = layouts[type]
-        guard layout.hasTable, layouts[target].hasTable, links.covers(type, property) else { return 0 }
-        let statement: Statement
-        if links.isSingle(type, property) {
-            let column = TableLayout.quoted(layout.type.properties[property].name)
-            statement = try connection.statement("SELECT count(*) FROM \(layout.table) WHERE \(column) = ?")
-            layout.bind(key, property: property, at: 0, to: statement)
-        } else {
-            if isWriter { try updateLinks() }
-            statement = try connection.statement("SELECT total(count) FROM _sluice_link WHERE type = ? AND property = ? AND target = ?")
-            bindLink(layout, property, target, key, to: statement)
-        }
+        let found = try linking(type, property, to: target, key, selecting: ("count(*)", "total(count)"))
+        guard let statement = found else { return 0 }
         defer { statement.reset() }
         return try statement.step() ? Int(statement.int(0)) : 0
+    }
+
+    /// What finds the links of a class's property to an object: in the class's table where each object has one link at most, in the
+    /// index of links otherwise. Nil where nobody has looked for them.
+    /// - Parameter selecting: what is read of the table, and of the index.
+    private func linking(
+        _ type: Int, _ property: Int, to target: Int, _ key: Value, selecting: (table: String, index: String)
+    ) throws(SluiceError) -> Statement? {
+        let layout = layouts[type]
+        guard layout.hasTable, layouts[target].hasTable, links.covers(type, property) else { return nil }
+        if links.isSingle(type, property) {
+            let column = TableLayout.quoted(layout.type.properties[property].name)
+            let statement = try connection.statement("SELECT \(selecting.table) FROM \(layout.table) WHERE \(column) = ?")
+            layout.bind(key, property: property, at: 0, to: statement)
+            return statement
+        }
+        if isWriter { try updateLinks() }
+        let statement = try connection.statement(
+            "SELECT \(selecting.index) FROM _sluice_link WHERE type = ? AND property = ? AND target = ?")
+        bindLink(layout, property, target, key, to: statement)
+        return statement
     }
 
     private func bindLink(_ layout: TableLayout, _ property: Int, _ target: Int, _ key: Value, to statement: Statement) {
