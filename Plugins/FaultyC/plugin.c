@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "break_out.h"
@@ -57,6 +58,14 @@ static void put_verdicts(const sluice_sink *answer, const char *list, const char
     put(answer, "]}");
 }
 
+/* Uses that much of this thread's processor time. */
+static void spin(long milliseconds) {
+    struct timespec start, now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
+    do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    while ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 < milliseconds);
+}
+
 /* Returns whether it has answered in `status`. */
 static int misbehave(struct state *state, sluice_text input, const sluice_sink *answer, sluice_status *status) {
     *status = SLUICE_OK;
@@ -65,6 +74,9 @@ static int misbehave(struct state *state, sluice_text input, const sluice_sink *
     if (has(input, "do-exit")) _exit(3);
     if (has(input, "do-hang"))
         for (;;) pause();
+    if (has(input, "do-loop"))
+        for (volatile int i = 0;; i = !i) {}
+    if (has(input, "do-spin")) spin(200);
     if (has(input, "do-slow")) usleep(150 * 1000);
     if (has(input, "do-write-to-socket")) {
         if (write(3, "this is not a message, whoever reads it", 39) < 0) return 1;

@@ -105,7 +105,7 @@ static const int harmless[] = {
     SYS_getrandom, SYS_sched_yield, SYS_sched_getaffinity, SYS_sched_getparam, SYS_sched_getscheduler, SYS_sched_get_priority_max,
     SYS_sched_get_priority_min, SYS_getcpu, SYS_getpriority, SYS_getrusage, SYS_getrlimit, SYS_sysinfo, SYS_uname, SYS_ppoll,
     SYS_pselect6, SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait, SYS_eventfd2, SYS_pipe2, SYS_timerfd_create,
-    SYS_timerfd_settime, SYS_timerfd_gettime, SYS_recvfrom, SYS_getsockopt, SYS_getsockname, SYS_landlock_create_ruleset,
+    SYS_timerfd_settime, SYS_timerfd_gettime, SYS_timer_settime, SYS_recvfrom, SYS_getsockopt, SYS_getsockname, SYS_landlock_create_ruleset,
     SYS_landlock_add_rule, SYS_landlock_restrict_self, SYS_seccomp,
 #if defined(__x86_64__)
     /* The older forms, which newer processors left out. */

@@ -59,6 +59,12 @@ package enum Limits {
     /// Days without a session after which a client's position no longer keeps what merging remembers for it. Beyond: its writes count as
     /// written with knowledge of what is forgotten.
     package static let clientMemoryDays = 60
-    /// One call into a plugin, nanoseconds, unless the plugin's configuration says otherwise. Beyond: the host is replaced, the call denied.
-    package static let pluginCallNanoseconds: UInt64 = 2_000_000_000
+    /// Processor time that a plugin may use for a call of a session's hook, and for each write or object of the others, nanoseconds,
+    /// unless the plugin's configuration says otherwise. Beyond: the host is replaced, the call denied.
+    package static let pluginSessionNanoseconds: UInt64 = 50_000_000
+    package static let pluginWriteNanoseconds: UInt64 = 5_000_000
+    /// How long by the clock a plugin may be at one call beyond its processor time, nanoseconds. Beyond: the same.
+    package static let pluginStallNanoseconds: UInt64 = 2_000_000_000
+    /// How long a call may wait for its answer beyond the processor time of its own, nanoseconds. Beyond: it is denied.
+    package static let pluginWaitNanoseconds: UInt64 = 10_000_000_000
 }

@@ -33,6 +33,8 @@ package struct HookAnswer: Hashable, Sendable {
         case unusable = 3
         /// The call was not made, since its deadline had passed before its turn came.
         case late = 4
+        /// The plugin used more processor time than the call has.
+        case overrun = 5
     }
 
     package var status: Status

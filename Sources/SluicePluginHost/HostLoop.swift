@@ -143,23 +143,23 @@ final class HostLoop {
     }
 
     private func hostEnded() {
-        let how = endPeer()
+        let end = endPeer()
         owner.observer.hostEnded(owner.label)
-        perform(calls.hostEnded(how, now: monotonicNow()))
+        perform(calls.hostEnded(end.text, overran: end.overran, now: monotonicNow()))
         reportStart()
         forwarder.note(
-            .error, "the plugin host ended", ["how": .string(how), "error": .string(calls.lastError?.message ?? "none")])
+            .error, "the plugin host ended", ["how": .string(end.text), "error": .string(calls.lastError?.message ?? "none")])
     }
 
     @discardableResult
-    private func endPeer() -> String {
-        guard let peer else { return "it was not running" }
+    private func endPeer() -> HostPeer.End {
+        guard let peer else { return HostPeer.End(text: "it was not running") }
         self.peer = nil
         owner.note(processID: nil)
-        let how = peer.end { forwarder.output($0, now: monotonicNow()) }
+        let end = peer.end { forwarder.output($0, now: monotonicNow()) }
         forwarder.finish(now: monotonicNow())
         clearOutgoing()
         decoder = HostedDecoder()
-        return how
+        return end
     }
 }

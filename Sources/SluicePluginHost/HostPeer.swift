@@ -8,6 +8,13 @@ struct HostPeer {
         case thread
     }
 
+    /// How a host ended.
+    struct End {
+        var text: String
+        /// It was ended by the timer of its calls (`ProcessorWatch`).
+        var overran = false
+    }
+
     /// Our end, non-blocking.
     let socket: Int32
     /// What the process writes to standard output and error, non-blocking; -1 for a thread.
@@ -53,9 +60,9 @@ struct HostPeer {
     /// Ends the peer and waits for its end. A thread ends by itself when the call it is in returns.
     /// - Parameter lastWords: gets what is left in the output.
     /// - Returns: how the process ended.
-    func end(lastWords: ([UInt8]) -> Void) -> String {
+    func end(lastWords: ([UInt8]) -> Void) -> End {
         defer { Descriptors.close(socket, output) }
-        guard case .process(let pid) = kind else { return "its socket was closed" }
+        guard case .process(let pid) = kind else { return End(text: "its socket was closed") }
         // A process that has ended already is not touched by the signal: its own status stays.
         kill(pid, SIGKILL)
         var status: Int32 = 0
@@ -66,7 +73,8 @@ struct HostPeer {
             lastWords(bytes)
         }
         let signal = status & 0x7F
-        return signal == 0 ? "exit status \((status >> 8) & 0xFF)" : "signal \(signal) (\(Self.name(ofSignal: signal)))"
+        if signal == 0 { return End(text: "exit status \((status >> 8) & 0xFF)") }
+        return End(text: "signal \(signal) (\(Self.name(ofSignal: signal)))", overran: signal == ProcessorWatch.signal)
     }
 
     var processID: pid_t? { if case .process(let pid) = kind { pid } else { nil } }
@@ -80,6 +88,7 @@ struct HostPeer {
         case SIGBUS: "bus error"
         case SIGFPE: "arithmetic error"
         case SIGKILL: "killed"
+        case SIGXCPU: "its processor time was used up"
         default: "see signal(7)"
         }
     }

@@ -11,11 +11,11 @@ package struct HostedCalls {
         package var id: UInt64
         package var hook: Hook
         package var input: [UInt8]
-        /// When its caller stops waiting, and how long the plugin may work on it; nanoseconds.
+        /// When its caller stops waiting, nanoseconds.
         package var expires: UInt64
-        package var budget: UInt64
+        package var budget: CallBudget
 
-        package init(id: UInt64, hook: Hook, input: [UInt8], expires: UInt64, budget: UInt64) {
+        package init(id: UInt64, hook: Hook, input: [UInt8], expires: UInt64, budget: CallBudget) {
             self.id = id
             self.hook = hook
             self.input = input
@@ -87,7 +87,7 @@ package struct HostedCalls {
     package mutating func hostStarted(path: String, now: UInt64) -> [Action] {
         phase = .starting(since: now)
         verdict = nil
-        return [.send(.call(id: 0, hook: .load, deadline: now &+ startBudget, input: Array(path.utf8)))]
+        return [.send(.call(id: 0, hook: .load, deadline: now &+ startBudget, processor: .max, input: Array(path.utf8)))]
     }
 
     package mutating func received(id: UInt64, _ answer: HookAnswer, now: UInt64) -> [Action] {
@@ -106,9 +106,10 @@ package struct HostedCalls {
     package mutating func receivedGarbage(_ error: SluiceError) -> [Action] { kill(error) }
 
     /// The host has ended, by itself or because it was killed.
-    package mutating func hostEnded(_ how: String, now: UInt64) -> [Action] {
+    /// - Parameter overran: whether it was its processor time that ended it.
+    package mutating func hostEnded(_ how: String, overran: Bool = false, now: UInt64) -> [Action] {
         guard phase != .stopped else { return [] }
-        let killedFor = verdict
+        let killedFor = verdict ?? (overran ? sent.first.map { overrunError($0.call) } : nil)
         verdict = nil
         let error = killedFor ?? SluiceError(.pluginCrashed, "\(plugin) ended its host process: \(how)")
         lastError = error
@@ -142,7 +143,7 @@ package struct HostedCalls {
         case .starting(let since) where since &+ startBudget <= now, .configuring(let since) where since &+ startBudget <= now:
             actions += kill(startError)
         case .ready:
-            if isReplaceable, let head = sent.first, headSince &+ head.call.budget <= now { actions += kill(timeoutError(head.call)) }
+            if isReplaceable, let head = sent.first, headIsOver(now: now) { actions += kill(timeoutError(head.call)) }
         default: break
         }
         return actions
@@ -163,7 +164,7 @@ package struct HostedCalls {
         switch phase {
         case .down(let until): include(until)
         case .starting(let since), .configuring(let since): include(since &+ startBudget)
-        case .ready: if isReplaceable, let head = sent.first { include(headSince &+ head.call.budget) }
+        case .ready: if let head = sent.first, isReplaceable || !head.isAbandoned { include(headSince &+ head.call.budget.work) }
         case .stopped: return nil
         }
         return wake
@@ -184,7 +185,7 @@ package struct HostedCalls {
             self.info = info
             guard let configuration, info.hooks.contains(.configure) else { return ready(now: now) }
             phase = .configuring(since: now)
-            return [.send(.call(id: 0, hook: .configure, deadline: now &+ startBudget, input: configuration))]
+            return [.send(.call(id: 0, hook: .configure, deadline: now &+ startBudget, processor: .max, input: configuration))]
         } catch { return kill(error) }
     }
 
@@ -203,7 +204,12 @@ package struct HostedCalls {
         headSince = now
         failures = 0
         if head.call.hook == .configure, answer.status == .ok { configuration = head.call.input }
-        let result: Result<HookAnswer, SluiceError> = answer.status == .late ? .failure(timeoutError(head.call)) : .success(answer)
+        let result: Result<HookAnswer, SluiceError> =
+            switch answer.status {
+            case .late: .failure(waitedError(head.call))
+            case .overrun: .failure(overrunError(head.call))
+            case .ok, .denied, .failed, .unusable: .success(answer)
+            }
         return (head.isAbandoned ? [] : [.finish(id: id, result)]) + pump(now: now)
     }
 
@@ -222,18 +228,28 @@ package struct HostedCalls {
             if sent.isEmpty { headSince = now }
             bytesInFlight += call.input.count
             sent.append(Sent(call: call))
-            actions.append(.send(.call(id: call.id, hook: call.hook, deadline: call.expires, input: call.input)))
+            actions.append(
+                .send(
+                    .call(
+                        id: call.id, hook: call.hook, deadline: call.expires, processor: call.budget.processor, input: call.input)))
         }
         return actions
     }
 
+    private func headIsOver(now: UInt64) -> Bool {
+        guard phase == .ready, let head = sent.first else { return false }
+        return headSince &+ head.call.budget.work <= now
+    }
+
     private mutating func expire(now: UInt64) -> [Action] {
         var actions: [Action] = []
-        for index in sent.indices where !sent[index].isAbandoned && sent[index].call.expires <= now {
-            // The call that hangs fails when its host has been ended.
-            if index == 0, isReplaceable, headSince &+ sent[0].call.budget <= now { continue }
+        for index in sent.indices where !sent[index].isAbandoned {
+            let hangs = index == 0 && headIsOver(now: now)
+            // The call that hangs fails when its host has been ended, if that can be.
+            guard hangs ? !isReplaceable : sent[index].call.expires <= now else { continue }
             sent[index].isAbandoned = true
-            actions.append(.finish(id: sent[index].call.id, .failure(timeoutError(sent[index].call))))
+            let error = hangs ? timeoutError(sent[index].call) : waitedError(sent[index].call)
+            actions.append(.finish(id: sent[index].call.id, .failure(error)))
         }
         for call in waiting where call.expires <= now { actions.append(.finish(id: call.id, .failure(waitedError(call)))) }
         waiting.removeAll { $0.expires <= now }
@@ -252,11 +268,19 @@ package struct HostedCalls {
     }
 
     private func timeoutError(_ call: Call) -> SluiceError {
-        SluiceError(.pluginTimeout, "\(plugin) did not answer \(call.hook.name) within \(call.budget / 1_000_000) ms")
+        SluiceError(.pluginTimeout, "\(plugin) did not answer \(call.hook.name) within \(call.budget.work / 1_000_000) ms")
+    }
+
+    private func overrunError(_ call: Call) -> SluiceError {
+        let milliseconds = call.budget.processor / 1_000_000
+        return SluiceError(.pluginTimeout, "\(plugin) used more than \(milliseconds) ms of processor time for \(call.hook.name)")
     }
 
     private func waitedError(_ call: Call) -> SluiceError {
-        if phase == .ready { return timeoutError(call) }
+        if phase == .ready {
+            let milliseconds = call.budget.patience / 1_000_000
+            return SluiceError(.pluginTimeout, "\(plugin) did not come to \(call.hook.name) within \(milliseconds) ms")
+        }
         let reason = lastError.map { ": \($0.message)" } ?? ""
         return SluiceError(.pluginUnavailable, "\(plugin) is not running\(reason)")
     }

@@ -5,9 +5,11 @@ package import SluiceCore
 /// A message is a 32-bit length, a kind byte, and content; integers are little-endian. The gateway sends calls, the host
 /// answers each in order and logs in between. Both sides are of one release, so there is no version.
 package enum HostedMessage: Hashable, Sendable {
-    /// - Parameter deadline: by the monotonic clock, which both processes share, in nanoseconds. A call that the host comes
-    ///   to later is not made.
-    case call(id: UInt64, hook: Hook, deadline: UInt64, input: [UInt8])
+    /// - Parameters:
+    ///   - deadline: by the monotonic clock, which both processes share, in nanoseconds. A call that the host comes to later is
+    ///     not made.
+    ///   - processor: nanoseconds of processor time that the plugin has; `.max` is unbounded.
+    case call(id: UInt64, hook: Hook, deadline: UInt64, processor: UInt64, input: [UInt8])
     case answer(id: UInt64, HookAnswer)
     /// Levels as in sluice_plugin.h.
     case log(level: UInt8, text: String)
@@ -17,17 +19,18 @@ package enum HostedProtocol {
     private enum Kind: UInt8 { case call = 1, answer, log }
 
     /// Bytes of a message beside its content.
-    static let overhead = 4 + 1 + 8 + 1 + 8
+    static let overhead = 4 + 1 + 8 + 1 + 8 + 8
 
     package static func encode(_ message: HostedMessage, into bytes: inout [UInt8]) {
         let start = bytes.count
         append(UInt32(0), to: &bytes)
         switch message {
-        case .call(let id, let hook, let deadline, let input):
+        case .call(let id, let hook, let deadline, let processor, let input):
             bytes.append(Kind.call.rawValue)
             append(id, to: &bytes)
             bytes.append(hook.rawValue)
             append(deadline, to: &bytes)
+            append(processor, to: &bytes)
             bytes.append(contentsOf: input)
         case .answer(let id, let answer):
             bytes.append(Kind.answer.rawValue)
@@ -54,7 +57,8 @@ package enum HostedProtocol {
         case .call:
             let id = try integer(&rest, UInt64.self)
             guard let hook = Hook(rawValue: try integer(&rest, UInt8.self)) else { throw malformed("an unknown hook") }
-            return .call(id: id, hook: hook, deadline: try integer(&rest, UInt64.self), input: Array(rest))
+            let deadline = try integer(&rest, UInt64.self)
+            return .call(id: id, hook: hook, deadline: deadline, processor: try integer(&rest, UInt64.self), input: Array(rest))
         case .answer:
             let id = try integer(&rest, UInt64.self)
             guard let status = HookAnswer.Status(rawValue: try integer(&rest, UInt8.self)) else {

@@ -116,7 +116,7 @@ package final class PluginChain: Sendable {
         var members = app.members ?? []
         members.removeAll { $0.key == "config" }
         members.append(JSON.Member("config", link.host.spec.config))
-        let answer = try await ask(link, .configure, .object(members), deadline: link.host.spec.startDeadline)
+        let answer = try await ask(link, .configure, .object(members), budget: link.host.spec.startBudget)
         for warning in try HookCoding.warnings(answer) {
             logger.warning("a plugin warns about the app", metadata: ["plugin": .string(link.info.name), "text": .string(warning)])
         }
@@ -162,7 +162,7 @@ package final class PluginChain: Sendable {
             let asked = open.map { review.writes[$0] }
             do throws(SluiceError) {
                 let input: JSON = ["user": HookCoding.json(user), "writes": .array(asked.map { HookCoding.json($0) })]
-                let answer = try await ask(link, .checkWrite, input)
+                let answer = try await ask(link, .checkWrite, input, parts: asked.count)
                 let verdicts = try HookCoding.writeVerdicts(answer, writes: asked, schema: schema)
                 try await keepRecords(of: answer)
                 review.apply(verdicts, to: open)
@@ -186,7 +186,7 @@ package final class PluginChain: Sendable {
         for link in links(with: .ingest) where !review.undecided.isEmpty {
             let open = review.undecided
             let asked = open.map { ExtendedJSON.json(review.objects[$0]) }
-            let answer = try await ask(link, .ingest, ["type": .string(type.name), "objects": .array(asked)])
+            let answer = try await ask(link, .ingest, ["type": .string(type.name), "objects": .array(asked)], parts: asked.count)
             let verdicts = try HookCoding.ingestVerdicts(answer, count: asked.count, type: type, schema: schema)
             try await keepRecords(of: answer)
             review.apply(verdicts, to: open)
@@ -211,10 +211,13 @@ package final class PluginChain: Sendable {
 
     private func links(with hook: Hook) -> [Link] { state.withLock { $0.links.filter { $0.info.hooks.contains(hook) } } }
 
-    private func ask(_ link: Link, _ hook: Hook, _ input: JSON, deadline: UInt64? = nil) async throws(SluiceError) -> Answer {
+    private func ask(
+        _ link: Link, _ hook: Hook, _ input: JSON, parts: Int = 1, budget: CallBudget? = nil
+    ) async throws(SluiceError) -> Answer {
         let start = monotonicNow()
         do throws(SluiceError) {
-            let answer = try Answer(try await link.host.call(hook, input.utf8, deadline: deadline), plugin: link.info.name, hook: hook)
+            let answered = try await link.host.call(hook, input.utf8, parts: parts, budget: budget)
+            let answer = try Answer(answered, plugin: link.info.name, hook: hook)
             observer.called(hook, monotonicNow() - start, false)
             return answer
         } catch {

@@ -26,9 +26,12 @@ package struct PluginConformance: Sendable {
 
     let info: PluginInfo
     let schema: Schema
-    let spec: PluginSpec
+    let host: PluginHostProcess
+
     /// Asks one hook.
-    let call: @Sendable (Hook, JSON) async throws(SluiceError) -> HookAnswer
+    private func call(_ hook: Hook, _ input: JSON, parts: Int = 1) async throws(SluiceError) -> HookAnswer {
+        try await host.call(hook, input.utf8, parts: parts)
+    }
 
     // MARK: The short form
 
@@ -169,7 +172,7 @@ package struct PluginConformance: Sendable {
 
     private func checkWrites(_ writes: [ProposedWrite]) async throws -> String {
         let input: JSON = ["user": HookCoding.json(Self.user), "writes": .array(writes.map { HookCoding.json($0) })]
-        let answer = try await call(.checkWrite, input)
+        let answer = try await call(.checkWrite, input, parts: writes.count)
         guard answer.status == .ok else { return try Self.note(answer) }
         _ = try HookCoding.writeVerdicts(try Answer(answer, plugin: info.name, hook: .checkWrite), writes: writes, schema: schema)
         return ""
@@ -178,7 +181,7 @@ package struct PluginConformance: Sendable {
     private func ingest(_ type: ObjectType, count: Int) async throws -> String {
         let object = ExtendedJSON.json(Self.values(of: type))
         let input: JSON = ["type": .string(type.name), "objects": .array(Array(repeating: object, count: count))]
-        let answer = try await call(.ingest, input)
+        let answer = try await call(.ingest, input, parts: count)
         guard answer.status == .ok else { return try Self.note(answer) }
         _ = try HookCoding.ingestVerdicts(try Answer(answer, plugin: info.name, hook: .ingest), count: count, type: type, schema: schema)
         return ""
@@ -206,7 +209,7 @@ package struct PluginConformance: Sendable {
         case .ok: ""
         case .denied: "denied: \(answer.text)"
         case .failed: "could not decide: \(answer.text)"
-        case .late, .unusable: throw SluiceError(.pluginTimeout, "the call was not made in time")
+        case .late, .overrun, .unusable: throw SluiceError(.pluginTimeout, "the call was not made in time")
         }
     }
 
@@ -308,12 +311,10 @@ extension PluginConformance {
         _ host: PluginHostProcess, _ info: PluginInfo, _ configuration: JSON, _ schema: Schema
     ) async throws(SluiceError) -> PluginConformance {
         if info.hooks.contains(.configure) {
-            let answer = try await host.call(.configure, configuration.utf8, deadline: host.spec.startDeadline)
+            let answer = try await host.call(.configure, configuration.utf8, budget: host.spec.startBudget)
             _ = try HookCoding.warnings(try Answer(answer, plugin: info.name, hook: .configure))
         }
-        return PluginConformance(info: info, schema: schema, spec: host.spec) { (hook, input) async throws(SluiceError) in
-            try await host.call(hook, input.utf8)
-        }
+        return PluginConformance(info: info, schema: schema, host: host)
     }
 }
 
@@ -322,9 +323,7 @@ extension PluginChain {
     /// - Throws: `pluginUnfit` with the plugin and what is wrong with it.
     package func conform(schema: Schema) async throws(SluiceError) {
         for (host, info) in loaded {
-            let suite = PluginConformance(info: info, schema: schema, spec: host.spec) { (hook, input) async throws(SluiceError) in
-                try await host.call(hook, input.utf8)
-            }
+            let suite = PluginConformance(info: info, schema: schema, host: host)
             guard let bad = await suite.short().first(where: { $0.failure != nil }) else { continue }
             throw SluiceError(.pluginUnfit, "\(info.name) fails at \(bad.name): \(bad.failure ?? "")")
         }

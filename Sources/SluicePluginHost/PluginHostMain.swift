@@ -16,7 +16,9 @@ package enum PluginHostMain {
         let bytes = option("--memory-bytes").flatMap { UInt64($0) } ?? 0
         // A sanitizer maps terabytes: a build with one runs without the limit.
         if bytes > 0, unsafe dlsym(nil, "__sanitizer_print_stack_trace") == nil { limit(RLIMIT_DATA, to: bytes) }
-        PluginServer(descriptor: 3, library: 4, sandbox: HostSandbox.enter(folder: option("--folder"))).run()
+        // The filter of system calls lets no plugin make another.
+        let watch = ProcessorWatch()
+        PluginServer(descriptor: 3, library: 4, sandbox: HostSandbox.enter(folder: option("--folder")), watch: watch).run()
         exit(0)
     }
 

@@ -76,16 +76,18 @@ final class PluginHostProcess: Sendable {
         return try result.get()
     }
 
-    /// Calls a hook and waits for its answer, at most for the deadline.
-    /// - Parameter deadline: nanoseconds; the plugin's own for the hook when nil.
+    /// Calls a hook and waits for its answer, as long as the budget has it.
+    /// - Parameters:
+    ///   - parts: how many writes or objects the call is about.
+    ///   - budget: the plugin's own for the hook when nil.
     /// - Throws: `pluginTimeout`, `pluginCrashed`, `pluginUnavailable`, `limitsExceeded`.
-    func call(_ hook: Hook, _ input: [UInt8], deadline: UInt64? = nil) async throws(SluiceError) -> HookAnswer {
+    func call(_ hook: Hook, _ input: [UInt8], parts: Int = 1, budget: CallBudget? = nil) async throws(SluiceError) -> HookAnswer {
         guard input.count <= PluginLimits.messageBytes else {
             throw SluiceError(
                 .limitsExceeded, "\(input.count) bytes for \(hook.name) of \(label) are more than \(PluginLimits.messageBytes)")
         }
-        let budget = deadline ?? spec.deadlines[hook] ?? spec.deadline
-        let expires = monotonicNow() &+ budget
+        let budget = budget ?? spec.budget(hook, parts: parts, bytes: input.count)
+        let expires = monotonicNow() &+ budget.patience
         let result: Result<HookAnswer, SluiceError> = await withCheckedContinuation { continuation in
             let refusal = shared.withLock { shared -> SluiceError? in
                 if let refusal = self.refusal(of: input.count, shared) { return refusal }

@@ -8,15 +8,20 @@ struct PluginServer {
     private let descriptor: Int32
     private let channel: ServerChannel
     private var sandbox: HostSandbox?
+    private let watch: ProcessorWatch?
     private var plugin: LoadedPlugin?
+    /// Hooks that have been called since the plugin was loaded.
+    private var warm: Set<Hook> = []
 
     /// - Parameters:
     ///   - library: the plugin's library, a file in memory.
     ///   - sandbox: what this process has been shut in by; nil inside the gateway.
-    init(descriptor: Int32, library: Int32, sandbox: HostSandbox?) {
+    ///   - watch: what ends this process when a call runs over; nil inside the gateway.
+    init(descriptor: Int32, library: Int32, sandbox: HostSandbox?, watch: ProcessorWatch? = nil) {
         self.library = library
         self.descriptor = descriptor
         self.sandbox = sandbox
+        self.watch = watch
         channel = ServerChannel(descriptor: descriptor)
     }
 
@@ -28,8 +33,8 @@ struct PluginServer {
             decoder.feed(bytes)
             do {
                 while let message = try decoder.next() {
-                    guard case .call(let id, let hook, let deadline, let input) = message else { continue }
-                    channel.send(.answer(id: id, answer(hook, deadline: deadline, input: input)))
+                    guard case .call(let id, let hook, let deadline, let processor, let input) = message else { continue }
+                    channel.send(.answer(id: id, answer(hook, deadline: deadline, processor: processor, input: input)))
                 }
             } catch { return }
         }
@@ -40,10 +45,18 @@ struct PluginServer {
         server.serve()
     }
 
-    private mutating func answer(_ hook: Hook, deadline: UInt64, input: [UInt8]) -> HookAnswer {
+    private mutating func answer(_ hook: Hook, deadline: UInt64, processor: UInt64, input: [UInt8]) -> HookAnswer {
         if hook == .load { return load(path: String(decoding: input, as: UTF8.self)) }
         guard monotonicNow() < deadline else { return HookAnswer(status: .late, bytes: []) }
-        return plugin?.call(hook, input) ?? HookAnswer(status: .failed, bytes: Array("no plugin is loaded".utf8))
+        guard let plugin else { return HookAnswer(status: .failed, bytes: Array("no plugin is loaded".utf8)) }
+        guard processor < .max else { return plugin.call(hook, input) }
+        let budget = warm.insert(hook).inserted ? processor &+ PluginLimits.firstCallNanoseconds : processor
+        let start = ProcessorWatch.used()
+        watch?.begin(budget)
+        let answer = plugin.call(hook, input)
+        watch?.end()
+        // The timer has the grain of the kernel's clock, and inside the gateway there is none.
+        return ProcessorWatch.used() - start <= budget ? answer : HookAnswer(status: .overrun, bytes: [])
     }
 
     private mutating func load(path: String) -> HookAnswer {

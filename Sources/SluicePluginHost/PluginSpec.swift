@@ -19,11 +19,13 @@ package struct PluginSpec: Sendable {
     /// The file that `config` stands in, as errors name it.
     package var configFile: String
     package var mode: Mode
-    /// Nanoseconds for one call, waiting for its turn included. Beyond: `pluginTimeout`; a plugin that works on one call
-    /// for longer than this is replaced.
-    package var deadline: UInt64
+    /// Nanoseconds of processor time for each part of a call (`CallBudget`); nil: those of `Limits`.
+    package var deadline: UInt64?
     /// The same for hooks that have another than `deadline`.
     package var deadlines: [Hook: UInt64] = [:]
+    /// What a call may take by the clock beyond its processor time, from when its turn comes, and from when it is made, nanoseconds.
+    package var stall = Limits.pluginStallNanoseconds
+    package var wait = Limits.pluginWaitNanoseconds
     /// Nanoseconds for loading, and for each configuring.
     package var startDeadline: UInt64
     /// Bytes of writable memory of the process; 0 is unbounded. Beyond: allocations in it fail and it is replaced.
@@ -31,7 +33,7 @@ package struct PluginSpec: Sendable {
 
     package init(
         path: String, image: PluginImage? = nil, folder: String? = nil, config: JSON = .null, configFile: String = "its configuration",
-        mode: Mode = .process, deadline: UInt64 = Limits.pluginCallNanoseconds,
+        mode: Mode = .process, deadline: UInt64? = nil,
         startDeadline: UInt64 = 10_000_000_000, memoryBytes: UInt64 = 1 << 30
     ) {
         self.path = path
@@ -46,6 +48,45 @@ package struct PluginSpec: Sendable {
     }
 }
 
+/// What one call may take. Beyond any of it: `pluginTimeout`.
+///
+/// What counts is what the plugin uses itself, so that a call does not fail because the machine is busy; the clock only ends what
+/// uses nothing, such as a plugin that sleeps.
+package struct CallBudget: Hashable, Sendable {
+    /// Nanoseconds of processor time of the thread that the hook is called on; `.max` is unbounded. Beyond: the host is replaced.
+    package var processor: UInt64
+    /// Nanoseconds by the clock from when the call's turn comes. Beyond: the host is replaced.
+    package var work: UInt64
+    /// Nanoseconds by the clock from when the call is made, waiting for its turn included.
+    package var patience: UInt64
+
+    package init(processor: UInt64, work: UInt64, patience: UInt64) {
+        self.processor = processor
+        self.work = work
+        self.patience = patience
+    }
+}
+
+extension PluginSpec {
+    /// - Parameters:
+    ///   - parts: how many writes or objects the call is about. Each has the hook's processor time, up to `PluginLimits.batchNanoseconds` together.
+    ///   - bytes: of the call's input. A part that is larger than `PluginLimits.partBytes` counts as several.
+    package func budget(_ hook: Hook, parts: Int, bytes: Int) -> CallBudget {
+        let usual =
+            switch hook {
+            case .checkWrite, .ingest: Limits.pluginWriteNanoseconds
+            case .load, .configure, .openSession, .checkSubscription, .userChanged: Limits.pluginSessionNanoseconds
+            }
+        let parts = UInt64(max(1, parts, bytes / PluginLimits.partBytes))
+        let one = deadlines[hook] ?? deadline ?? usual
+        let processor = min(one * parts, max(one, PluginLimits.batchNanoseconds))
+        return CallBudget(processor: processor, work: stall + processor, patience: wait + processor)
+    }
+
+    /// For loading and configuring, which happen before anybody waits: the clock alone counts.
+    package var startBudget: CallBudget { CallBudget(processor: .max, work: startDeadline, patience: startDeadline) }
+}
+
 /// Bounds of the plugin host beside those of `Limits`.
 package enum PluginLimits {
     /// A plugin's file, bytes. Beyond: `pluginMissing`.
@@ -53,6 +94,12 @@ package enum PluginLimits {
     /// One message to or from the host process, bytes. Beyond: the call fails with `limitsExceeded`, an answer counts as a
     /// failure of the plugin.
     package static let messageBytes = 32 << 20
+    /// Processor time of one call, nanoseconds, however many parts it has.
+    package static let batchNanoseconds: UInt64 = 2_000_000_000
+    /// Bytes of a call's input that count as a part of their own.
+    package static let partBytes = 64 << 10
+    /// Processor time that the first call of each hook in a new host has in addition: its code and its tables are still to be read.
+    package static let firstCallNanoseconds: UInt64 = 500_000_000
     /// Calls, and bytes, sent to a plugin and not yet answered. Beyond: calls wait for their turn.
     package static let callsInFlight = 64
     package static let bytesInFlight = 8 << 20

@@ -90,8 +90,12 @@ func withChain<R>(
     }
 }
 
+/// - Parameter milliseconds: for a call, by the clock and of processor time.
 func faulty(_ mode: PluginSpec.Mode = .process, milliseconds: UInt64 = 5_000) -> PluginSpec {
-    PluginSpec(path: Built.plugin("FaultyC"), mode: mode, deadline: milliseconds * 1_000_000)
+    var spec = PluginSpec(path: Built.plugin("FaultyC"), mode: mode, deadline: milliseconds * 1_000_000)
+    spec.stall = 0
+    spec.wait = 0
+    return spec
 }
 
 /// A user whose id makes FaultyC misbehave.

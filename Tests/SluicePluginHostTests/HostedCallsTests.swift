@@ -43,9 +43,11 @@ private struct Rig {
         perform(calls.received(id: 0, HookAnswer(status: .ok, bytes: Array(info.utf8)), now: now))
     }
 
-    mutating func submit(_ id: UInt64, hook: Hook = .openSession, input: String? = nil, budget: UInt64 = 100) {
+    mutating func submit(_ id: UInt64, hook: Hook = .openSession, input: String? = nil, budget: UInt64 = 100, patience: UInt64? = nil) {
         let input = Array((input ?? "input \(id)").utf8)
-        perform(calls.submit(HostedCalls.Call(id: id, hook: hook, input: input, expires: now + budget, budget: budget), now: now))
+        let budget = CallBudget(processor: 5_000_000, work: budget, patience: patience ?? budget)
+        let expires = now + budget.patience
+        perform(calls.submit(HostedCalls.Call(id: id, hook: hook, input: input, expires: expires, budget: budget), now: now))
     }
 
     mutating func answer(_ id: UInt64, _ status: HookAnswer.Status = .ok) {
@@ -61,7 +63,7 @@ private struct Rig {
 
     /// Numbers of the calls that the present host was sent, loading and configuring being 0.
     var sentIDs: [UInt64] {
-        sent.map { if case .call(let id, _, _, _) = $0 { id } else { .max } }
+        sent.map { if case .call(let id, _, _, _, _) = $0 { id } else { .max } }
     }
 
     func code(_ id: UInt64) -> ErrorCode? { if case .failure(let error)? = results[id] { error.code } else { nil } }
@@ -130,6 +132,31 @@ private struct Rig {
         rig.answer(3)
         #expect(rig.isAnswered(3))
         #expect(rig.kills == 0)
+    }
+
+    @Test func `that wait behind a hang are answered by the next host`() {
+        var rig = Rig()
+        rig.submit(1)
+        rig.submit(2, patience: 1_000)
+        rig.advance(to: 100)
+        #expect(rig.code(1) == .pluginTimeout && rig.code(2) == nil)
+        rig.load()
+        rig.answer(2)
+        #expect(rig.isAnswered(2))
+    }
+
+    @Test func `that use up their processor time are late, whether that ended the host or not`() {
+        var rig = Rig()
+        rig.submit(1)
+        rig.submit(2)
+        rig.answer(1, .overrun)
+        #expect(rig.code(1) == .pluginTimeout)
+        rig.perform(rig.calls.hostEnded("signal 24", overran: true, now: rig.now))
+        #expect(rig.code(2) == .pluginTimeout)
+        rig.load()
+        rig.submit(3)
+        rig.answer(3)
+        #expect(rig.isAnswered(3))
     }
 
     @Test func `never outlive their deadline when the host does not come back`() {
@@ -224,7 +251,7 @@ private struct Rig {
         rig.answer(2, .failed)
         rig.crash()
         rig.load()
-        guard case .call(0, .configure, _, let input)? = rig.sent.last else {
+        guard case .call(0, .configure, _, _, let input)? = rig.sent.last else {
             Issue.record("the new host was sent \(rig.sent)")
             return
         }
@@ -259,7 +286,7 @@ private struct Rig {
                 case .ready:
                     let open = rig.sentIDs.first { $0 != 0 }
                     if let open {
-                        rig.sent.removeAll { if case .call(open, _, _, _) = $0 { true } else { false } }
+                        rig.sent.removeAll { if case .call(open, _, _, _, _) = $0 { true } else { false } }
                         rig.answer(open)
                     }
                 default: break

@@ -9,7 +9,8 @@ import Testing
         switch Int.random(in: 0..<3, using: &generator) {
         case 0:
             return .call(
-                id: generator.next(), hook: Hook.allCases.randomElement(using: &generator)!, deadline: generator.next(), input: bytes)
+                id: generator.next(), hook: Hook.allCases.randomElement(using: &generator)!, deadline: generator.next(),
+                processor: generator.next(), input: bytes)
         case 1: return .answer(id: generator.next(), HookAnswer(status: .denied, bytes: bytes))
         default: return .log(level: 2, text: "text \(generator.next()) ü")
         }

@@ -30,9 +30,10 @@ package enum PluginInspection {
         let app = try directory.map { directory throws(SluiceError) in try AppConfiguration.load(directory) }
         let plugin = try PluginFile(file)
         let listed = app?.plugins.first { $0.sha256 == plugin.sha256 || $0.file == file.split(separator: "/").last.map(String.init) }
-        let spec = PluginSpec(
+        var spec = PluginSpec(
             path: file, image: try plugin.image(), config: config?.json ?? listed?.config ?? .null,
-            configFile: config?.file ?? PluginListReader.file)
+            configFile: config?.file ?? PluginListReader.file, deadline: listed?.deadline)
+        if let deadlines = listed?.deadlines { spec.deadlines = deadlines }
         let schema = app?.schema ?? example
         let description = AppDescription.json(
             appID: app?.appID ?? "example", directory: app?.files ?? [:], schema: schema,

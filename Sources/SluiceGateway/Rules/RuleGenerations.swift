@@ -31,7 +31,7 @@ final class RuleGenerations: Sendable {
     private let turns = OneAfterAnother()
 
     /// How long calls of the generation before may take before it is ended: none has a later deadline.
-    private static let patience: UInt64 = 60_000_000_000
+    private static let patience: UInt64 = 75_000_000_000
     private static let pause: UInt64 = 20_000_000
 
     /// - Parameter chain: not started yet.
