@@ -24,15 +24,31 @@ import Testing
     @Test func `tells a snapshot that misses a delivered transaction`() {
         var delivered = DeliveredTransactions()
         for xid in 90..<103 as Range<UInt32> { delivered.insert(xid) }
-        #expect(!delivered.contradict(snapshot))
+        #expect(!delivered.contradict(snapshot, at: delivered.mark))
         delivered.insert(103)
-        #expect(delivered.contradict(snapshot))
+        #expect(delivered.contradict(snapshot, at: delivered.mark))
     }
 
     @Test func `tells a snapshot taken before a delivered transaction was visible at all`() {
         var delivered = DeliveredTransactions()
         delivered.insert(110)
-        #expect(delivered.contradict(snapshot))
+        #expect(delivered.contradict(snapshot, at: delivered.mark))
+    }
+
+    @Test func `knows of what was delivered later that it is staged`() {
+        var delivered = DeliveredTransactions()
+        delivered.insert(99)
+        let mark = delivered.mark
+        delivered.insert(103)
+        delivered.insert(111)
+        #expect(!delivered.contradict(snapshot, at: mark) && delivered.contradict(snapshot, at: delivered.mark))
+    }
+
+    @Test func `tells the later of two transactions where their numbers begin again`() {
+        var delivered = DeliveredTransactions()
+        for xid in [UInt32.max, 5, UInt32.max - 1] { delivered.insert(xid) }
+        #expect(delivered.contradict(TransactionSnapshot(xmin: 1 << 32, xmax: 1 << 32 + 5, running: []), at: delivered.mark))
+        #expect(!delivered.contradict(TransactionSnapshot(xmin: 1 << 32, xmax: 1 << 32 + 6, running: []), at: delivered.mark))
     }
 
     @Test func `forgets the oldest transactions at its bound`() {
@@ -40,7 +56,7 @@ import Testing
         delivered.insert(103)
         let seen = TransactionSnapshot(xmin: 100, xmax: 1_000_000, running: [103])
         for xid in 1_000..<UInt32(1_000 + DeliveredTransactions.capacity) { delivered.insert(xid) }
-        #expect(!delivered.contradict(seen))
+        #expect(!delivered.contradict(seen, at: delivered.mark))
     }
 
     @Test func `starts again when too much was staged`() {

@@ -78,23 +78,99 @@ import Testing
             _ = try await fixture.sql("UPDATE \"Reading\" SET value = 0 WHERE _id = 4; DELETE FROM \"Reading\" WHERE _id = 5")
             let shape = try StoreFixture.shape("Reading")
             let seen = Mutex<[Int: Set<Int64>]>([:])
-            let identity = try await store.read { _ in
-                [
-                    SnapshotSelection(shape, where: "sensor = $1", ["s"], age: .before(point), keysOnly: true),
-                    SnapshotSelection(shape, where: "sensor = $1", ["s"], age: .since(point)),
-                ]
-            } rows: { selection, buffer, rows in
-                for row in rows {
-                    guard case .int(let key)? = buffer.withView(row, { $0.value(0) }) else { continue }
-                    seen.withLock { _ = $0[selection, default: []].insert(key) }
-                }
-            }
+            let identity = try await store.read(
+                choose: { _ in
+                    [
+                        SnapshotSelection(shape, where: "sensor = $1", ["s"], age: .before(point), keysOnly: true),
+                        SnapshotSelection(shape, where: "sensor = $1", ["s"], age: .since(point)),
+                    ]
+                },
+                rows: { selection, buffer, rows in
+                    for row in rows {
+                        guard case .int(let key)? = buffer.withView(row, { $0.value(0) }) else { continue }
+                        seen.withLock { _ = $0[selection, default: []].insert(key) }
+                    }
+                })
             let (old, new) = seen.withLock { ($0[0] ?? [], $0[1] ?? []) }
             // Row 3 was written while an older transaction ran, so it may come again; those written later must.
             #expect(old.isSubset(of: [3, 6]) && old.contains(6))
             #expect(new.isSuperset(of: [1, 2, 4]) && new.union(old) == [1, 2, 3, 4, 6] && new.isDisjoint(with: old))
             #expect(try #require(identity).cluster.split(separator: "-").count == 3)
             await running.close()
+        }
+    }
+
+    @Test(arguments: [0, 1, 255, 256, 257, 300])
+    func `has the same rows whether the view is small or not, and knows how many a small one has`(count: Int) async throws {
+        try await StoreFixture.with { fixture in
+            _ = try await fixture.sql(
+                """
+                INSERT INTO "Reading" SELECT g, 's', g FROM generate_series(1, \(count)) g;
+                INSERT INTO "Store" VALUES ('00000000000000010000000a', 'Oslo')
+                """)
+            let (reading, store) = (try StoreFixture.shape("Reading"), try StoreFixture.shape("Store"))
+            let first = SnapshotSelection(
+                reading, first: .init(limit: count, columns: [.init(index: reading.columns.count - 1, isDescending: true)]))
+            for selections in [[SnapshotSelection(reading)], [SnapshotSelection(store), SnapshotSelection(reading)], [first]] {
+                let keys = Mutex<[Set<Value>]>(selections.map { _ in [] })
+                let steps = Mutex<[String]>([])
+                _ = try await PostgresSnapshotStore(pool: fixture.pool).read(
+                    choose: { _ in selections },
+                    begin: { _ in
+                        steps.withLock { $0.append("begin") }
+                        return true
+                    },
+                    expected: { rows in
+                        let isExact = count + selections.count - 1 <= PostgresSnapshotStore.smallRows
+                        #expect(!isExact || rows == count + selections.count - 1)
+                        steps.withLock { $0.append("expected") }
+                    },
+                    rows: { selection, buffer, rows in
+                        let found = rows.compactMap { buffer.withView($0) { $0.value(0) } }
+                        keys.withLock { $0[selection].formUnion(found) }
+                        steps.withLock { if $0.last != "rows" { $0.append("rows") } }
+                    })
+                let all = Set((0..<count).map { Value.int(Int64($0 + 1)) })
+                #expect(keys.withLock { $0.last } == all)
+                #expect(steps.withLock { $0.prefix(2) } == ["begin", "expected"])
+            }
+        }
+    }
+
+    @Test func `of a view that is small by rows and not by bytes comes whole`() async throws {
+        try await StoreFixture.with { fixture in
+            _ = try await fixture.sql("INSERT INTO \"Reading\" SELECT g, repeat('s', 100000), g FROM generate_series(1, 40) g")
+            let rows = Mutex(0)
+            let chunks = Mutex(0)
+            _ = try await PostgresSnapshotStore(pool: fixture.pool).read([SnapshotSelection(try StoreFixture.shape("Reading"))]) { _, _ in
+                true
+            } rows: { _, _, refs in
+                rows.withLock { $0 += refs.count }
+                chunks.withLock { $0 += 1 }
+            }
+            #expect(rows.withLock { $0 } == 40 && chunks.withLock { $0 } > 1)
+        }
+    }
+
+    @Test func `outlives a column that changes under a prepared statement`() async throws {
+        try await StoreFixture.with { fixture in
+            let pool = PostgresPool(fixture.conninfo, size: 1)
+            let store = PostgresSnapshotStore(pool: pool)
+            func values() async throws -> [Value?] {
+                let values = Mutex<[Value?]>([])
+                _ = try await store.read([SnapshotSelection(try StoreFixture.shape("Reading"))]) { _, _ in
+                    true
+                } rows: { _, buffer, rows in
+                    values.withLock { $0 += rows.map { buffer.withView($0) { $0.value(2) } } }
+                }
+                return values.withLock { $0 }
+            }
+            _ = try await fixture.sql("INSERT INTO \"Reading\" VALUES (1, 's', 1)")
+            #expect(try await values() == [.double(1)])
+            _ = try await fixture.sql("ALTER TABLE \"Reading\" ALTER value TYPE real")
+            #expect(try await values() == [.double(1)])
+            #expect(try await values() == [.double(1)])
+            await pool.close()
         }
     }
 

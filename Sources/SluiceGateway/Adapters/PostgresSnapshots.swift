@@ -27,11 +27,10 @@ struct PostgresSnapshots: SnapshotStore {
         let result = try await store.read(
             choose: { identity in
                 let start = SnapshotStart(identity)
-                guard try await begin(start) else { return nil }
                 let chosen = try queries.indices.flatMap { try SnapshotPart.parts(of: queries[$0], $0, tables, at: start) }
                 parts.withLock { $0 = chosen }
                 return chosen.map(\.selection)
-            }, expected: expected
+            }, begin: { try await begin(SnapshotStart($0)) }, expected: expected
         ) { number, buffer, refs in
             let part = parts.withLock { $0[number] }
             let matching = part.residual.map { program in refs.filter { buffer.withView($0) { program.matches($0) } } } ?? refs

@@ -34,8 +34,9 @@ struct BootstrapRunner {
     ) {
         for _ in 0..<Self.attempts {
             let id = await fanout.add(channel, view: view, staged: true, client: client)
+            let mark = await fanout.mark
             do {
-                let (start, rows, taken) = try await read(view, held)
+                let (start, rows, taken) = try await read(view, held, mark)
                 let holding = HeldView(view, at: start.point)
                 try await fanout.passed(start.lsn, milliseconds: Self.patience)
                 try Task.checkCancellation()
@@ -82,24 +83,28 @@ struct BootstrapRunner {
         }
     }
 
-    /// Sends the rows of the first snapshot that sees everything delivered so far.
-    private func read(_ view: View, _ held: HeldView?) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64) {
+    /// Sends the rows of the first snapshot that sees everything delivered by `mark`.
+    private func read(
+        _ view: View, _ held: HeldView?, _ mark: DeliveredTransactions.Mark
+    ) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64) {
         let schema = authority.current().schema
         let queries = view.types.map {
             SnapshotQuery(type: schema.types[$0.type], predicate: $0.predicate, known: held?.known(of: $0), lost: held?.lost(of: $0))
         }
-        return try await SnapshotPatience.retry(environment) { try await attempt(view, queries) }
+        return try await SnapshotPatience.retry(environment) { try await attempt(view, queries, mark) }
     }
 
     /// - Returns: nil when the snapshot misses a transaction already delivered.
-    private func attempt(_ view: View, _ queries: [SnapshotQuery]) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64)? {
+    private func attempt(
+        _ view: View, _ queries: [SnapshotQuery], _ mark: DeliveredTransactions.Mark
+    ) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64)? {
         let codecs = queries.map { RowCodec($0.type) }
         let masks = view.types.map(\.mask)
         let sent = Counter()
         // Before the snapshot is there: it sees all of them.
         let taken = await taken()
         let start = try await snapshots.read(queries) { start in
-            await !fanout.contradicts(start.snapshot)
+            await !fanout.contradicts(start.snapshot, at: mark)
         } expected: { rows in
             send(BootstrapMessages.begin(version: view.version, rows: rows))
         } rows: { query, buffer, rows in

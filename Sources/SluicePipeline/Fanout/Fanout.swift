@@ -32,6 +32,8 @@ package actor Fanout {
     private var result = MatchResult()
     private var decoder: ChangeDecoder
     private var touched: [SubscriberID] = []
+    /// Those with a position that they wait to be told, and maybe some that have been told it or are gone.
+    private var wanting: [SubscriberID] = []
     private let advanced: Signal
     private let marks: MarkWriter?
     package private(set) var watermark: LSN = .zero
@@ -127,8 +129,15 @@ package actor Fanout {
 
     private func number(of handle: Handle) -> SubscriberID? { turns[Int(handle.id)] == handle.turn ? handle.id : nil }
 
-    /// Whether a snapshot was taken in the instant between a commit and its visibility, and must be taken again.
-    package func contradicts(_ snapshot: TransactionSnapshot) -> Bool { delivered.contradict(snapshot) }
+    /// How far the delivery is.
+    var mark: DeliveredTransactions.Mark { delivered.mark }
+
+    /// Whether a snapshot does not see what was delivered before it was asked for, being taken in the instant between a commit and
+    /// its visibility: it must be taken again.
+    /// - Parameter mark: from before the snapshot; for a staged subscriber from after it was added, as it has what came then.
+    func contradicts(_ snapshot: TransactionSnapshot, at mark: DeliveredTransactions.Mark) -> Bool {
+        delivered.contradict(snapshot, at: mark)
+    }
 
     /// Ends a bootstrap: sends what the snapshot does not contain, then the end, and makes the subscriber live in the
     /// place of `old`. Nothing can pass in between.
@@ -176,7 +185,10 @@ package actor Fanout {
                     version: subscriber.view.version, lsn: watermark, rows: total, types: types, held: held, taken: taken)))
         subscriber.staged = nil
         let replaced = old.flatMap(number)
-        if let replaced { subscriber.wanted = subscribers[Int(replaced)]?.wanted }
+        if let replaced, let wanted = subscribers[Int(replaced)]?.wanted {
+            subscriber.wanted = wanted
+            wanting.append(id)
+        }
         subscribers[Int(id)] = subscriber
         if let replaced { remove(replaced) }
         subscriber.channel.send(messages)
@@ -191,6 +203,7 @@ package actor Fanout {
             sendPosition(id)
         } else {
             subscribers[Int(id)]?.wanted = max(subscriber.wanted ?? .zero, lsn)
+            if subscriber.wanted == nil { wanting.append(id) }
             if !isCommit { marks?.want(lsn) }
         }
         return true
@@ -198,18 +211,14 @@ package actor Fanout {
 
     /// Returns once everything up to `lsn` has been delivered; throws `timeout` after the deadline.
     package func passed(_ lsn: LSN, milliseconds: Int) async throws {
-        let deadline = environment.monotonicNanoseconds() + UInt64(milliseconds) * 1_000_000
-        if watermark < lsn { marks?.want(lsn) }
-        while watermark < lsn {
-            let seen = advanced.count
-            let now = environment.monotonicNanoseconds()
-            guard now < deadline else {
-                throw SluiceError(
-                    .timeout, "The log has not reached \(lsn) after \(milliseconds) ms; it stands at \(watermark).",
-                    fix: "Check that a gateway holds the replication slot and that Kafka answers (metrics sluice_publisher_*).")
-            }
-            await advanced.wait(after: seen, milliseconds: Int((deadline - now) / 1_000_000) + 1)
-            try Task.checkCancellation()
+        if watermark >= lsn { return }
+        marks?.want(lsn)
+        await advanced.wait(until: lsn.rawValue, milliseconds: milliseconds)
+        try Task.checkCancellation()
+        guard watermark >= lsn else {
+            throw SluiceError(
+                .timeout, "The log has not reached \(lsn) after \(milliseconds) ms; it stands at \(watermark).",
+                fix: "Check that a gateway holds the replication slot and that Kafka answers (metrics sluice_publisher_*).")
         }
     }
 
@@ -231,7 +240,7 @@ package actor Fanout {
         send(batch)
         tellPositions()
         marks?.passed(watermark)
-        advanced.fire()
+        advanced.reach(watermark.rawValue)
     }
 
     private func match(_ batch: ReleasedBatch) {
@@ -382,8 +391,12 @@ package actor Fanout {
     }
 
     private func tellPositions() {
-        for id in subscribers.indices {
-            if let wanted = subscribers[id]?.wanted, wanted <= watermark { sendPosition(SubscriberID(id)) }
+        guard !wanting.isEmpty else { return }
+        let before = wanting
+        wanting.removeAll(keepingCapacity: true)
+        for id in before {
+            guard let wanted = subscribers[Int(id)]?.wanted else { continue }
+            if wanted <= watermark { sendPosition(id) } else { wanting.append(id) }
         }
     }
 }

@@ -117,8 +117,9 @@ struct MemberResolver {
         let found = Mutex(Found())
         let (fanout, name) = (fanout, query.type.name)
         guard let key = query.type.primaryKey else { return Found() }
+        let mark = await fanout.mark
         let start = try await snapshots.read([query]) { start in
-            await !fanout.contradicts(start.snapshot)
+            await !fanout.contradicts(start.snapshot, at: mark)
         } rows: { _, buffer, rows in
             let isTooMuch = found.withLock { found in
                 for row in rows { buffer.withView(row) { Self.note($0, key, needs, &found) } }

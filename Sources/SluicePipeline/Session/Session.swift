@@ -163,7 +163,8 @@ package actor Session {
             SessionMessages.welcome(
                 file: file, schema: schema.schema, client: types, time: services.environment.wallMilliseconds()))
         subscriber = await services.fanout.add(channel, view: .empty, staged: false, client: file.id)
-        for open in try await services.clients.openCompensations(id: file.id) {
+        // A new file has written nothing that could have been undone.
+        for open in hello.client == 0 ? [] : try await services.clients.openCompensations(id: file.id) {
             send(SessionMessages.compensation(id: open.id, writes: open.writes, schema: schema.schema))
         }
         logger.debug("A session is open.")

@@ -47,6 +47,9 @@ package struct PostgresFailure: Error, Hashable, Sendable, CustomStringConvertib
         return sqlState.hasPrefix("23") || sqlState.hasPrefix("22")
     }
 
+    /// A table changed under a prepared statement, or somebody deallocated it: prepared afresh it may succeed.
+    package var isStalePlan: Bool { sqlState == "0A000" || sqlState == "26000" }
+
     /// What a port throws for any error of this module: the `SluiceError` of a failure, every other error unchanged.
     package static func forPort(_ error: any Error) -> any Error {
         (error as? PostgresFailure)?.asSluiceError ?? error

@@ -20,7 +20,9 @@ struct PoolStateMachine<Connection, Waiter> {
     private var idle: [Connection] = []
     /// Connections that are open or being opened.
     private(set) var taken = 0
-    private var waiters: [(id: UInt64, waiter: Waiter)] = []
+    private var waiters: [(id: UInt64, waiter: Waiter, limit: Duration, deadline: ContinuousClock.Instant)] = []
+    /// When somebody looks whose time is over; nil: nobody will. One look serves all, as most have what they want long before.
+    private var nextLook: ContinuousClock.Instant?
     /// Waiters that were cancelled before they began to wait.
     private var cancelled: Set<UInt64> = []
     private(set) var isClosed = false
@@ -38,22 +40,25 @@ struct PoolStateMachine<Connection, Waiter> {
     }
 
     /// Puts a waiter in line.
-    /// - Returns: what it gets at once; nil when it waits. False when it was cancelled or the pool closed meanwhile.
     enum Enqueue {
-        case waits
+        /// `look`: `expire` is to be called then.
+        case waits(look: ContinuousClock.Instant?)
         case grant(Grant)
         case cancelled
         case refuse
     }
 
-    mutating func enqueue(_ id: UInt64, _ waiter: Waiter) -> Enqueue {
+    mutating func enqueue(_ id: UInt64, _ waiter: Waiter, within limit: Duration, now: ContinuousClock.Instant) -> Enqueue {
         if cancelled.remove(id) != nil { return .cancelled }
         switch acquire() {
         case .grant(let grant): return .grant(grant)
         case .refuse: return .refuse
         case .wait:
-            waiters.append((id, waiter))
-            return .waits
+            let deadline = now + limit
+            waiters.append((id, waiter, limit, deadline))
+            if let nextLook, nextLook <= deadline { return .waits(look: nil) }
+            nextLook = deadline
+            return .waits(look: deadline)
         }
     }
 
@@ -77,15 +82,21 @@ struct PoolStateMachine<Connection, Waiter> {
         return nil
     }
 
-    /// A waiter's time is over. - Returns: the waiter, if it still waits.
-    mutating func expire(_ id: UInt64) -> Waiter? {
-        guard let index = waiters.firstIndex(where: { $0.id == id }) else { return nil }
-        return waiters.remove(at: index).waiter
+    /// Takes out those whose time is over at `look`, a moment that has come.
+    /// - Returns: them and how long they have waited; and when to look again, nil when nobody waits or somebody else looks.
+    mutating func expire(
+        at look: ContinuousClock.Instant
+    ) -> (waiters: [(waiter: Waiter, limit: Duration)], next: ContinuousClock.Instant?) {
+        let expired = waiters.filter { $0.deadline <= look }.map { ($0.waiter, $0.limit) }
+        waiters.removeAll { $0.deadline <= look }
+        guard look == nextLook else { return (expired, nil) }
+        nextLook = waiters.map(\.deadline).min()
+        return (expired, nextLook)
     }
 
     /// A waiter's task was cancelled, perhaps before it began to wait.
     mutating func cancel(_ id: UInt64) -> Waiter? {
-        if let waiter = expire(id) { return waiter }
+        if let index = waiters.firstIndex(where: { $0.id == id }) { return waiters.remove(at: index).waiter }
         cancelled.insert(id)
         return nil
     }

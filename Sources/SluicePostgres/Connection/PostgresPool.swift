@@ -105,8 +105,8 @@ package final class PostgresPool: Sendable {
         defer { state.withLock { $0.forget(id) } }
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { (waiter: Waiter) in
-                switch state.withLock({ $0.enqueue(id, waiter) }) {
-                case .waits: expire(id, after: limit)
+                switch state.withLock({ $0.enqueue(id, waiter, within: limit, now: .now) }) {
+                case .waits(let look): if let look { expire(at: look) }
                 case .grant(let grant): waiter.resume(returning: grant)
                 case .cancelled: waiter.resume(throwing: CancellationError())
                 case .refuse: waiter.resume(throwing: refusal)
@@ -117,14 +117,19 @@ package final class PostgresPool: Sendable {
         }
     }
 
-    private func expire(_ id: UInt64, after limit: Duration) {
-        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(Int(limit.pollMilliseconds))) { [weak self] in
-            guard let self, let waiter = state.withLock({ $0.expire(id) }) else { return }
-            waiter.resume(
-                throwing: PostgresFailure(
-                    .timeout, "All \(size) connections of the pool “\(name)” stayed busy for \(limit).",
-                    fix: "Raise the pool's size, or find the statements that take so long."))
+    private func expire(at look: ContinuousClock.Instant) {
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(Int((look - .now).pollMilliseconds))) { [weak self] in
+            guard let self else { return }
+            let (waiters, next) = state.withLock { $0.expire(at: look) }
+            for (waiter, limit) in waiters { waiter.resume(throwing: busy(for: limit)) }
+            if let next { expire(at: next) }
         }
+    }
+
+    private func busy(for limit: Duration) -> PostgresFailure {
+        PostgresFailure(
+            .timeout, "All \(size) connections of the pool “\(name)” stayed busy for \(limit).",
+            fix: "Raise the pool's size, or find the statements that take so long.")
     }
 
     private func giveBack(_ connection: PostgresConnection) async {

@@ -5,10 +5,12 @@ extension PostgresSession {
     /// Runs a SELECT and lends each row as it arrives; memory does not grow with the number of rows.
     ///
     /// When `row` throws, the statement is cancelled and the error comes back.
+    /// - Parameter cached: as in `query`.
     package func stream(
-        _ sql: String, _ parameters: [PostgresParameter] = [], within limit: Duration? = nil, row: (PostgresRow) throws -> Void
+        _ sql: String, _ parameters: [PostgresParameter] = [], cached: Bool = false, within limit: Duration? = nil,
+        row: (PostgresRow) throws -> Void
     ) throws {
-        try beginStream(sql, parameters, limit)
+        try beginStream(sql, parameters, cached: cached, limit)
         while try continueStream(
             sql, limit,
             row: {
@@ -19,10 +21,14 @@ extension PostgresSession {
     }
 
     /// Sends the statement of a stream. `continueStream` or `abandonStream` must follow until the stream is over.
-    func beginStream(_ sql: String, _ parameters: [PostgresParameter], _ limit: Duration?) throws {
-        _ = try begin(sql, limit)
+    func beginStream(_ sql: String, _ parameters: [PostgresParameter], cached: Bool = false, _ limit: Duration?) throws {
+        let deadline = try begin(sql, limit)
+        let statement = cached ? try prepare(sql, deadline) : nil
         try unsafe send(sql, parameters) { lent in
-            unsafe PQsendQueryParams(handle, sql, lent.count, lent.types, lent.values, lent.lengths, lent.formats, 0)
+            guard let statement else {
+                return unsafe PQsendQueryParams(handle, sql, lent.count, lent.types, lent.values, lent.lengths, lent.formats, 0)
+            }
+            return unsafe PQsendQueryPrepared(handle, statement, lent.count, lent.values, lent.lengths, lent.formats, 0)
         }
         guard unsafe PQsetSingleRowMode(handle) == 1 else { throw broke(sql) }
         isStreaming = true
@@ -43,6 +49,7 @@ extension PostgresSession {
             isStreaming = false
             return false
         } catch {
+            forget(sql, after: error)
             abandonStream()
             throw error
         }

@@ -15,6 +15,24 @@ extension PostgresSession {
     /// When COMMIT itself fails with `mayHaveTakenEffect`, the outcome is unknown.
     package func inTransaction<R>(_ mode: TransactionMode = .readCommitted, _ body: () throws -> R) throws -> R {
         try query(mode.rawValue)
+        return try completeTransaction(body)
+    }
+
+    /// The same with a first statement that costs no round trip of its own; the body has its result.
+    package func inTransaction<R>(
+        _ mode: TransactionMode, first statement: PostgresStatement, _ body: (PostgresResult) throws -> R
+    ) throws -> R {
+        let results: [PostgresResult]
+        do throws(PipelineFailure) {
+            results = try pipeline([PostgresStatement(mode.rawValue), statement])
+        } catch {
+            rollback()
+            throw error.error
+        }
+        return try completeTransaction { try body(results[1]) }
+    }
+
+    private func completeTransaction<R>(_ body: () throws -> R) throws -> R {
         let result: R
         do {
             result = try body()

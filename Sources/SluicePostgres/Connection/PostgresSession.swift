@@ -125,10 +125,9 @@ package final class PostgresSession {
         prepared.removeAll()
     }
 
-    /// The table changed under a plan, or somebody deallocated it: it is prepared afresh next time.
+    /// Has a stale plan prepared afresh next time.
     func forget(_ sql: String, after error: any Error) {
-        guard let state = (error as? PostgresFailure)?.sqlState, state == "0A000" || state == "26000" else { return }
-        prepared[sql] = nil
+        if (error as? PostgresFailure)?.isStalePlan == true { prepared[sql] = nil }
     }
 
     /// Notes that nothing more can be done with this connection.

@@ -1,115 +1,5 @@
 package import SluiceCore
 
-/// Which snapshot it is.
-package struct SnapshotIdentity: Hashable, Sendable {
-    package var snapshot: TransactionSnapshot
-    /// The end of the write-ahead log when the snapshot was there: all that it sees lies before.
-    package var lsn: LSN
-    /// Database, server and timeline: transaction numbers mean the same only where these are the same.
-    package var cluster: String
-}
-
-/// Rows by the transaction that wrote them last.
-package enum RowAge: Hashable, Sendable {
-    case any
-    /// By one with a lower number.
-    case before(UInt64)
-    /// By this one or a later one.
-    case since(UInt64)
-}
-
-/// Rows of one table that belong to a view.
-package struct SnapshotSelection: Sendable {
-    package var shape: TableShape
-    /// A condition on the table's columns with parameters `$1 …`.
-    package var condition: String
-    package var parameters: [PostgresParameter]
-    package var age: RowAge
-    /// Whether a row is read as its key alone, in one cell.
-    package var keysOnly: Bool
-    /// The first so many in an order of columns and then of the key; nil: all.
-    package var first: First?
-    /// What the planner is asked about when somebody wants to know how many rows there are; nil: they count in another selection.
-    /// Its own condition at first, without the age, of which nobody has statistics.
-    package var planned: Planned?
-
-    package struct Planned: Hashable, Sendable {
-        package var condition: String
-        package var parameters: [PostgresParameter]
-    }
-
-    package struct First: Hashable, Sendable {
-        package var limit: Int
-        package var columns: [Column]
-
-        package struct Column: Hashable, Sendable {
-            package var index: Int
-            package var isDescending: Bool
-
-            package init(index: Int, isDescending: Bool) {
-                self.index = index
-                self.isDescending = isDescending
-            }
-        }
-
-        package init(limit: Int, columns: [Column]) {
-            self.limit = limit
-            self.columns = columns
-        }
-    }
-
-    package init(
-        _ shape: TableShape, where condition: String = "true", _ parameters: [PostgresParameter] = [], age: RowAge = .any,
-        keysOnly: Bool = false, first: First? = nil
-    ) {
-        self.shape = shape
-        self.condition = condition
-        self.parameters = parameters
-        self.age = age
-        self.keysOnly = keysOnly
-        self.first = first
-        planned = Planned(condition: condition, parameters: parameters)
-    }
-
-    fileprivate var sql: String {
-        let columns = keysOnly ? shape.keyColumn : shape.columnList
-        return "SELECT \(columns) FROM \(shape.table) WHERE (\(condition))\(ageCondition)\(ending)"
-    }
-
-    fileprivate func explanation(_ planned: Planned) -> String {
-        "EXPLAIN (FORMAT JSON) SELECT 1 FROM \(shape.table) WHERE (\(planned.condition))\(ending)"
-    }
-
-    private var ending: String {
-        guard let first else { return "" }
-        let columns = first.columns + [First.Column(index: shape.key, isDescending: false)]
-        let order = columns.map { column in
-            let isText = shape.type.properties[column.index].type == .string
-            return shape.columns[column.index] + (isText ? " COLLATE \"C\"" : "")
-                + (column.isDescending ? " DESC NULLS LAST" : " ASC NULLS FIRST")
-        }
-        return " ORDER BY \(order.joined(separator: ", ")) LIMIT \(first.limit)"
-    }
-
-    fileprivate var values: [PostgresParameter] {
-        switch age {
-        case .any: parameters
-        case .before(let xid), .since(let xid): parameters + [.int(Int64(UInt32(truncatingIfNeeded: xid)))]
-        }
-    }
-
-    /// A row's `xmin` has the low 32 bits of the number. Of two numbers less than 2³¹ apart the difference, taken within
-    /// 32 bits, tells which is lower; a row that was last written longer ago may count as new, never the other way round.
-    private var ageCondition: String {
-        let distance = "((xmin::text::bigint - $\(parameters.count + 1)::bigint) & 4294967295)"
-        return switch age {
-        case .any: ""
-        case .before: " AND \(distance) >= 2147483648"
-        case .since: " AND \(distance) < 2147483648"
-        }
-    }
-}
-
 /// The authority's read side: consistent snapshots, read at the reader's pace.
 package struct PostgresSnapshotStore: Sendable {
     /// A row that does not fit its type; it is left out.
@@ -123,9 +13,10 @@ package struct PostgresSnapshotStore: Sendable {
         self.unfit = unfit
     }
 
-    /// Opens one read-only snapshot, hands `begin` its identity (false: nothing is read and nil comes back), then the rows of
+    /// Opens one read-only snapshot, hands `begin` its identity (false: nothing is handed over and nil comes back), then the rows of
     /// each selection in chunks of at most `Limits.bootstrapRows` rows and about `chunkBytes`. The next chunk is read when the
-    /// hand-over returns: memory does not grow with the number of rows, and a slow reader holds one connection.
+    /// hand-over returns: memory does not grow with the number of rows, and a slow reader holds one connection. A small view
+    /// (`smallRows`, `chunkBytes`) is read at once, in one visit to a connection, before `begin` is asked.
     ///
     /// The LSN is the end of the write-ahead log when the snapshot was there: all that it sees lies before. Nothing is read either,
     /// and nil comes back, when it does not see a transaction whose commit was in the log when it was asked for: ask again a moment later.
@@ -134,24 +25,34 @@ package struct PostgresSnapshotStore: Sendable {
         begin: @Sendable (_ snapshot: TransactionSnapshot, _ lsn: LSN) async throws -> Bool,
         rows: @Sendable (_ selection: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
     ) async throws -> SnapshotIdentity? {
-        try await read(choose: { try await begin($0.snapshot, $0.lsn) ? selections : nil }, rows: rows)
+        try await read(choose: { _ in selections }, begin: { try await begin($0.snapshot, $0.lsn) }, rows: rows)
     }
 
-    /// As above, with selections that depend on which snapshot it is; nil gives it up.
+    /// As above, with selections that depend on which snapshot it is.
     ///
-    /// - Parameter expected: is told how many rows the planner takes there to be, before the first comes: an estimate from its
-    ///   statistics, which costs no reading of rows (`SnapshotSelection.planned`).
+    /// - Parameter expected: is told how many rows there are, before the first comes: exactly of a small view, and of another an
+    ///   estimate of the planner's from its statistics, which costs no reading of rows (`SnapshotSelection.planned`).
     package func read(
-        choose: @Sendable (SnapshotIdentity) async throws -> [SnapshotSelection]?,
+        choose: @Sendable (SnapshotIdentity) throws -> [SnapshotSelection],
+        begin: @Sendable (SnapshotIdentity) async throws -> Bool = { _ in true },
         expected: (@Sendable (_ rows: UInt64) async throws -> Void)? = nil,
         rows: @Sendable (_ selection: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
     ) async throws -> SnapshotIdentity? {
         do {
+            switch try await readSmall(choose) {
+            case .unseen: return nil
+            case .small(let identity, let chunks):
+                guard try await begin(identity) else { return nil }
+                if let expected { try await expected(chunks.reduce(0) { $0 + UInt64($1.rows.count) }) }
+                for (index, chunk) in chunks.enumerated() where !chunk.rows.isEmpty { try await rows(index, chunk.buffer, chunk.rows) }
+                return identity
+            case .large: break
+            }
             return try await pool.withConnection { connection in
                 try await connection.inTransaction(.readOnly) {
-                    guard let identity = try await Self.identity(connection), let selections = try await choose(identity) else {
-                        return nil
-                    }
+                    let result = try await connection.query(Self.identification, cached: true)
+                    guard let identity = try Self.identity(result), try await begin(identity) else { return nil }
+                    let selections = try choose(identity)
                     if let expected { try await expected(try await Self.estimate(selections, connection)) }
                     for (index, selection) in selections.enumerated() {
                         try await stream(selection, connection) { try await rows(index, $0.buffer, $0.rows) }
@@ -200,6 +101,48 @@ package struct PostgresSnapshotStore: Sendable {
     /// Bytes of decoded rows after which a chunk is handed over although it has few rows.
     private static let chunkBytes = 1 << 20
 
+    /// A view of at most so many rows, in at most `chunkBytes`, is small.
+    package static let smallRows = 256
+
+    private enum Beginning {
+        /// The snapshot does not see a transaction that it must see.
+        case unseen
+        /// All there is, a chunk for each selection.
+        case small(SnapshotIdentity, [Chunk])
+        /// There is more; nothing is open any more.
+        case large
+    }
+
+    private struct TooMuch: Error {}
+
+    private func readSmall(_ choose: @Sendable (SnapshotIdentity) throws -> [SnapshotSelection]) async throws -> Beginning {
+        do {
+            return try await pool.withSession { session in
+                try session.inTransaction(.readOnly, first: PostgresStatement(Self.identification)) { result in
+                    guard let identity = try Self.identity(result) else { return .unseen }
+                    var (chunks, count, bytes) = ([Chunk](), 0, 0)
+                    for selection in try choose(identity) {
+                        guard let sql = selection.sql(upTo: Self.smallRows + 1) else { throw TooMuch() }
+                        var chunk = Chunk()
+                        try session.stream(sql, selection.values, cached: true) { lent in
+                            guard bytes + chunk.buffer.byteCount < Self.chunkBytes else { throw TooMuch() }
+                            append(lent, selection.shape, keysOnly: selection.keysOnly, &chunk)
+                            count += 1
+                        }
+                        guard count <= Self.smallRows else { throw TooMuch() }
+                        bytes += chunk.buffer.byteCount
+                        chunks.append(chunk)
+                    }
+                    return .small(identity, chunks)
+                }
+            }
+        } catch is TooMuch {
+            return .large
+        } catch let failure as PostgresFailure where failure.isStalePlan {
+            return .large
+        }
+    }
+
     private func stream(
         _ selection: SnapshotSelection, _ connection: PostgresConnection, _ deliver: @Sendable (Chunk) async throws -> Void
     ) async throws {
@@ -242,28 +185,13 @@ package struct PostgresSnapshotStore: Sendable {
         return UInt64(min(max(total, 0), 1e15))
     }
 
-    /// How many numbers above a snapshot's are looked at: transactions that ran and had not ended, with their subtransactions.
+    /// How many numbers above a snapshot's are looked at, at most: transactions that ran and had not ended, with their subtransactions.
     private static let numbersAbove = 1_024
 
     /// - Returns: nil when the snapshot does not see a transaction that was committed before this one began. Its commit record is
     ///   in the log, and its effects become visible an instant later, or when a synchronous standby has answered: but its time of
     ///   commit is known before either.
-    private static func identity(_ connection: PostgresConnection) async throws -> SnapshotIdentity? {
-        // The snapshot is taken when the statement begins, the LSN is read while it runs: after it.
-        let result = try await connection.query(
-            """
-            SELECT s, pg_current_wal_insert_lsn(), \(clusterExpression),
-                EXISTS (
-                    SELECT FROM (
-                        SELECT pg_snapshot_xip(s)::xid AS number
-                        UNION ALL
-                        SELECT above::text::xid
-                        FROM generate_series(0, \(numbersAbove - 1)) AS i, LATERAL (SELECT (pg_snapshot_xmax(s)::text::bigint + i) & 4294967295) AS n (above)
-                        WHERE above > 2
-                    ) AS unseen
-                    WHERE pg_xact_commit_timestamp(number) <= transaction_timestamp())
-            FROM pg_current_snapshot() AS s
-            """, cached: true)
+    private static func identity(_ result: PostgresResult) throws -> SnapshotIdentity? {
         guard let snapshot = result[0, 0].flatMap({ TransactionSnapshot($0) }), let lsn = result[0, 1].flatMap({ LSN($0) }),
             let cluster = result[0, 2]
         else {
@@ -271,4 +199,21 @@ package struct PostgresSnapshotStore: Sendable {
         }
         return result[0, 3] == "t" ? nil : SnapshotIdentity(snapshot: snapshot, lsn: lsn, cluster: cluster)
     }
+
+    /// The snapshot is taken when the statement begins, the LSN is read while it runs: after it. So is the age of a number, which
+    /// says how many have been given out since; all that the snapshot has not seen are among them.
+    private static let identification = """
+        SELECT s, pg_current_wal_insert_lsn(), \(clusterExpression),
+            EXISTS (
+                SELECT FROM (
+                    SELECT pg_snapshot_xip(s)::xid AS number
+                    UNION ALL
+                    SELECT above::text::xid
+                    FROM generate_series(0, least(age(pg_snapshot_xmax(s)::xid), \(numbersAbove)) - 1) AS i,
+                        LATERAL (SELECT (pg_snapshot_xmax(s)::text::bigint + i) & 4294967295) AS n (above)
+                    WHERE above > 2
+                ) AS unseen
+                WHERE pg_xact_commit_timestamp(number) <= transaction_timestamp())
+        FROM pg_current_snapshot() AS s
+        """
 }
