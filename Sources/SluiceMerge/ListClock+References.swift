@@ -17,14 +17,18 @@ extension ListClock {
         switch reference {
         case .listed(let index, let hash):
             let listed = elements(.base(writer.base))
-            let present = presentValues(values)
-            func was(_ element: Element) -> Bool? {
-                places[element.first].was(hash, now: present[element.first], to: .base(writer.base))
+            func was(_ element: Element, now: Value?) -> Bool? {
+                places[element.first].was(hash, now: now, to: .base(writer.base))
             }
-            if listed.indices.contains(index), was(listed[index]) != false { return found(listed[index], mine) }
+            if listed.indices.contains(index) {
+                let present = presentIndex(of: listed[index].first)
+                let now = present.flatMap { values.indices.contains($0) ? values[$0] : nil }
+                if was(listed[index], now: now) != false { return found(listed[index], mine) }
+            }
             // The list that the writer saw is not known any more: the same value, nearest to where it was; or an element that had
             // it before others changed it.
-            var like = listed.indices.filter { was(listed[$0]) == true }
+            let present = presentValues(values)
+            var like = listed.indices.filter { was(listed[$0], now: present[listed[$0].first]) == true }
             if like.isEmpty { like = listed.indices.filter { places[listed[$0].first].original?.hash == hash } }
             return like.min { abs($0 - index) < abs($1 - index) }.map { found(listed[$0], mine) }
         case .own(let tag, let index, let hash):

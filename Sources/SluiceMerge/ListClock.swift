@@ -11,6 +11,9 @@ package struct ListClock: Hashable, Sendable {
     package struct ID: Hashable, Sendable {
         package var client: ClientID
         package var tag: UInt64
+
+        // By numbers: what is compared for every place of a list must not go through another module's witnesses.
+        package static func == (lhs: ID, rhs: ID) -> Bool { lhs.tag == rhs.tag && lhs.client.rawValue == rhs.client.rawValue }
     }
 
     package struct Original: Hashable, Sendable {
@@ -83,25 +86,31 @@ package struct ListClock: Hashable, Sendable {
 
     /// The elements from left to right.
     func elements(_ eyes: Eyes) -> [Element] {
-        let isPlain = places.allSatisfy {
-            $0.element == nil && $0.removals.isEmpty && eyes.sees($0.lsn, by: $0.stamp.client)
-        }
-        if isPlain { return places.indices.map { Element(first: $0, place: $0) } }
+        let moved = Set(places.lazy.compactMap(\.element))
         var firsts: [ID: Int] = [:]
         var current: [ID: Int] = [:]
-        for (index, place) in places.enumerated() where eyes.sees(place.lsn, by: place.stamp.client) {
-            if place.element == nil { firsts[place.id] = index }
-            if let other = current[place.first], places[other].isLater(than: place) { continue }
-            current[place.first] = index
+        // Most elements were never moved, and stand where they were inserted.
+        for index in places.indices where !moved.isEmpty && moved.contains(places[index].first) && sees(index, eyes) {
+            if places[index].element == nil { firsts[places[index].id] = index }
+            if let other = current[places[index].first], places[other].isLater(than: places[index]) { continue }
+            current[places[index].first] = index
         }
         var elements: [Element] = []
-        for (index, place) in places.enumerated() where current[place.first] == index {
-            guard let first = firsts[place.first] else { continue }
-            if places[first].removals.contains(where: { eyes.sees($0.lsn, by: $0.client) }) { continue }
+        elements.reserveCapacity(places.count)
+        for index in places.indices where sees(index, eyes) {
+            var first = index
+            if !moved.isEmpty, moved.contains(places[index].first) {
+                guard current[places[index].first] == index, let known = firsts[places[index].first] else { continue }
+                first = known
+            }
+            let removals = places[first].removals
+            if !removals.isEmpty, removals.contains(where: { eyes.sees($0.lsn, by: $0.client) }) { continue }
             elements.append(Element(first: first, place: index))
         }
         return elements
     }
+
+    private func sees(_ index: Int, _ eyes: Eyes) -> Bool { eyes.sees(places[index].lsn, by: places[index].stamp.client) }
 
     func index(of id: ID) -> Int? { places.firstIndex { $0.id == id } }
 

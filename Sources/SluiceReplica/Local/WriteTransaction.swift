@@ -17,8 +17,10 @@ package final class WriteTransaction {
     /// Objects that this transaction made and that were not there before.
     private var fresh: Set<ObjectKey> = []
     private var ingested: Set<ObjectKey> = []
-    /// What this transaction has made of objects inside of whose values it changed something.
-    var edited: [ObjectKey: EditedObject] = [:]
+    /// What this transaction, and those right before it, have made of objects inside of whose values they changed something.
+    private var edited: [ObjectKey: EditedObject]
+    /// How many of them are kept for the next transaction; more are made anew.
+    private static let keptEdited = 16
     private var writable: Set<Int> = []
 
     /// What apps see, with this transaction's writes.
@@ -32,6 +34,7 @@ package final class WriteTransaction {
         self.lease = lease
         self.isDurable = isDurable
         self.publish = publish
+        edited = writer.edited
         do throws(SluiceError) {
             try writer.begin(isDurable: isDurable)
         } catch {
@@ -64,6 +67,7 @@ package final class WriteTransaction {
             throw error
         }
         isOpen = false
+        if writer.isSynced, edited.count <= WriteTransaction.keptEdited { writer.edited = edited }
         defer { lease.release() }
         // Before the next writer begins, so that whoever writes has heard of everything that was committed before.
         publish(writer.takeNews())
@@ -187,6 +191,7 @@ package final class WriteTransaction {
         let object = ObjectKey(type: layout.type.name, key: key)
         if fresh.remove(object) != nil, let index = lastChange.removeValue(forKey: object) {
             changes[index] = nil
+            edited[object] = nil
             return
         }
         append(ObjectChange(object: object, kind: .delete))

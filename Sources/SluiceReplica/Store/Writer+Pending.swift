@@ -21,16 +21,24 @@ extension Writer {
         return .kept(statement.isNull(0) ? nil : try ChangeCoding.decodeRow(statement.bytes(0)))
     }
 
+    private func isKept(_ layout: TableLayout, key: Value) throws(SluiceError) -> Bool {
+        let statement = try connection.statement("SELECT 1 FROM _sluice_server WHERE type = ? AND key = ?")
+        statement.bind(0, layout.type.name)
+        layout.bindKey(key, at: 1, to: statement)
+        defer { statement.reset() }
+        return try statement.step()
+    }
+
     /// Before the first pending change of an object: keeps its row, which is the server's.
     func keepServerRow(_ layout: TableLayout, key: Value) throws(SluiceError) {
-        if case .kept = try serverRow(layout, key: key) { return }
+        if try isKept(layout, key: key) { return }
         let row = try store.row(type: layout.index, key: key)
         try setServerRow(layout, key: key, row.map { named($0, layout) })
     }
 
     /// The same for an object that was just made: the server had none, unless it is known what it had.
     func keepAbsence(_ layout: TableLayout, key: Value) throws(SluiceError) {
-        if case .kept = try serverRow(layout, key: key) { return }
+        if try isKept(layout, key: key) { return }
         try setServerRow(layout, key: key, nil)
     }
 
@@ -68,7 +76,7 @@ extension Writer {
     /// Takes note of the server's row (nil: not in the view) of an object with pending changes and shows the outcome.
     /// - Returns: false when nothing is pending for the object; the caller then changes the table itself.
     func takeServerRow(_ layout: TableLayout, key: Value, _ row: [String: Value]?) throws(SluiceError) -> Bool {
-        guard case .kept = try serverRow(layout, key: key) else { return false }
+        guard try isKept(layout, key: key) else { return false }
         try setServerRow(layout, key: key, row)
         try show(layout, key: key)
         return true

@@ -53,6 +53,9 @@ final class Writer: @unchecked Sendable {
     var comparedKeys: Set<Int> = []
     /// Many rows of one class come in a row: looking the statement up by its text would cost a tenth of each.
     var lastUpsert: (type: Int, statement: Statement)?
+    /// What the last transaction, if it was an app's, has made of objects inside of whose values it changed something: the next one need
+    /// not play all pending changes again. Nobody else may have written in between.
+    var edited: [ObjectKey: EditedObject] = [:]
     private var metaBefore = ReplicaMeta()
     private var isDurable = false
     private let indexByName: [String: Int]
@@ -89,6 +92,7 @@ final class Writer: @unchecked Sendable {
         metaBefore = meta
         news = WriterNews()
         comparedKeys = []
+        edited = [:]
     }
 
     func commit() throws(SluiceError) {
