@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceReplica
+import TestSupport
 import Testing
 
 @Suite struct LinkIndexTests {
@@ -65,6 +66,84 @@ import Testing
             #expect(try transaction.store.origins(of: .int(9_999), type: 0, property: 1) == [.int(1), .int(5_000)])
             let spent = transaction.instructions - before
             #expect(spent < 2_000, "\(spent) instructions for 4 of 10,000 links")
+        }
+    }
+
+    @Test func `a change of a list costs the links that it concerns, not the list's length`() throws {
+        let replica = try Replica(path: folder.file, schema: Self.schema, isSynced: false, environment: TestEnvironment())
+        var friends = (0..<5_000).map { Value.int($0) }
+        try replica.write { try $0.create(type: 0, key: .int(1), values: ["friends": .list(friends)]) }
+        try replica.write { transaction in
+            let before = transaction.instructions
+            friends.append(.int(9_999))
+            try transaction.set(type: 0, key: .int(1), property: 1, .list(friends))
+            friends.remove(at: 7)
+            try transaction.set(type: 0, key: .int(1), property: 1, .list(friends))
+            #expect(try transaction.store.origins(of: .int(9_999), type: 0, property: 1) == [.int(1)])
+            #expect(try transaction.store.origins(of: .int(7), type: 0, property: 1) == [])
+            let spent = transaction.instructions - before
+            #expect(spent < 2_000, "\(spent) instructions for 2 of 5,000 links")
+        }
+    }
+
+    @Test(arguments: seeds(3)) func `lists that change in many ways keep their links`(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        let replica = try Replica(path: folder.file, schema: Self.schema, isSynced: random.chance(50), environment: TestEnvironment())
+        if replica.isSynced { _ = try replica.addSubscriptionSet([subscription("Person", "TRUEPREDICATE")]) }
+        var people: [Int64: [Value]] = [:]
+        for _ in 0..<40 {
+            try replica.write { transaction in
+                for _ in 0...random.below(6) {
+                    let id = Int64(random.below(3))
+                    try change(id, &people[id], transaction, &random)
+                }
+                if random.chance(50) { try check(transaction.store, people) }
+            }
+            try check(replica.makeReader().store, people)
+        }
+    }
+
+    /// Makes, changes or deletes a person, whose friends are given.
+    private func change(
+        _ id: Int64, _ friends: inout [Value]?, _ transaction: WriteTransaction, _ random: inout SplitMix64
+    ) throws {
+        func someone() -> Value { .int(Int64(random.below(5))) }
+        guard var list = friends else {
+            friends = (0..<random.below(5)).map { _ in someone() }
+            try transaction.create(type: 0, key: .int(id), values: ["friends": .list(friends ?? [])])
+            return
+        }
+        let edit: ShownEdit.Change
+        let index = random.below(list.count + 1)
+        switch random.below(7) {
+        case 0:
+            try transaction.delete(type: 0, key: .int(id))
+            friends = nil
+            return
+        case 1:
+            friends = (0..<random.below(5)).map { _ in someone() }
+            _ = try transaction.set(type: 0, key: .int(id), property: 1, .list(friends ?? []))
+            return
+        case 2 where index < list.count:
+            list.remove(at: index)
+            edit = .removeElement(index)
+        case 3 where index < list.count:
+            list[index] = someone()
+            edit = .setElement(index, list[index])
+        default:
+            list.insert(someone(), at: index)
+            edit = .insert(list[index], at: index)
+        }
+        friends = list
+        _ = try transaction.set(type: 0, key: .int(id), property: 1, .list(list), by: ShownEdit([edit]))
+    }
+
+    private func check(_ store: RowStore, _ people: [Int64: [Value]]) throws {
+        for target in 0..<5 {
+            let fans = people.sorted { $0.key < $1.key }.flatMap { id, friends in
+                friends.filter { $0 == .int(Int64(target)) }.map { _ in Value.int(id) }
+            }
+            #expect(try store.origins(of: .int(Int64(target)), type: 0, property: 1) == fans)
         }
     }
 

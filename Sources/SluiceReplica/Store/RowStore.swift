@@ -50,6 +50,22 @@ package final class RowStore {
         return try statement.step()
     }
 
+    /// The indices of the keys that are those of objects. About 1 µs each.
+    package func indices(type: Int, ofPresent keys: [Value]) throws(SluiceError) -> [Int] {
+        let layout = layouts[type]
+        guard layout.hasTable else { return [] }
+        let statement = try connection.statement("SELECT 1 FROM \(layout.table) WHERE \(layout.keyColumn) = ?")
+        defer { statement.reset() }
+        var present: [Int] = []
+        present.reserveCapacity(keys.count)
+        for (index, key) in keys.enumerated() {
+            layout.bindKey(key, at: 0, to: statement)
+            if try statement.step() { present.append(index) }
+            statement.reset()
+        }
+        return present
+    }
+
     /// The number that the table's order is by; nil when there is no such object, but for one whose key is that number.
     func rowid(type: Int, key: Value) throws(SluiceError) -> Int64? {
         let layout = layouts[type]
@@ -124,11 +140,14 @@ extension RowStore {
     /// - Returns: whether the object is there.
     func update(type: Int, key: Value, property: Int, _ value: Value) throws(SluiceError) -> Bool {
         let layout = layouts[type]
+        let before = try linksToFollow(layout, key: key, property)
         let column = TableLayout.quoted(layout.type.properties[property].name)
         let statement = try connection.statement("UPDATE \(layout.table) SET \(column) = ? WHERE \(layout.keyColumn) = ?")
         layout.bind(value, property: property, at: 0, to: statement)
         layout.bindKey(key, at: 1, to: statement)
         try statement.run()
-        return connection.changes > 0
+        guard connection.changes > 0 else { return false }
+        if let before { try followLinks(layout, key: key, property, from: before, to: value) }
+        return true
     }
 }

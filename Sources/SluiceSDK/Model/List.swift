@@ -40,7 +40,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
     /// The indices in `values` of the elements that are shown: all but links that lead nowhere.
     private func shown(_ values: [Value], at place: _Place) -> [Int]? {
         guard let core = place.core, let type = Element._linkedType(at: place, in: core) else { return nil }
-        return values.indices.filter { core.contains(type, values[$0]) }
+        return core.indices(type, ofPresent: values)
     }
 
     private var values: [Value] {
@@ -159,6 +159,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
 
     /// Removes the last elements.
     public func removeLast(_ number: Int = 1) {
+        let count = count
         if number > count { throwRealmException("It is not possible to remove \(number) elements from a list of \(count).") }
         replace(count - number..<count, with: [])
     }

@@ -33,7 +33,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
     private var values: [Value] {
         let stored = stored
         guard let place, let core = place.core, let type = Element._linkedType(at: place, in: core) else { return stored }
-        return stored.filter { core.contains(type, $0) }
+        return core.indices(type, ofPresent: stored).map { stored[$0] }
     }
 
     private var elements: [Element] {

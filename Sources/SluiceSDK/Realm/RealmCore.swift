@@ -174,6 +174,11 @@ final class RealmCore {
         attempt(false) { store throws(SluiceError) in try store.contains(type: type, key: key) }
     }
 
+    /// The indices of the keys of objects that are in the Realm.
+    func indices(_ type: Int, ofPresent keys: [Value]) -> [Int] {
+        attempt([]) { store throws(SluiceError) in try store.indices(type: type, ofPresent: keys) }
+    }
+
     func object<T: ObjectBase>(_ objectClass: T.Type, key: Value) -> T? {
         object(objectClass, type: type(of: objectClass), key: key)
     }
