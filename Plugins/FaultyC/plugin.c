@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ask.h"
 #include "break_out.h"
 
 struct state {
@@ -134,6 +135,15 @@ static int misbehave(struct state *state, sluice_text input, const sluice_sink *
         put(answer, "\"}}}");
         return 1;
     }
+    if (has(input, "do-ask")) {
+        char told[2048];
+        ask_everything(state->host, told, sizeof told);
+        put(answer, "{\"types\":{\"Store\":{\"read\":\"FALSEPREDICATE\",\"write\":\"FALSEPREDICATE\",\"insert\":false,"
+                    "\"delete\":false,\"role\":\"");
+        put(answer, told);
+        put(answer, "\"}}}");
+        return 1;
+    }
     const char *path = memmem(input.data, input.length, "do-read:", 8);
     if (path) {
         char name[1024] = "", text_of_file[64] = "";
@@ -235,6 +245,8 @@ sluice_status sluice_plugin_entry(const sluice_host *host, sluice_plugin *plugin
     struct state *state = calloc(1, sizeof *state);
     if (!state) return SLUICE_FAILED;
     state->host = host;
+    size_t bytes;
+    status_at_loading = ask_user(host, host->context, "ann", 3, &bytes);
     plugin->size = sizeof *plugin;
     plugin->abi_major = SLUICE_PLUGIN_ABI_MAJOR;
     plugin->abi_minor = SLUICE_PLUGIN_ABI_MINOR;

@@ -39,11 +39,14 @@ struct GatewayParts: Sendable {
             let metrics = Metrics()
             let records = PluginRecords(
                 log: kafka, app: configuration.app.appID, isDevelopment: configuration.isDevelopment, logger: logger)
-            let plugins = RulePlugins(configuration, records: records, metrics: metrics, logger: logger)
+            let services = PluginServices(users: UserStore(pool: pool))
+            let plugins = RulePlugins(configuration, records: records, services: services, metrics: metrics, logger: logger)
             let rules = RuleGenerations(try plugins.chain(configuration.app), app: configuration.app, environment: environment)
             generations = rules
             return try await join(
-                configuration, Outside(pool: pool, names: names, kafka: kafka, generations: rules, plugins: plugins, metrics: metrics),
+                configuration,
+                Outside(
+                    pool: pool, names: names, kafka: kafka, generations: rules, plugins: plugins, services: services, metrics: metrics),
                 logger: logger,
                 environment: environment)
         } catch {
@@ -61,6 +64,7 @@ struct GatewayParts: Sendable {
         let kafka: KafkaLog?
         let generations: RuleGenerations
         let plugins: RulePlugins
+        let services: PluginServices
         let metrics: Metrics
     }
 
@@ -78,6 +82,7 @@ struct GatewayParts: Sendable {
             app.schema, fields: app.queryableFields, isDevelopment: configuration.isDevelopment, tables: tables, log: log, topics: topics)
         if !configuration.isDevelopment { try await applied.record(app) }
         try await PostgresFailure.translating { try await PostgresCapture.ensureSlot(names.slot, pool, logger) }
+        outside.services.connect(schema)
         try await generations.start(schema.current())
         let rules = PluginRules(generations: generations, authority: schema)
         let access = try await GatewayAccess.open(pool: pool, app: app, environment: environment, logger: logger)

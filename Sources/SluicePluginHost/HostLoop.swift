@@ -14,6 +14,10 @@ final class HostLoop {
     /// Bytes of `outgoing` that the socket has taken.
     private var outgoingSent = 0
     private var outputIsOpen = false
+    /// Tells one host from those after it.
+    private var host = 0
+    /// Whether the host waits for an answer of ours.
+    private var isAsking = false
 
     init(owner: PluginHostProcess, wake: Int32) {
         self.owner = owner
@@ -27,7 +31,13 @@ final class HostLoop {
         while !owner.isStopping {
             let now = monotonicNow()
             perform(calls.tick(now: now))
-            for call in owner.takeInbox() { perform(calls.submit(call, now: now)) }
+            let (inbox, told) = owner.takeInbox()
+            for call in inbox { perform(calls.submit(call, now: now)) }
+            // What a host asked that has ended since is nobody's any more.
+            for (host, answer) in told where host == self.host && isAsking {
+                isAsking = false
+                HostedProtocol.encode(.told(answer), into: &outgoing)
+            }
             flush()
             reportStart()
             wait()
@@ -99,7 +109,12 @@ final class HostLoop {
         switch message {
         case .answer(let id, let answer): perform(calls.received(id: id, answer, now: monotonicNow()))
         case .log(let level, let text): forwarder.logged(level: level, text: text, now: monotonicNow())
-        case .call: perform(calls.receivedGarbage(HostedProtocol.malformed("a call, which only the gateway makes")))
+        case .count(let name, let amount): owner.observer.counted(calls.info?.name ?? owner.label, name, amount)
+        case .ask(let question):
+            guard !isAsking else { return perform(calls.receivedGarbage(HostedProtocol.malformed("two questions at a time"))) }
+            isAsking = true
+            owner.answer(question, of: host)
+        case .call, .told: perform(calls.receivedGarbage(HostedProtocol.malformed("what only the gateway says")))
         }
     }
 
@@ -131,6 +146,8 @@ final class HostLoop {
     private func startPeer() {
         decoder = HostedDecoder()
         clearOutgoing()
+        host += 1
+        isAsking = false
         do {
             let peer = try owner.startPeer()
             self.peer = peer

@@ -13,10 +13,20 @@ package enum HostedMessage: Hashable, Sendable {
     case answer(id: UInt64, HookAnswer)
     /// Levels as in sluice_plugin.h.
     case log(level: UInt8, text: String)
+    /// The plugin asks, within a call; the gateway tells it. One question at a time.
+    case ask(HostQuestion)
+    case told(HookAnswer)
+    case count(name: String, amount: UInt64)
+}
+
+/// What a plugin may ask the gateway within a call.
+package enum HostQuestion: Hashable, Sendable {
+    case customData(user: String)
+    case parse(type: String, predicate: String)
 }
 
 package enum HostedProtocol {
-    private enum Kind: UInt8 { case call = 1, answer, log }
+    private enum Kind: UInt8 { case call = 1, answer, log, askCustomData, askParse, told, count }
 
     /// Bytes of a message beside its content.
     static let overhead = 4 + 1 + 8 + 1 + 8 + 8
@@ -41,6 +51,22 @@ package enum HostedProtocol {
             bytes.append(Kind.log.rawValue)
             bytes.append(level)
             bytes.append(contentsOf: text.utf8)
+        case .ask(.customData(let user)):
+            bytes.append(Kind.askCustomData.rawValue)
+            bytes.append(contentsOf: user.utf8)
+        case .ask(.parse(let type, let predicate)):
+            bytes.append(Kind.askParse.rawValue)
+            append(UInt32(clamping: type.utf8.count), to: &bytes)
+            bytes.append(contentsOf: type.utf8)
+            bytes.append(contentsOf: predicate.utf8)
+        case .told(let answer):
+            bytes.append(Kind.told.rawValue)
+            bytes.append(answer.status.rawValue)
+            bytes.append(contentsOf: answer.bytes)
+        case .count(let name, let amount):
+            bytes.append(Kind.count.rawValue)
+            append(amount, to: &bytes)
+            bytes.append(contentsOf: name.utf8)
         }
         let length = UInt32(clamping: bytes.count - start - 4)
         for index in 0..<4 { bytes[start + index] = UInt8(truncatingIfNeeded: length >> (8 * UInt32(index))) }
@@ -60,15 +86,26 @@ package enum HostedProtocol {
             let deadline = try integer(&rest, UInt64.self)
             return .call(id: id, hook: hook, deadline: deadline, processor: try integer(&rest, UInt64.self), input: Array(rest))
         case .answer:
-            let id = try integer(&rest, UInt64.self)
-            guard let status = HookAnswer.Status(rawValue: try integer(&rest, UInt8.self)) else {
-                throw malformed("an unknown status")
-            }
-            return .answer(id: id, HookAnswer(status: status, bytes: Array(rest)))
+            return .answer(id: try integer(&rest, UInt64.self), try answer(&rest))
         case .log:
             return .log(level: try integer(&rest, UInt8.self), text: String(decoding: rest, as: UTF8.self))
+        case .askCustomData: return .ask(.customData(user: String(decoding: rest, as: UTF8.self)))
+        case .askParse:
+            let count = Int(try integer(&rest, UInt32.self))
+            guard rest.count >= count else { throw malformed("too few bytes") }
+            let (type, predicate) = (rest.prefix(count), rest.dropFirst(count))
+            return .ask(.parse(type: String(decoding: type, as: UTF8.self), predicate: String(decoding: predicate, as: UTF8.self)))
+        case .told: return .told(try answer(&rest))
+        case .count:
+            let amount = try integer(&rest, UInt64.self)
+            return .count(name: String(decoding: rest, as: UTF8.self), amount: amount)
         case nil: throw malformed("an unknown kind")
         }
+    }
+
+    private static func answer(_ bytes: inout ArraySlice<UInt8>) throws(SluiceError) -> HookAnswer {
+        guard let status = HookAnswer.Status(rawValue: try integer(&bytes, UInt8.self)) else { throw malformed("an unknown status") }
+        return HookAnswer(status: status, bytes: Array(bytes))
     }
 
     private static func integer<T: FixedWidthInteger & UnsignedInteger>(

@@ -31,12 +31,15 @@ package final class PluginChain: Sendable {
     /// - Parameter hostExecutable: path of the program `sluice-plugin-host`; not used by plugins in process.
     package init(
         plugins: [PluginSpec], hostExecutable: String, logger: Logger, observer: PluginObserver = PluginObserver(),
+        services: HostServices = .none,
         keep: @escaping @Sendable ([PluginRecord]) async throws(SluiceError) -> Void = PluginRecord.nowhere
     ) {
         self.keep = keep
         self.logger = logger
         self.observer = observer
-        hosts = plugins.map { PluginHostProcess(spec: $0, executable: hostExecutable, logger: logger, observer: observer) }
+        hosts = plugins.map {
+            PluginHostProcess(spec: $0, executable: hostExecutable, logger: logger, observer: observer, services: services)
+        }
     }
 
     /// The plugins as they introduced themselves, in order; empty before `start`.

@@ -14,6 +14,7 @@ final class PluginHostProcess: Sendable {
     private let executable: String
     private let logger: Logger
     let observer: PluginObserver
+    private let services: HostServices
     private let shared = Mutex(Shared())
 
     private struct Shared {
@@ -22,6 +23,8 @@ final class PluginHostProcess: Sendable {
         var life = Life.idle
         var nextID: UInt64 = 1
         var inbox: [HostedCalls.Call] = []
+        /// Answers to what hosts asked.
+        var told: [(host: Int, answer: HookAnswer)] = []
         var waiters: [UInt64: Waiter] = [:]
         var claimedBytes = 0
         /// The writing end of what wakes the thread.
@@ -38,7 +41,9 @@ final class PluginHostProcess: Sendable {
         var continuation: CheckedContinuation<Result<HookAnswer, SluiceError>, Never>
     }
 
-    init(spec: PluginSpec, executable: String, logger: Logger, observer: PluginObserver = PluginObserver()) {
+    init(spec: PluginSpec, executable: String, logger: Logger, observer: PluginObserver = PluginObserver(), services: HostServices = .none)
+    {
+        self.services = services
         self.observer = observer
         self.spec = spec
         self.executable = executable
@@ -142,10 +147,26 @@ final class PluginHostProcess: Sendable {
 extension PluginHostProcess {
     var isStopping: Bool { shared.withLock { $0.life == .stopping } }
 
-    func takeInbox() -> [HostedCalls.Call] {
+    func takeInbox() -> (calls: [HostedCalls.Call], told: [(host: Int, answer: HookAnswer)]) {
         shared.withLock { shared in
-            defer { shared.inbox.removeAll() }
-            return shared.inbox
+            defer {
+                shared.inbox.removeAll()
+                shared.told.removeAll()
+            }
+            return (shared.inbox, shared.told)
+        }
+    }
+
+    /// Has a question answered; the loop is woken with the answer. A host has one at a time.
+    func answer(_ question: HostQuestion, of host: Int) {
+        // Unstructured because: the loop's thread must not wait. It holds nothing but this, and ends with the answer.
+        Task {
+            let answer = await services.answer(question)
+            shared.withLock { shared in
+                guard shared.life == .running else { return }
+                shared.told.append((host, answer))
+                wake(shared)
+            }
         }
     }
 

@@ -8,12 +8,11 @@ enum PluginLoader {
     /// - Parameters:
     ///   - library: the descriptor of a file that holds it. Another number for each library of a process.
     ///   - path: what it is called.
+    ///   - desk: what the plugin reaches the gateway through.
     /// - Throws: `pluginMissing`, `pluginABIMismatch` or `pluginRefused`, naming the file.
-    static func load(
-        _ library: Int32, path: String, log: @escaping @Sendable (UInt8, String) -> Void
-    ) throws(SluiceError) -> LoadedPlugin {
+    static func load(_ library: Int32, path: String, desk: HostDesk) throws(SluiceError) -> LoadedPlugin {
         let entry = try unsafe symbol(library, path: path)
-        let host = unsafe makeHost(log: log)
+        let host = unsafe desk.makeTable()
         var table = unsafe sluice_plugin()
         unsafe table.size = UInt32(MemoryLayout<sluice_plugin>.size)
         unsafe table.abi_major = UInt32(SLUICE_PLUGIN_ABI_MAJOR)
@@ -58,17 +57,6 @@ enum PluginLoader {
                 fix: "Export sluice_plugin_entry as sluice_plugin.h declares it.")
         }
         return unsafe unsafeBitCast(address, to: Entry.self)
-    }
-
-    /// The table that the plugin keeps: it is never freed, as the plugin may log from its own threads at any time.
-    private static func makeHost(log: @escaping @Sendable (UInt8, String) -> Void) -> UnsafePointer<sluice_host> {
-        let host = UnsafeMutablePointer<sluice_host>.allocate(capacity: 1)
-        unsafe host.initialize(
-            to: sluice_host(
-                size: UInt32(MemoryLayout<sluice_host>.size), abi_major: UInt32(SLUICE_PLUGIN_ABI_MAJOR),
-                abi_minor: UInt32(SLUICE_PLUGIN_ABI_MINOR), reserved: 0,
-                context: Unmanaged.passRetained(LogChannel(log)).toOpaque(), log: hostLog))
-        return unsafe UnsafePointer(host)
     }
 }
 
@@ -149,26 +137,10 @@ private final class AnswerCollector {
     }
 }
 
-private final class LogChannel: Sendable {
-    let write: @Sendable (UInt8, String) -> Void
-    init(_ write: @escaping @Sendable (UInt8, String) -> Void) { self.write = write }
-}
-
 private func sinkWrite(context: UnsafeMutableRawPointer?, piece: sluice_text) {
     guard let context = unsafe context, let data = unsafe piece.data else { return }
+    // One byte more than fits is as good as any length beyond, and is never read.
+    let length = unsafe Int(min(piece.size, UInt(PluginLimits.messageBytes) + 1))
     unsafe Unmanaged<AnswerCollector>.fromOpaque(context).takeUnretainedValue()
-        .append(UnsafeRawBufferPointer(start: data, count: piece.length))
-}
-
-private func hostLog(context: UnsafeMutableRawPointer?, level: sluice_log_level, message: sluice_text) {
-    guard let context = unsafe context else { return }
-    unsafe Unmanaged<LogChannel>.fromOpaque(context).takeUnretainedValue()
-        .write(UInt8(clamping: level.rawValue), message.string)
-}
-
-extension sluice_text {
-    fileprivate var string: String {
-        guard let data = unsafe data else { return "" }
-        return unsafe String(decoding: UnsafeRawBufferPointer(start: data, count: length), as: UTF8.self)
-    }
+        .append(UnsafeRawBufferPointer(start: data, count: length))
 }

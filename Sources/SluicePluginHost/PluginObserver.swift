@@ -5,11 +5,16 @@ package struct PluginObserver: Sendable {
     /// A plugin's host ended by itself or was ended; another takes its place.
     package var hostEnded: @Sendable (_ plugin: String) -> Void
 
+    /// A plugin counted something.
+    package var counted: @Sendable (_ plugin: String, _ name: String, _ amount: UInt64) -> Void
+
     package init(
         called: @escaping @Sendable (Hook, UInt64, Bool) -> Void = { _, _, _ in },
-        hostEnded: @escaping @Sendable (_ plugin: String) -> Void = { _ in }
+        hostEnded: @escaping @Sendable (_ plugin: String) -> Void = { _ in },
+        counted: @escaping @Sendable (_ plugin: String, _ name: String, _ amount: UInt64) -> Void = { _, _, _ in }
     ) {
         self.called = called
         self.hostEnded = hostEnded
+        self.counted = counted
     }
 }

@@ -113,6 +113,11 @@ package enum PluginLimits {
     package static let poisonStrikes = 2
     package static let poisonNanoseconds: UInt64 = 60_000_000_000
     package static let poisonCalls = 256
+    /// A text that a plugin hands the gateway in a question, bytes; the name of a counter; and how many counters a plugin has. Beyond:
+    /// the question fails, the count is left out.
+    package static let questionBytes = 64 << 10
+    package static let counterNameBytes = 64
+    package static let counters = 32
     /// Lines a plugin may log per second, and bytes of each line. Beyond: counted, and cut.
     package static let logLinesPerSecond = 100
     package static let logLineBytes = 4_096

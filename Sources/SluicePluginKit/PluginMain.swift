@@ -20,6 +20,7 @@ public enum PluginMain {
             return SLUICE_FAILED
         }
         let instance = type.init(log: unsafe PluginLog(host: host))
+        (instance as? any AsksGateway)?.connect(to: unsafe PluginGateway(host: host))
         var table = unsafe sluice_plugin()
         unsafe table.size = UInt32(MemoryLayout<sluice_plugin>.size)
         unsafe table.abi_major = major

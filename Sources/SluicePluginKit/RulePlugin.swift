@@ -58,6 +58,12 @@ public protocol UserChangeRules: RulePlugin {
     func userChanged(_ user: PluginUser) throws
 }
 
+/// A plugin that asks the gateway about other users and about predicates, or counts.
+public protocol AsksGateway: RulePlugin {
+    /// Called once, after `init` and before any hook. The plugin keeps it.
+    func connect(to gateway: PluginGateway)
+}
+
 /// Thrown by a hook to deny.
 public struct PluginDenial: Error, Hashable, Sendable, CustomStringConvertible {
     public var reason: String

@@ -17,12 +17,18 @@ public final class TestedPlugin {
     private let book = LogBook()
 
     /// Makes a plugin and configures it.
-    public init(_ type: (some RulePlugin).Type, app: AppConfiguration = AppConfiguration()) throws {
+    /// - Parameter users: custom data by user, for plugins that ask the gateway. Predicates that they hold against it are all taken as
+    ///   they are: a test has no schema.
+    public init(
+        _ type: (some RulePlugin).Type, app: AppConfiguration = AppConfiguration(), users: [String: PluginValue] = [:]
+    ) throws {
+        book.users = users
         let host = UnsafeMutablePointer<sluice_host>.allocate(capacity: 1)
         unsafe host.initialize(
             to: sluice_host(
                 size: UInt32(MemoryLayout<sluice_host>.size), abi_major: UInt32(SLUICE_PLUGIN_ABI_MAJOR),
-                abi_minor: UInt32(SLUICE_PLUGIN_ABI_MINOR), reserved: 0, context: Unmanaged.passRetained(book).toOpaque(), log: keepLine))
+                abi_minor: UInt32(SLUICE_PLUGIN_ABI_MINOR), reserved: 0, context: Unmanaged.passRetained(book).toOpaque(), log: keepLine,
+                count: keepCount, custom_data: findUser, parse_predicate: takePredicate))
         var table = unsafe sluice_plugin()
         unsafe table.size = UInt32(MemoryLayout<sluice_plugin>.size)
         let answer = AnswerText()
@@ -34,6 +40,9 @@ public final class TestedPlugin {
 
     /// What the plugin has logged, as `level: message`.
     public var log: [String] { book.lines }
+
+    /// What the plugin has counted, by name.
+    public var counts: [String: UInt64] { book.counts }
 
     /// Configures the plugin once more, as after an edit of the app directory.
     public func configure(_ app: AppConfiguration) throws {
@@ -99,6 +108,8 @@ public struct PluginFailure: Error, Hashable, Sendable, CustomStringConvertible 
 
 private final class LogBook {
     var lines: [String] = []
+    var counts: [String: UInt64] = [:]
+    var users: [String: PluginValue] = [:]
 }
 
 private func keepLine(context: UnsafeMutableRawPointer?, level: sluice_log_level, message: sluice_text) {
@@ -108,19 +119,24 @@ private func keepLine(context: UnsafeMutableRawPointer?, level: sluice_log_level
         .lines.append("\(word): \(String(decoding: message.bytes, as: UTF8.self))")
 }
 
-private final class AnswerText {
-    private var bytes: [UInt8] = []
-    var text: String { String(decoding: bytes, as: UTF8.self) }
-
-    func add(_ piece: sluice_text) { unsafe bytes.append(contentsOf: piece.bytes) }
-
-    func withSink<R>(_ body: (UnsafePointer<sluice_sink>) -> R) -> R {
-        var sink = unsafe sluice_sink(context: Unmanaged.passUnretained(self).toOpaque(), write: addPiece)
-        return withExtendedLifetime(self) { unsafe withUnsafePointer(to: &sink) { unsafe body($0) } }
-    }
+private func book(_ context: UnsafeMutableRawPointer?) -> LogBook? {
+    unsafe context.map { unsafe Unmanaged<LogBook>.fromOpaque($0).takeUnretainedValue() }
 }
 
-private func addPiece(context: UnsafeMutableRawPointer?, piece: sluice_text) {
-    guard let context = unsafe context else { return }
-    unsafe Unmanaged<AnswerText>.fromOpaque(context).takeUnretainedValue().add(piece)
+private func keepCount(context: UnsafeMutableRawPointer?, name: sluice_text, amount: UInt64) -> sluice_status {
+    unsafe book(context)?.counts[String(decoding: name.bytes, as: UTF8.self), default: 0] += amount
+    return SLUICE_OK
+}
+
+private func findUser(context: UnsafeMutableRawPointer?, user: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {
+    guard let data = unsafe book(context)?.users[String(decoding: user.bytes, as: UTF8.self)] else { return SLUICE_DENY }
+    unsafe answer.pointee.append(data.json)
+    return SLUICE_OK
+}
+
+private func takePredicate(
+    context: UnsafeMutableRawPointer?, type: sluice_text, predicate: sluice_text, answer: UnsafePointer<sluice_sink>
+) -> sluice_status {
+    unsafe answer.pointee.append(String(decoding: predicate.bytes, as: UTF8.self))
+    return SLUICE_OK
 }

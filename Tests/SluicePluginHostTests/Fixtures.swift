@@ -76,9 +76,11 @@ private struct BookHandler: LogHandler {
 
 /// Starts a chain, runs the test, stops the chain.
 func withChain<R>(
-    _ plugins: [PluginSpec], log: LogBook = LogBook(), _ body: (PluginChain) async throws -> R
+    _ plugins: [PluginSpec], log: LogBook = LogBook(), observer: PluginObserver = PluginObserver(),
+    services: HostServices = .none, _ body: (PluginChain) async throws -> R
 ) async throws -> R {
-    let chain = PluginChain(plugins: plugins, hostExecutable: Built.host, logger: log.logger)
+    let chain = PluginChain(
+        plugins: plugins, hostExecutable: Built.host, logger: log.logger, observer: observer, services: services)
     try await chain.start()
     do {
         let result = try await body(chain)
@@ -116,11 +118,13 @@ func failure<R>(_ body: () async throws -> R) async -> SluiceError? {
 
 /// What an observer heard.
 final class Counts: Sendable {
-    private let state = Mutex((calls: 0, failures: 0, ended: [String]()))
+    private let state = Mutex((calls: 0, failures: 0, ended: [String](), counted: [String: UInt64]()))
 
     var calls: Int { state.withLock { $0.calls } }
     var failures: Int { state.withLock { $0.failures } }
     var ended: [String] { state.withLock { $0.ended } }
+
+    var counted: [String: UInt64] { state.withLock { $0.counted } }
 
     var observer: PluginObserver {
         PluginObserver(
@@ -130,7 +134,8 @@ final class Counts: Sendable {
                     $0.failures += isFailure ? 1 : 0
                 }
             },
-            hostEnded: { plugin in self.state.withLock { $0.ended.append(plugin) } })
+            hostEnded: { plugin in self.state.withLock { $0.ended.append(plugin) } },
+            counted: { plugin, name, amount in self.state.withLock { $0.counted["\(plugin).\(name)", default: 0] += amount } })
     }
 }
 

@@ -6,12 +6,16 @@ import Testing
 @Suite struct `The host's protocol` {
     private func random(_ generator: inout SplitMix64) -> HostedMessage {
         let bytes = (0..<Int.random(in: 0...300, using: &generator)).map { _ in UInt8.random(in: 0...255, using: &generator) }
-        switch Int.random(in: 0..<3, using: &generator) {
+        switch Int.random(in: 0..<7, using: &generator) {
         case 0:
             return .call(
                 id: generator.next(), hook: Hook.allCases.randomElement(using: &generator)!, deadline: generator.next(),
                 processor: generator.next(), input: bytes)
         case 1: return .answer(id: generator.next(), HookAnswer(status: .denied, bytes: bytes))
+        case 2: return .ask(.customData(user: "user \(generator.next()) ü"))
+        case 3: return .ask(.parse(type: "Type \(generator.next())", predicate: "predicate \(generator.next())"))
+        case 4: return .told(HookAnswer(status: .failed, bytes: bytes))
+        case 5: return .count(name: "name", amount: generator.next())
         default: return .log(level: 2, text: "text \(generator.next()) ü")
         }
     }

@@ -8,7 +8,10 @@ import Testing
         typealias Host = sluice_host
         typealias Plugin = sluice_plugin
         #expect(
-            MemoryLayout<Host>.size == 32 && MemoryLayout<Host>.offset(of: \.context) == 16 && MemoryLayout<Host>.offset(of: \.log) == 24)
+            MemoryLayout<Host>.size == 56 && MemoryLayout<Host>.offset(of: \.context) == 16 && MemoryLayout<Host>.offset(of: \.log) == 24)
+        #expect(
+            MemoryLayout<Host>.offset(of: \.count) == 32 && MemoryLayout<Host>.offset(of: \.custom_data) == 40
+                && MemoryLayout<Host>.offset(of: \.parse_predicate) == 48)
         let members: [(Int?, Int)] = [
             (MemoryLayout<Plugin>.offset(of: \.state), 16), (MemoryLayout<Plugin>.offset(of: \.name), 24),
             (MemoryLayout<Plugin>.offset(of: \.version), 40), (MemoryLayout<Plugin>.offset(of: \.configure), 56),

@@ -61,6 +61,23 @@ private final class Bare: RulePlugin {
     init(log: PluginLog) {}
 }
 
+/// Asks whatever it is asked, and counts how often.
+private final class Asking: SessionRules, AsksGateway {
+    static let name = "Asking"
+    static let version = "1"
+    private var gateway: PluginGateway?
+    init(log: PluginLog) {}
+    func connect(to gateway: PluginGateway) { self.gateway = gateway }
+
+    func openSession(user: PluginUser, types: [String]) throws -> [String: TypeRules] {
+        guard let gateway, gateway.isAvailable || types == ["Forced"] else { return [:] }
+        gateway.count("sessions")
+        let boss = try gateway.customData(of: user.id)?["boss"]?.string ?? "nobody"
+        let read = try gateway.canonical("owner  ==  \"\(boss)\"", on: types[0])
+        return [types[0]: TypeRules(read: read, write: "FALSEPREDICATE", insert: false, delete: false, role: boss)]
+    }
+}
+
 private final class Collected { var text = "" }
 
 private func collect(context: UnsafeMutableRawPointer?, piece: sluice_text) {
@@ -80,17 +97,30 @@ private final class Hosted {
     let log = Collected()
     private let host = UnsafeMutablePointer<sluice_host>.allocate(capacity: 1)
 
-    init(_ type: (some RulePlugin).Type, major: UInt32 = 1) {
+    /// - Parameter hostBytes: of the host's table; its members beyond them are not there.
+    init(_ type: (some RulePlugin).Type, major: UInt32 = 1, hostBytes: Int = MemoryLayout<sluice_host>.size) {
         host.initialize(
             to: sluice_host(
-                size: UInt32(MemoryLayout<sluice_host>.size), abi_major: major, abi_minor: 0, reserved: 0,
-                context: Unmanaged.passRetained(log).toOpaque(), log: takeLog))
+                size: UInt32(hostBytes), abi_major: major, abi_minor: 0, reserved: 0,
+                context: Unmanaged.passRetained(log).toOpaque(), log: takeLog, count: { _, _, _ in SLUICE_FAILED },
+                custom_data: { _, _, answer in
+                    answer.pointee.write(answer.pointee.context, Hosted.text(#"{"boss":"eve"}"#))
+                    return SLUICE_OK
+                },
+                parse_predicate: { _, _, _, answer in
+                    answer.pointee.write(answer.pointee.context, Hosted.text("no such property"))
+                    return SLUICE_DENY
+                }))
         table.size = UInt32(MemoryLayout<sluice_plugin>.size)
         table.abi_major = major
         let answer = Collected()
         var sink = sluice_sink(context: Unmanaged.passUnretained(answer).toOpaque(), write: collect)
         status = PluginMain.register(type, host, &table, &sink)
         reason = answer.text
+    }
+
+    private static func text(_ text: StaticString) -> sluice_text {
+        sluice_text(data: UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self), length: text.utf8CodeUnitCount)
     }
 
     func call(
@@ -107,6 +137,26 @@ private final class Hosted {
 }
 
 @Suite struct `A plugin in Swift` {
+    @Test func `asks the gateway, and has what it asked wrongly as an error`() throws {
+        let hosted = Hosted(Asking.self)
+        let answer = try hosted.call(hosted.table.open_session, #"{\#(ann),"types":["Task"]}"#)
+        #expect(answer == (SLUICE_DENY, "no such property"))
+    }
+
+    @Test func `lives with a gateway that is older than its questions, and is told to have it upgraded when it asks`() throws {
+        let hosted = Hosted(Asking.self, hostBytes: 32)
+        #expect(try hosted.call(hosted.table.open_session, #"{\#(ann),"types":["Task"]}"#) == (SLUICE_OK, #"{"types":{}}"#))
+        let asked = try hosted.call(hosted.table.open_session, #"{\#(ann),"types":["Forced"]}"#)
+        #expect(asked.status == SLUICE_FAILED && asked.answer.contains("the gateway is to be upgraded"))
+    }
+
+    @Test func `asks the test that it runs in`() throws {
+        let plugin = try TestedPlugin(Asking.self, users: ["ann": ["boss": "eve"]])
+        let plan = try plugin.openSession(PluginUser(id: "ann"), types: ["Task"])
+        #expect(plan["Task"]?.role == "eve" && plan["Task"]?.read == "owner  ==  \"eve\"")
+        #expect(plugin.counts == ["sessions": 1])
+    }
+
     private let ann = #""user":{"id":"ann","type":"normal","data":{},"custom_data":{},"identities":[]}"#
     private let bob = #""user":{"id":"bob","type":"normal","data":{},"custom_data":{},"identities":[]}"#
 

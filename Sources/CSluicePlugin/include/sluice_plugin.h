@@ -31,7 +31,7 @@ extern "C" {
 
 /* The version of this interface. A plugin with another major number is refused with error plugin-abi-mismatch (501). */
 #define SLUICE_PLUGIN_ABI_MAJOR 1u
-#define SLUICE_PLUGIN_ABI_MINOR 1u
+#define SLUICE_PLUGIN_ABI_MINOR 2u
 
 typedef struct sluice_text {
     const char *_Nullable data;
@@ -65,8 +65,29 @@ typedef struct sluice_host {
     uint32_t abi_minor;
     uint32_t reserved;
     void *_Nullable context;
-    /* Writes a line to the gateway's log. */
+    /* Writes a line to the gateway's log. From any thread. */
     void (*_Nonnull log)(void *_Nullable context, sluice_log_level level, sluice_text message);
+
+    /*
+     * Since 1.2: there when `size` reaches beyond them. Misuse is answered with SLUICE_FAILED and what is wrong, and does no harm: a
+     * context that is not the host's, a text that is too long, a question outside of a hook or on another thread than the hook's.
+     */
+
+    /* Adds to the counter sluice_plugin_counts_total{name="PLUGIN.name"}. `name`: 1 to 64 of a-z, 0-9 and _. From any thread. */
+    sluice_status (*_Nonnull count)(void *_Nullable context, sluice_text name, uint64_t amount);
+
+    /*
+     * The custom data of a user. Asks the gateway, which takes a fraction of a millisecond or more; waiting counts by the clock only.
+     * SLUICE_OK: the object, as JSON. SLUICE_DENY: there is no such user. SLUICE_FAILED: it could not be had; the sink says why.
+     */
+    sluice_status (*_Nonnull custom_data)(void *_Nullable context, sluice_text user_id, const sluice_sink *_Nonnull answer);
+
+    /*
+     * Holds a predicate against the query language and the app's schema, as `open_session` answers it. Asks the gateway.
+     * SLUICE_OK: its canonical text. SLUICE_DENY: what is wrong with it, or that there is no such type. SLUICE_FAILED: as above.
+     */
+    sluice_status (*_Nonnull parse_predicate)(void *_Nullable context, sluice_text type, sluice_text predicate,
+                                              const sluice_sink *_Nonnull answer);
 } sluice_host;
 
 /*

@@ -46,6 +46,7 @@ package enum MetricName: String, CaseIterable, Sendable {
     case pluginRestarts = "sluice_plugin_restarts_total"
     case pluginFailures = "sluice_plugin_failures_total"
     case pluginSandbox = "sluice_plugin_sandbox_missing"
+    case pluginCounts = "sluice_plugin_counts_total"
     case ruleGeneration = "sluice_rule_generation"
     case rulesRefused = "sluice_rules_refused_total"
 
@@ -73,6 +74,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .uploads, .httpRequests: "result"
         case .pluginCalls, .pluginSeconds, .pluginFailures: "hook"
         case .pluginSandbox: "part"
+        case .pluginCounts: "name"
         case .ingested, .ingestRefused, .ingestDuplicates, .ingestDropped, .ingestLag: "type"
         case .logins, .loginFailures: "provider"
         default: nil
@@ -117,6 +119,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .pluginFailures: "Calls into rule plugins that were denied or failed, by hook."
         case .pluginSandbox:
             "Plugins that are not shut in by a part of the sandbox: seccomp, landlock, privileges, or a process of their own."
+        case .pluginCounts: "What plugins count themselves, by plugin and name."
         case .ruleGeneration: "The generation of rules in use: 1 at the start, one more with each edit that was taken up."
         case .rulesRefused: "Edits of rules that could not be used."
         case .httpRequests: "HTTP requests, by class of status."

@@ -19,7 +19,8 @@ extension Metrics {
                 if isFailure { failures.add() }
                 seconds.observe(nanoseconds: nanoseconds)
             },
-            hostEnded: { _ in restarts.add() })
+            hostEnded: { _ in restarts.add() },
+            counted: { plugin, name, amount in self.number(.pluginCounts, label: "\(plugin).\(name)").add(Double(amount)) })
     }
 
     /// - Parameter missing: how many plugins lack each part of the sandbox.

@@ -12,14 +12,16 @@ struct RulePlugins: Sendable {
     private let directory: String?
     private let isDevelopment: Bool
     private let records: PluginRecords
+    private let services: PluginServices
     private let metrics: Metrics
     private let logger: Logger
 
-    init(_ configuration: GatewayConfiguration, records: PluginRecords, metrics: Metrics, logger: Logger) {
+    init(_ configuration: GatewayConfiguration, records: PluginRecords, services: PluginServices, metrics: Metrics, logger: Logger) {
         self.configuration = configuration.plugins
         directory = configuration.directory
         isDevelopment = configuration.isDevelopment
         self.records = records
+        self.services = services
         self.metrics = metrics
         self.logger = logger
     }
@@ -31,6 +33,7 @@ struct RulePlugins: Sendable {
         let records = records
         return PluginChain(
             plugins: try specs(app), hostExecutable: try InstalledFiles.pluginHost(), logger: logger, observer: metrics.pluginObserver(),
+            services: services.host,
             keep: { (kept) async throws(SluiceError) in try await records.keep(kept) })
     }
 

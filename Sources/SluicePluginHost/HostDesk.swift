@@ -1,0 +1,134 @@
+import CSluicePlugin
+import Glibc
+import SluiceCore
+import Synchronization
+
+/// What a plugin reaches through its `sluice_host`: the log and counters at any time, questions within a hook and on its thread.
+///
+/// The table is made once for each plugin and never freed, since the plugin may log from its own threads at any time.
+@safe
+// Sendable because: the input is used on the serving thread only, which `isAsking` makes sure of; the channel has a lock.
+final class HostDesk: @unchecked Sendable {
+    private let input: ServerInput
+    private let channel: ServerChannel
+    /// The thread of the hook that is being called.
+    private let hookThread = Mutex<pthread_t?>(nil)
+    private let counters = Mutex<Set<String>>([])
+
+    /// Those whose address is a context. Anything else that a plugin hands over is no context, and must not be looked into.
+    private static let desks = Mutex<[UInt: HostDesk]>([:])
+
+    init(input: ServerInput, channel: ServerChannel) {
+        self.input = input
+        self.channel = channel
+    }
+
+    /// On the serving thread, before and after a hook.
+    func open() { hookThread.withLock { $0 = pthread_self() } }
+    func close() { hookThread.withLock { $0 = nil } }
+
+    func makeTable() -> UnsafePointer<sluice_host> {
+        let address = unsafe UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque())
+        Self.desks.withLock { $0[address] = self }
+        let host = UnsafeMutablePointer<sluice_host>.allocate(capacity: 1)
+        unsafe host.initialize(
+            to: sluice_host(
+                size: UInt32(MemoryLayout<sluice_host>.size), abi_major: UInt32(SLUICE_PLUGIN_ABI_MAJOR),
+                abi_minor: UInt32(SLUICE_PLUGIN_ABI_MINOR), reserved: 0, context: UnsafeMutableRawPointer(bitPattern: address),
+                log: hostLog, count: hostCount, custom_data: hostCustomData, parse_predicate: hostParse))
+        return unsafe UnsafePointer(host)
+    }
+
+    fileprivate static func at(_ context: UnsafeMutableRawPointer?) -> HostDesk? {
+        let address = UInt(bitPattern: context)
+        return desks.withLock { $0[address] }
+    }
+
+    fileprivate func log(_ level: UInt8, _ text: String) { channel.send(.log(level: level, text: text)) }
+
+    /// - Returns: what is wrong; nil when it was counted.
+    fileprivate func count(_ name: String, _ amount: UInt64) -> String? {
+        let isName = (1...PluginLimits.counterNameBytes).contains(name.utf8.count) && name.utf8.allSatisfy(Self.isNameByte)
+        guard isName else { return "the name of a counter has 1 to \(PluginLimits.counterNameBytes) of a-z, 0-9 and _" }
+        let isKnown = counters.withLock { counters in
+            if counters.count < PluginLimits.counters { counters.insert(name) }
+            return counters.contains(name)
+        }
+        guard isKnown else { return "a plugin has \(PluginLimits.counters) counters at most" }
+        channel.send(.count(name: name, amount: amount))
+        return nil
+    }
+
+    private static func isNameByte(_ byte: UInt8) -> Bool { (97...122).contains(byte) || (48...57).contains(byte) || byte == 95 }
+
+    /// Asks the gateway, and waits.
+    fileprivate func ask(_ question: HostQuestion) -> HookAnswer {
+        guard hookThread.withLock({ $0 == pthread_self() }) else {
+            return Self.failed("it was asked outside of a hook, or on another thread")
+        }
+        channel.send(.ask(question))
+        return input.told() ?? Self.failed("the gateway has hung up")
+    }
+
+    fileprivate static func failed(_ reason: String) -> HookAnswer { HookAnswer(status: .failed, bytes: Array(reason.utf8)) }
+}
+
+private func hostLog(context: UnsafeMutableRawPointer?, level: sluice_log_level, message: sluice_text) {
+    guard let desk = unsafe HostDesk.at(context) else { return }
+    let cut = unsafe sluice_text(data: message.data, length: Int(min(message.size, UInt(PluginLimits.logLineBytes))))
+    unsafe desk.log(UInt8(clamping: level.rawValue), cut.string)
+}
+
+private func hostCount(context: UnsafeMutableRawPointer?, name: sluice_text, amount: UInt64) -> sluice_status {
+    guard let desk = unsafe HostDesk.at(context), unsafe name.size <= PluginLimits.counterNameBytes else { return SLUICE_FAILED }
+    guard let wrong = unsafe desk.count(name.string, amount) else { return SLUICE_OK }
+    desk.log(UInt8(SLUICE_LOG_WARNING.rawValue), "nothing was counted: \(wrong)")
+    return SLUICE_FAILED
+}
+
+private func hostCustomData(
+    context: UnsafeMutableRawPointer?, user: sluice_text, answer: UnsafePointer<sluice_sink>
+) -> sluice_status {
+    unsafe ask(context, [user], answer) { .customData(user: $0[0]) }
+}
+
+private func hostParse(
+    context: UnsafeMutableRawPointer?, type: sluice_text, predicate: sluice_text, answer: UnsafePointer<sluice_sink>
+) -> sluice_status {
+    unsafe ask(context, [type, predicate], answer) { .parse(type: $0[0], predicate: $0[1]) }
+}
+
+private func ask(
+    _ context: UnsafeMutableRawPointer?, _ texts: [sluice_text], _ sink: UnsafePointer<sluice_sink>,
+    _ question: ([String]) -> HostQuestion
+) -> sluice_status {
+    let answer: HookAnswer
+    if let desk = unsafe HostDesk.at(context) {
+        let isTooLong = unsafe texts.contains { unsafe $0.size > PluginLimits.questionBytes }
+        answer =
+            isTooLong
+            ? HostDesk.failed("a text has more than \(PluginLimits.questionBytes) bytes")
+            : desk.ask(question(unsafe texts.map { unsafe $0.string }))
+    } else {
+        answer = HostDesk.failed("the context is not the host's")
+    }
+    unsafe answer.bytes.withUnsafeBytes { bytes in
+        let piece = unsafe sluice_text(data: bytes.assumingMemoryBound(to: CChar.self).baseAddress, length: bytes.count)
+        unsafe sink.pointee.write(sink.pointee.context, piece)
+    }
+    switch answer.status {
+    case .ok: return SLUICE_OK
+    case .denied: return SLUICE_DENY
+    case .failed, .unusable, .late, .overrun: return SLUICE_FAILED
+    }
+}
+
+extension sluice_text {
+    /// The length as C has it. Swift's `length` is negative for what no text can have.
+    var size: UInt { unsafe UInt(bitPattern: length) }
+
+    var string: String {
+        guard let data = unsafe data else { return "" }
+        return unsafe String(decoding: UnsafeRawBufferPointer(start: data, count: length), as: UTF8.self)
+    }
+}
