@@ -27,7 +27,7 @@ test: setup lint
 	dev/with-servers --postgres --kafka --in-memory dev/run-tests $(if $(FILTER),--filter '$(FILTER)')
 
 soak: setup
-	SLUICE_ORACLE_RUNS=5000 SLUICE_ORACLE_WIDTH=3 SLUICE_SIMULATION_RUNS=100000 dev/with-servers --postgres --in-memory \
+	SLUICE_ORACLE_RUNS=5000 SLUICE_ORACLE_WIDTH=3 SLUICE_LEAK_RUNS=300 SLUICE_SIMULATION_RUNS=100000 dev/with-servers --postgres --in-memory \
 		dev/run-tests --filter 'SluiceGatewayTests.OracleTests|SimulationTests'
 
 bench: setup

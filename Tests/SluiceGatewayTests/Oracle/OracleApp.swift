@@ -22,6 +22,8 @@ struct OracleApp {
     let fields: QueryableFields
     /// The field that guests do not see, by class.
     let hidden: [String: String]
+    /// The field that edits of the rules hide from guests and show again, by class.
+    let veiled: [String: String]
 
     static let zones = ["north", "south", "west", "a*"]
 
@@ -30,8 +32,9 @@ struct OracleApp {
         let draft = Schema(classes.map { OracleApp.type($0, classes, &random) })
         let names = Set(draft.types.flatMap { $0.properties.map(\.name) })
         fields = QueryableFields(global: OracleApp.queryable.intersection(names), indexed: random.chance(60) ? "zone" : nil)
-        hidden = Dictionary(
-            uniqueKeysWithValues: draft.types.map { type in (type.name, random.pick(type.properties.dropFirst(2).map(\.name))) })
+        let masks = draft.types.map { type in (type.name, type.properties.dropFirst(2).map(\.name).shuffled(using: &random)) }
+        hidden = Dictionary(uniqueKeysWithValues: masks.map { ($0, $1[0]) })
+        veiled = Dictionary(uniqueKeysWithValues: masks.map { ($0, $1[1]) })
         files = OracleApp.files(draft, fields, hidden: hidden)
         configuration = try AppDirectory.read(files: files)
     }
@@ -57,7 +60,8 @@ struct OracleApp {
     /// A query that a subscription may have.
     func query(_ random: inout SplitMix64, on type: ObjectType, for role: Role) -> String {
         let names = type.properties.map(\.name).filter {
-            fields.contains($0, of: type.name) && $0 != "zone" && $0 != "_id" && (role != .guest || $0 != hidden[type.name])
+            fields.contains($0, of: type.name) && $0 != "zone" && $0 != "_id"
+                && (role != .guest || ($0 != hidden[type.name] && $0 != veiled[type.name]))
         }
         for _ in 0..<50 {
             var text = random.chance(25) || names.isEmpty ? "TRUEPREDICATE" : writer(names, &random)
@@ -126,7 +130,7 @@ extension OracleApp {
             """
         for type in schema.types {
             files[ShopApp.table(type.name, "schema")] = json(type, schema)
-            files[ShopApp.table(type.name, "rules")] = rules(type.name, hidden: hidden[type.name] ?? "")
+            files[ShopApp.table(type.name, "rules")] = rules(type.name, hidden: [hidden[type.name] ?? ""])
             files[ShopApp.table(type.name, "relationships")] = relationships(type)
         }
         return files
@@ -173,12 +177,13 @@ extension OracleApp {
         return "{ \(links.joined(separator: ", ")) }"
     }
 
-    /// The rules of a class by which everybody but keepers sees the objects of these zones.
-    func rules(_ type: String, open: Set<String>) -> String {
-        OracleApp.rules(type, hidden: hidden[type] ?? "", open: open)
+    /// The rules of a class by which everybody but keepers sees the objects of these zones, nil being all, and guests see fewer fields.
+    func rules(_ type: String, open: Set<String>?, isVeiled: Bool) -> String {
+        OracleApp.rules(type, hidden: ([hidden[type]] + (isVeiled ? [veiled[type]] : [])).compactMap { $0 }, open: open)
     }
 
-    private static func rules(_ type: String, hidden: String, open: Set<String>? = nil) -> String {
+    private static func rules(_ type: String, hidden: [String], open: Set<String>? = nil) -> String {
+        let masks = hidden.map { #""\#($0)": { "read": false, "write": false }"# }.joined(separator: ", ")
         let all = open.map { #"{ "zone": { "$in": [\#($0.sorted().map { "\"\($0)\"" }.joined(separator: ", "))] } }"# } ?? "true"
         let rest = #""insert": true, "delete": true, "search": true"#
         let ofZone = #"{ "zone": "%%user.custom_data.zone" }"#
@@ -193,7 +198,7 @@ extension OracleApp {
                     {
                         "name": "guest", "apply_when": { "%%user.custom_data.isGuest": true },
                         "document_filters": { "read": \(all), "write": \(all) },
-                        "fields": { "\(hidden)": { "read": false, "write": false } },
+                        "fields": { \(masks) },
                         "additional_fields": { "read": true, "write": true }, \(rest)
                     },
                     {

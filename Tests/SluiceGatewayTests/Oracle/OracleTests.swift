@@ -12,22 +12,35 @@ import Testing
 /// `SLUICE_ORACLE_RUNS` plays so many instead of the usual number. `SLUICE_ORACLE_SEED` plays one seed, so many times, and prints what
 /// happens: what a play finds may depend on time.
 @Suite(.serialized) struct OracleTests {
-    private static let seeds: [UInt64] = {
+    private static let seeds = seeds("ORACLE", usually: 200)
+    /// Those in which the rules are edited all have: `SLUICE_LEAK_RUNS`, `SLUICE_LEAK_SEED`.
+    private static let leakSeeds = seeds("LEAK", usually: 15)
+
+    private static func seeds(_ name: String, usually: Int) -> [UInt64] {
         let environment = ProcessInfo.processInfo.environment
-        let runs = environment["SLUICE_ORACLE_RUNS"].flatMap { Int($0) }
-        if let seed = environment["SLUICE_ORACLE_SEED"].flatMap({ UInt64($0) }) { return Array(repeating: seed, count: runs ?? 1) }
-        return TestSupport.seeds(max(0, (runs ?? 200) - 3))
-    }()
+        let runs = environment["SLUICE_\(name)_RUNS"].flatMap { Int($0) }
+        if let seed = environment["SLUICE_\(name)_SEED"].flatMap({ UInt64($0) }) { return Array(repeating: seed, count: runs ?? 1) }
+        return TestSupport.seeds(max(0, (runs ?? usually) - 3))
+    }
 
     /// Prints a step when one seed is run again.
     static func trace(_ text: @autoclosure () -> String) { if isTraced { print(text().replacing("\0", with: "\\0")) } }
-    private static let isTraced = ProcessInfo.processInfo.environment["SLUICE_ORACLE_SEED"] != nil
+    private static let isTraced = ["SLUICE_ORACLE_SEED", "SLUICE_LEAK_SEED"].contains { ProcessInfo.processInfo.environment[$0] != nil }
 
     @Test func `Scenario 42: whatever is written, subscribed, cut off and restarted, replicas are their view of the database`() async throws
     {
+        try await Self.play(all: Self.seeds)
+    }
+
+    @Test func `nobody has more than the rules let them, while rules, roles, custom data and masks change under them`() async throws {
+        try await Self.play(all: Self.leakSeeds, isEdited: true)
+    }
+
+    private static func play(all seeds: [UInt64], isEdited: Bool? = nil) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for first in 0..<min(Self.width, Self.seeds.count) {
-                group.addTask { try await Self.play(stride(from: first, to: Self.seeds.count, by: Self.width).map { Self.seeds[$0] }) }
+            for first in 0..<min(width, seeds.count) {
+                let own = stride(from: first, to: seeds.count, by: width).map { seeds[$0] }
+                group.addTask { try await play(own, isEdited: isEdited) }
             }
             try await group.waitForAll()
         }
@@ -37,10 +50,10 @@ import Testing
     private static let width = ProcessInfo.processInfo.environment["SLUICE_ORACLE_WIDTH"].flatMap { Int($0) } ?? 1
 
     /// Plays one app after another in one database, which is cleared in between.
-    private static func play(_ seeds: [UInt64]) async throws {
+    private static func play(_ seeds: [UInt64], isEdited: Bool?) async throws {
         try await GatewayDatabase.with { conninfo in
             for seed in seeds {
-                try await OraclePlay(seed: seed).run(conninfo)
+                try await OraclePlay(seed: seed, isEdited: isEdited).run(conninfo)
                 try await GatewayDatabase.clear(conninfo)
             }
         }
@@ -55,11 +68,13 @@ private struct OraclePlay: Sendable {
     private let isEdited: Bool
     private let random: SplitMix64
 
-    init(seed: UInt64) throws {
+    /// - Parameter isEdited: nil leaves it to the seed.
+    init(seed: UInt64, isEdited: Bool? = nil) throws {
         self.seed = seed
         var random = SplitMix64(seed: seed)
         app = try OracleApp(&random)
-        isEdited = random.chance(10)
+        let isPicked = random.chance(10)
+        self.isEdited = isEdited ?? isPicked
         self.random = random
     }
 
@@ -90,6 +105,9 @@ private struct OracleStage {
     /// The zones that are open to others than keepers, by class, and those that were since the last barrier; all of a class not named.
     private var open: [String: Set<String>] = [:]
     private var wasOpen: [String: Set<String>] = [:]
+    /// The classes of which guests do not see one field more, and of those the ones where it has been so since the last barrier.
+    private var veils: Set<String> = []
+    private var keptVeils: Set<String> = []
     private var random: SplitMix64
 
     init(_ gateway: RunningGateway, _ app: OracleApp, _ random: SplitMix64, _ comment: String, _ folder: Phone.Folder?) {
@@ -117,7 +135,9 @@ private struct OracleStage {
             for step in 0..<30 {
                 if step == edited { try editRules() }
                 if random.chance(35) { await writeSQL(connection) } else { try await act(random.pick(devices)) }
-                if random.chance(10) { for device in devices { try device.expectNoLeak(open: wasOpen, "\(comment), round \(round)") } }
+                if random.chance(10) {
+                    for device in devices { try device.expectNoLeak(open: wasOpen, veils: keptVeils, "\(comment), round \(round)") }
+                }
             }
             try await barrier(devices, connection, "\(comment), round \(round)")
         }
@@ -137,17 +157,24 @@ private struct OracleStage {
         }
     }
 
-    /// Opens other zones of one class to those who are no keepers.
+    /// Opens other zones of one class to those who are no keepers, or hides a field of it from guests, or shows it again.
     private mutating func editRules() throws {
         guard let folder else { return }
         let type = random.pick(app.schema.types).name
+        if random.chance(40) {
+            if veils.remove(type) == nil { veils.insert(type) } else { keptVeils.remove(type) }
+            OracleTests.trace("rules of \(type) \(veils.contains(type) ? "veil" : "unveil") \(app.veiled[type] ?? "")")
+            edits += 1
+            return try folder.put(
+                app.rules(type, open: open[type], isVeiled: veils.contains(type)), at: ShopApp.table(type, "rules"))
+        }
         var zones = open[type]
         while zones == open[type] { zones = Set(OracleApp.zones.filter { _ in random.chance(50) } + [random.pick(OracleApp.zones)]) }
         OracleTests.trace("rules of \(type) open \(zones?.sorted() ?? [])")
         wasOpen[type] = wasOpen[type]?.union(zones ?? [])
         open[type] = zones
         edits += 1
-        try folder.put(app.rules(type, open: zones ?? []), at: ShopApp.table(type, "rules"))
+        try folder.put(app.rules(type, open: zones ?? [], isVeiled: veils.contains(type)), at: ShopApp.table(type, "rules"))
     }
 
     // MARK: SQL
@@ -226,7 +253,7 @@ private struct OracleStage {
             #expect(device.failures.isEmpty, "\(comment): \(device.name)")
             device.passBarrier()
         }
-        wasOpen = open
+        (wasOpen, keptVeils) = (open, veils)
     }
 
     /// NaN is NaN here.
@@ -275,7 +302,8 @@ private struct OracleStage {
             var values: [String: Value] = [:]
             for property in device.schema[type.name]?.properties ?? [] {
                 guard let index = type.index(of: property.name) else { continue }
-                let isHidden = device.role == .guest && app.hidden[type.name] == property.name
+                let isVeiled = veils.contains(type.name) && app.veiled[type.name] == property.name
+                let isHidden = device.role == .guest && (isVeiled || app.hidden[type.name] == property.name)
                 values[property.name] = isHidden ? property.emptyValue : row[index] ?? .null
             }
             expected[type.name, default: [:]][key] = values
