@@ -28,6 +28,13 @@ import Testing
         _ operation: SluiceCore.Operation, _ before: Row?, _ after: Row?, view: String? = "store == 'north'", plan: TypePlan = all,
         type: ObjectType = type, key: Value = .string("k")
     ) throws -> String? {
+        try refusal(operation, before, after, view: view, plan: plan, type: type, key: key)?.message
+    }
+
+    private static func refusal(
+        _ operation: SluiceCore.Operation, _ before: Row?, _ after: Row?, view: String? = "store == 'north'", plan: TypePlan = all,
+        type: ObjectType = type, key: Value = .string("k")
+    ) throws -> WriteCheck.Refusal? {
         let schema = AppSchema(
             version: 1, schema: Schema([type]), fields: QueryableFields(byType: ["Order": ["store", "size"]], indexed: "store"),
             isDevelopment: false)
@@ -42,7 +49,23 @@ import Testing
                 changed: changed,
                 isUnseen: false))
         #expect(refusal == nil || refusal?.code == .compensatingWrite)
-        return refusal?.message
+        return refusal
+    }
+
+    @Test func `with the role and the clause for operators, and not for the user`() throws {
+        let filtered = TypePlan(read: "TRUEPREDICATE", write: "size < 10 AND title != \"x\"", insert: false, role: "clerk")
+        func rule(_ operation: SluiceCore.Operation, _ before: Row?, _ after: Row?, _ plan: TypePlan = filtered) throws -> String? {
+            let refusal = try Self.refusal(operation, before, after, plan: plan)
+            #expect(refusal?.message.contains("size") != true)
+            return refusal?.rule
+        }
+        #expect(
+            try rule(.update, Self.row("north"), Self.row("north", size: 50)) == "role clerk, write, not met: size < 10")
+        #expect(try rule(.insert, nil, Self.row("north")) == "role clerk, insert")
+        let fields = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", writableFields: ["size"], role: "clerk")
+        #expect(
+            try rule(.update, Self.row("north"), Self.row("north", title: "new"), fields) == "role clerk, writable fields without title")
+        #expect(try rule(.insert, nil, Self.row("south"), Self.all) == "the view, not met: store == \"north\"")
     }
 
     @Test func `not at all when view and rules allow it`() throws {

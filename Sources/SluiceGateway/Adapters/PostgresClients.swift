@@ -48,6 +48,6 @@ extension RejectedWrite {
     }
 
     var record: RejectedRecord {
-        RejectedRecord(changeset: changeset, object: object, code: code, reason: reason, values: values)
+        RejectedRecord(changeset: changeset, object: object, code: code, reason: reason, rule: rule, values: values)
     }
 }

@@ -64,9 +64,11 @@ struct CommitPlan {
         var allowed: [Write] = []
         for write in writes {
             if blocked.contains(write.intended.object) {
-                reject(write, .compensatingWrite, "An earlier write to this object was undone and the device had not yet heard of it.")
+                reject(
+                    write, .compensatingWrite, "An earlier write to this object was undone and the device had not yet heard of it.",
+                    rule: "an earlier refusal")
             } else if let refusal = check.refusal(write.intended) {
-                reject(write, refusal.code, refusal.message)
+                reject(write, refusal.code, refusal.message, rule: refusal.rule)
             } else {
                 allowed.append(write)
             }
@@ -76,7 +78,7 @@ struct CommitPlan {
 
     /// Refuses what is left, for one reason.
     mutating func refuseAll(_ error: SluiceError) {
-        for write in writes { reject(write, error.code, error.message) }
+        for write in writes { reject(write, error.code, error.message, rule: error.code.name) }
         writes = []
     }
 
@@ -105,12 +107,13 @@ struct CommitPlan {
         for (index, write) in writes.enumerated() {
             switch verdicts[index] ?? .allow {
             case .allow: allowed.append(write)
-            case .deny(let reason): reject(write, .compensatingWrite, reason)
+            case .deny(let reason): reject(write, .compensatingWrite, reason, rule: "check_write")
             case .amend(let values):
                 if let amended = amend(write, values) {
                     allowed.append(amended)
                 } else {
-                    reject(write, .pluginBadAnswer, "The rules amended the object with a property that it does not have.")
+                    reject(
+                        write, .pluginBadAnswer, "The rules amended the object with a property that it does not have.", rule: "check_write")
                 }
             }
         }
@@ -148,9 +151,10 @@ struct CommitPlan {
         return WriteDecision(writes: allowed + kept, rejected: rejected)
     }
 
-    private mutating func reject(_ write: Write, _ code: ErrorCode, _ reason: String) {
+    private mutating func reject(_ write: Write, _ code: ErrorCode, _ reason: String, rule: String) {
         rejected.append(
-            RejectedWrite(changeset: changeset, object: write.intended.object, code: code, reason: reason, values: write.wanted))
+            RejectedWrite(
+                changeset: changeset, object: write.intended.object, code: code, reason: reason, rule: rule, values: write.wanted))
     }
 }
 

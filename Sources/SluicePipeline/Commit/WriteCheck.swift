@@ -27,6 +27,15 @@ struct WriteCheck {
         var indexed: Int?
     }
 
+    /// Why a write is undone.
+    struct Refusal {
+        var code: ErrorCode
+        /// For the user.
+        var message: String
+        /// The part of the role or the query that decided. For operators alone: what a rule says may be no business of a user's.
+        var rule: String
+    }
+
     private let bound: [String: Bound]
 
     /// - Throws: an error of the query language when a rule's predicate does not fit the schema, which denies everything.
@@ -48,51 +57,69 @@ struct WriteCheck {
     func asksPlugin(_ type: String) -> Bool { bound[type]?.rights.checkWrite ?? false }
 
     /// Nil when the write is allowed; otherwise why not.
-    func refusal(_ write: IntendedWrite) -> SluiceError? {
+    func refusal(_ write: IntendedWrite) -> Refusal? {
         let key = write.object.key.keyText
         guard let bound = bound[write.object.type], write.type.kind == .topLevel else {
-            return SluiceError(.writeNotAllowed, "Class \(write.object.type) cannot be written through changesets.")
+            return Refusal(
+                code: .writeNotAllowed, message: "Class \(write.object.type) cannot be written through changesets.", rule: "the class")
         }
         let name = "\(write.object.type) \(key)"
         guard let view = bound.view else {
-            return SluiceError(
-                .compensatingWrite, "No subscription is open for class \(write.object.type); the write to \(name) was undone.")
+            return Refusal(
+                code: .compensatingWrite,
+                message: "No subscription is open for class \(write.object.type); the write to \(name) was undone.", rule: "no subscription"
+            )
         }
         if let refusal = permission(write, bound, name) { return refusal }
         let seen = write.before ?? write.after
         guard let seen, seen.matches(view) else {
-            return SluiceError(.compensatingWrite, "\(name) is outside of the current query view; the write was undone.")
+            return Refusal(
+                code: .compensatingWrite, message: "\(name) is outside of the current query view; the write was undone.",
+                rule: "the view, not met: \(Self.failing(view, seen))")
         }
         // Only of what the session may see now.
         if write.isUnseen {
-            return SluiceError(.compensatingWrite, "\(name) existed already, outside of the query view in which it was created; it stays.")
+            return Refusal(
+                code: .compensatingWrite,
+                message: "\(name) existed already, outside of the query view in which it was created; it stays.", rule: "the view")
         }
         return nil
     }
 
-    private func permission(_ write: IntendedWrite, _ bound: Bound, _ name: String) -> SluiceError? {
+    /// Those parts of a predicate that a row does not meet.
+    private static func failing(_ predicate: Predicate, _ row: Row?) -> String {
+        let clauses = if case .and(let parts) = predicate.bound { parts } else { [predicate.bound] }
+        return clauses.map { Predicate(type: predicate.type, bound: $0) }.filter { clause in row.map { !clause.matches($0) } ?? true }
+            .map(\.canonicalText).joined(separator: ", ")
+    }
+
+    private func permission(_ write: IntendedWrite, _ bound: Bound, _ name: String) -> Refusal? {
         let role = bound.rights.role
-        func denied(_ what: String) -> SluiceError {
-            SluiceError(.compensatingWrite, "Role \(role) may not \(what) \(name); the write was undone.")
+        func denied(_ what: String, _ rule: String) -> Refusal {
+            Refusal(
+                code: .compensatingWrite, message: "Role \(role) may not \(what) \(name); the write was undone.",
+                rule: "role \(role), \(rule)")
         }
         switch write.operation {
         case .insert:
-            if !bound.rights.insert { return denied("create") }
+            if !bound.rights.insert { return denied("create", "insert") }
         case .delete:
-            if !bound.rights.delete { return denied("delete") }
+            if !bound.rights.delete { return denied("delete", "delete") }
         case .update:
             if let indexed = bound.indexed, write.changed.contains(indexed) {
                 let field = write.type.properties[indexed].name
-                return denied("change the indexed queryable field \(field) of")
+                return denied("change the indexed queryable field \(field) of", "indexed queryable field \(field)")
             }
         }
         // Both images: the write filter must hold before (CW-4) and still hold afterwards (CW-5).
         for image in [write.before, write.after] {
-            if let image, !image.matches(bound.write) { return denied("write") }
+            if let image, !image.matches(bound.write) { return denied("write", "write, not met: \(Self.failing(bound.write, image))") }
         }
         if let fields = bound.rights.writableFields, write.operation != .delete {
             let names = write.changed.map { write.type.properties[$0].name }.filter { !fields.contains($0) }.sorted()
-            if let first = names.first { return denied("write field \(first) of") }
+            if let first = names.first {
+                return denied("write field \(first) of", "writable fields without \(names.joined(separator: ", "))")
+            }
         }
         return nil
     }

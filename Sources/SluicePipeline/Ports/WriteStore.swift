@@ -118,14 +118,19 @@ package struct RejectedWrite: Hashable, Sendable {
     package var object: ObjectKey
     package var code: ErrorCode
     package var reason: String
+    /// What decided, for operators: the role and its clause. The client is not told; nil where it is read back for one.
+    package var rule: String?
     /// What the client wanted to write.
     package var values: [String: Value]
 
-    package init(changeset: UInt64, object: ObjectKey, code: ErrorCode, reason: String, values: [String: Value]) {
+    package init(
+        changeset: UInt64, object: ObjectKey, code: ErrorCode, reason: String, rule: String? = nil, values: [String: Value]
+    ) {
         self.changeset = changeset
         self.object = object
         self.code = code
         self.reason = reason
+        self.rule = rule
         self.values = values
     }
 }

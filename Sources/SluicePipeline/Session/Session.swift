@@ -220,12 +220,24 @@ package actor Session {
             }
             let outcome = try await services.committer.commit(changeset, by: writer)
             committed = changeset.number
+            note(outcome.rejected)
             let compensation = outcome.compensation.map {
                 SessionMessages.compensation(id: $0, writes: outcome.rejected, schema: schema.schema)
             }
             await acknowledge(
                 Acknowledgement(changeset: changeset.number, lsn: outcome.lsn, isCommit: true, compensation: compensation))
         }
+    }
+
+    /// For operators: one line for a changeset, however many of its writes were undone; the others are in the database.
+    private func note(_ rejected: [RejectedWrite]) {
+        guard let first = rejected.first else { return }
+        logger.info(
+            "Writes were undone.",
+            metadata: [
+                "count": "\(rejected.count)", "changeset": "\(first.changeset)", "type": "\(first.object.type)",
+                "reason": "\(first.reason)", "rule": "\(first.rule ?? "")",
+            ])
     }
 
     /// Has a changeset acknowledged once it will outlive a crash; the next may be worked on meanwhile.

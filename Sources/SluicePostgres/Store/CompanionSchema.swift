@@ -35,7 +35,9 @@ package enum CompanionSchema {
     static let lock: Int64 = 0x736C_7569_6365
 
     /// Step n leads from version n to n + 1. Never change one that was released.
-    private static let steps = [core + users + ingest, horizon, session, appSchema, userChange, deadLetters, timePartitions, ingestRequest]
+    private static let steps = [
+        core + users + ingest, horizon, session, appSchema, userChange, deadLetters, timePartitions, ingestRequest, refusalRule,
+    ]
 
     /// Clients, clocks, property numbers, refusals.
     ///
@@ -196,4 +198,7 @@ package enum CompanionSchema {
         CREATE UNIQUE INDEX api_key_server_name ON sluice.api_key (name) WHERE is_server;
 
         """
+
+    /// What decided on a refusal, for operators.
+    private static let refusalRule = "ALTER TABLE sluice.rejected_write ADD COLUMN rule text"
 }

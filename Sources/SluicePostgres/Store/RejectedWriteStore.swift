@@ -6,9 +6,14 @@ package struct RejectedRecord: Hashable, Sendable {
     package var object: ObjectKey
     package var code: ErrorCode
     package var reason: String
+    /// What decided, for operators; not read back.
+    package var rule: String?
     package var values: [String: Value]
 
-    package init(changeset: UInt64, object: ObjectKey, code: ErrorCode, reason: String, values: [String: Value]) {
+    package init(
+        changeset: UInt64, object: ObjectKey, code: ErrorCode, reason: String, rule: String? = nil, values: [String: Value]
+    ) {
+        self.rule = rule
         self.changeset = changeset
         self.object = object
         self.code = code
@@ -67,8 +72,8 @@ package struct RejectedWriteStore: Sendable {
             let key = ExtendedJSON.json(record.object.key)
             try session.execute(
                 """
-                INSERT INTO sluice.rejected_write (compensation, client, changeset, type, key, key_value, code, reason, values)
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                INSERT INTO sluice.rejected_write (compensation, client, changeset, type, key, key_value, code, reason, values, rule)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
                 """,
                 [
                     .int(next), .int(Int64(clamping: client.rawValue)), .int(Int64(clamping: record.changeset)),
@@ -76,6 +81,7 @@ package struct RejectedWriteStore: Sendable {
                     .text(StoreText.printable(key).text), .int(record.code.rawValue),
                     .text(StoreText.printable(record.reason)),
                     .text(StoreText.printable(ExtendedJSON.json(record.values)).text),
+                    record.rule.map { .text(StoreText.printable($0)) } ?? .null,
                 ], cached: true)
         }
         return UInt64(next)

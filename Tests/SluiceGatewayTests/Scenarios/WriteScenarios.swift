@@ -39,6 +39,11 @@ import Testing
             #expect(seen.isSubset(of: ["n1 north", "s1 south"]), "\(seen)")
             #expect(try await gateway.count("SELECT count(*) FROM orders") == 2)
             #expect(try await gateway.count("SELECT count(*) FROM sluice.rejected_write") == 2)
+            // Operators are told what decided.
+            let view = "SELECT count(*) FROM sluice.rejected_write WHERE key LIKE '%bad%' AND rule LIKE 'the view, not met: store %'"
+            let role = "SELECT count(*) FROM sluice.rejected_write WHERE rule LIKE 'role %, indexed queryable field store'"
+            let counts = (try await gateway.count(view), try await gateway.count(role))
+            #expect(counts == (1, 1))
             token.invalidate()
         }
     }
