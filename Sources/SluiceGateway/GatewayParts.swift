@@ -20,6 +20,9 @@ struct GatewayParts: Sendable {
     let access: GatewayAccess
     let readiness: Readiness
     let metrics: Metrics
+    let watch: SessionWatch
+    /// The replication slot's name.
+    let slot: String
     let quarantine: QuarantineKeeper
     let letters: DeadLetterReplay
     let idempotency: IdempotencyKeys
@@ -91,11 +94,12 @@ struct GatewayParts: Sendable {
         let readiness = Readiness()
         let quarantine = QuarantineKeeper(store: QuarantineStore(pool: pool), tables: tables, metrics: metrics, logger: logger)
         let frames = SocketFrames()
+        let sessionWatch = SessionWatch(metrics: metrics, environment: environment)
         let marker = PostgresMarker(configuration.postgres)
         let disk = PostgresPool(configuration.postgres, name: "disk", size: 1)
         let fanout = Fanout(
             authority: schema, frames: frames, environment: environment, logger: logger,
-            marks: MarkWriter(marker, environment: environment, logger: logger))
+            marks: MarkWriter(marker, environment: environment, logger: logger), observer: sessionWatch)
         let feed = Feed(log: log, topics: topics, fanout: fanout, environment: environment, logger: logger)
         let resume = LogResume(log: log, feed: feed, environment: environment, logger: logger)
         let store = PostgresWrites(pool: pool, log: DurableLog(pool: disk), tables: tables)
@@ -115,9 +119,9 @@ struct GatewayParts: Sendable {
             app: app.appID, authenticator: access.authenticator, clients: PostgresClients(pool: pool), authority: schema, rules: rules,
             snapshots: PostgresSnapshots(pool: pool, tables: tables, unfit: quarantine.met),
             committer: Committer(store: store, rules: rules, environment: environment),
-            ingest: intake, feed: feed,
+            ingest: TimedIntake(intake, metrics: metrics, environment: environment), feed: feed,
             fanout: fanout, resume: resume, layout: schema, frames: frames, environment: environment, logger: logger,
-            isRecoveryAllowed: app.isRecoveryAllowed)
+            isRecoveryAllowed: app.isRecoveryAllowed, observer: sessionWatch)
         let schemaWatch = SchemaWatch(
             applied: applied, schema: schema, generations: generations, environment: environment, logger: logger)
         let publisher = Publisher(
@@ -153,7 +157,7 @@ struct GatewayParts: Sendable {
             pool: pool, marker: marker, disk: disk, kafka: kafka, generations: generations, plugins: outside.plugins, schema: schema,
             sessionServices: services,
             access: access,
-            readiness: readiness, metrics: metrics, quarantine: quarantine,
+            readiness: readiness, metrics: metrics, watch: sessionWatch, slot: names.slot, quarantine: quarantine,
             letters: DeadLetterReplay(letters: letters, intake: intake, authority: schema, relay: relay), idempotency: idempotency,
             services: background)
     }

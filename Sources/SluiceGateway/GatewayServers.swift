@@ -20,12 +20,15 @@ struct GatewayServers: Sendable {
         var quiet = logger
         quiet.logLevel = .critical
         let appID = configuration.app.appID
-        let sessions = SessionService(services: parts.sessionServices)
+        let sessions = SessionService(services: parts.sessionServices, watch: parts.watch)
         self.sessions = sessions
         let path = WireProtocol.path(app: appID)
         let router = Router(context: ClientContext.self)
+        router.add(middleware: HTTPWatch(metrics: parts.metrics, environment: parts.sessionServices.environment))
         router.add(middleware: ErrorMiddleware())
-        AuthRoutes(users: parts.access.users, keys: parts.access.keys, settings: .init(appID: appID, syncPath: path)).add(to: router)
+        AuthRoutes(
+            users: parts.access.users, keys: parts.access.keys, settings: .init(appID: appID, syncPath: path), metrics: parts.metrics
+        ).add(to: router)
         let keyRoutes = APIKeyRoutes(keys: parts.access.keys, users: parts.access.users)
         keyRoutes.add(to: router)
         IngestRoutes(services: parts.sessionServices, keys: parts.access.keys, idempotency: parts.idempotency).add(to: router)
@@ -49,13 +52,9 @@ struct GatewayServers: Sendable {
         ).add(to: adminRouter.group("/admin/v1"))
         AdminExplainRoute(explainer: SubscriptionExplainer(users: parts.access.users.directory, services: services))
             .add(to: adminRouter.group("/admin/v1"))
-        let (metrics, fanout, environment) = (parts.metrics, parts.sessionServices.fanout, parts.sessionServices.environment)
-        MetricsRoute(metrics: metrics) {
-            metrics.number(.sessions).set(Double(sessions.count))
-            let last = await fanout.lastCommitTime
-            let lag = last == 0 ? 0 : Double(environment.wallMilliseconds() * 1_000 - last) / 1e6
-            metrics.number(.watermarkLag).set(max(lag, 0))
-        }.add(to: adminRouter)
+        let gauges = GatewayGauges(
+            metrics: parts.metrics, services: services, sessions: sessions, clients: client, pool: parts.pool, slot: parts.slot)
+        MetricsRoute(metrics: parts.metrics, refresh: gauges.refresh).add(to: adminRouter)
         admin = NetServer(
             configuration: .init(
                 host: configuration.network.adminHost, port: configuration.network.adminPort, shutdownDeadline: Self.shutdownDeadline),

@@ -9,6 +9,7 @@ import Synchronization
 /// the others.
 final class SessionService: Service {
     private let services: SessionServices
+    private let watch: SessionWatch
     /// Those that have something to do and nobody yet who does it: each at most once.
     private let calls: AsyncStream<SocketChannel>
     private let caller: AsyncStream<SocketChannel>.Continuation
@@ -16,17 +17,23 @@ final class SessionService: Service {
     private let maximum: Int
 
     /// - Parameter maximum: sessions at once (LIM: 5,000 in the original; default 20,000).
-    init(services: SessionServices, maximum: Int = 20_000) {
+    init(services: SessionServices, watch: SessionWatch, maximum: Int = 20_000) {
         self.services = services
+        self.watch = watch
         self.maximum = maximum
         (calls, caller) = AsyncStream.makeStream(bufferingPolicy: .unbounded)
     }
 
     var count: Int { open.withLock(\.count) }
 
+    /// Bytes that wait for clients to read.
+    var outboxBytes: Int { open.withLock { $0.values.reduce(0) { $0 + $1.bufferedBytes } } }
+
     /// Decides on an upgrade request; called on an event loop.
     func accept(_ request: UpgradeRequest) -> UpgradeDecision {
-        let channel = SocketChannel(services: services, onWork: { [caller] in caller.yield($0) }) { [weak self] channel in
+        let channel = SocketChannel(services: services, egress: watch.egress, onWork: { [caller] in caller.yield($0) }) {
+            [weak self, watch] channel in
+            watch.ended.add()
             self?.open.withLock { $0[ObjectIdentifier(channel)] = nil }
         }
         let isFull = open.withLock { open in
@@ -37,6 +44,7 @@ final class SessionService: Service {
         if isFull {
             return .refuse(SluiceError(.tooManyRequests, "This gateway has \(maximum) sessions open.", fix: "Try again, or add a gateway."))
         }
+        watch.started.add()
         return .accept(channel)
     }
 

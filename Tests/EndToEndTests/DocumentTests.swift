@@ -100,6 +100,18 @@ import Testing
         for metric in metrics { #expect(text.contains("`\(metric)"), "\(metric) is not in docs/operations.md") }
     }
 
+    /// An alert on a metric that nothing fills never fires.
+    @Test func `name no metric that nothing fills`() throws {
+        let folder = Self.root.appendingPathComponent("Sources/SluiceGateway").path
+        let files = try FileManager.default.subpathsOfDirectory(atPath: folder).filter {
+            $0.hasSuffix(".swift") && !$0.hasSuffix("MetricName.swift")
+        }
+        let text = try files.map { try Self.text("Sources/SluiceGateway/\($0)") }.joined()
+        let cases = try Self.text("Sources/SluiceGateway/Metrics/MetricName.swift").matches(of: /case (\w+) = "sluice_/)
+        #expect(cases.count >= 30)
+        for name in cases.map(\.1) { #expect(text.contains("(.\(name))") || text.contains("(.\(name),"), "\(name) is filled by nothing") }
+    }
+
     @Test func `name every table of the companion schema`() throws {
         let source = try Self.text("Sources/SluicePostgres/Store/CompanionSchema.swift")
         let tables = source.matches(of: /CREATE TABLE (?:IF NOT EXISTS )?sluice\.(\w+)/).map { String($0.1) }

@@ -50,7 +50,7 @@ import Testing
         let runner = BootstrapRunner(
             authority: OrderAuthority(), snapshots: snapshots, fanout: fanout, frames: frames, environment: time, channel: channel,
             client: .server, taken: { 0 })
-        let (id, held) = try await runner.run(OrderAuthority.view, replacing: nil, held: nil)
+        let (id, held, _) = try await runner.run(OrderAuthority.view, replacing: nil, held: nil)
         #expect(held.point == SnapshotPoint(cluster: "c", transaction: 100))
         #expect(channel.messages.count == 2)
         return (id, snapshots.taken.load(ordering: .relaxed), time.wallMilliseconds())

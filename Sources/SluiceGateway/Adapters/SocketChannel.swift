@@ -55,6 +55,8 @@ final class SocketChannel: SocketOwner, SessionChannel {
     private let state = Mutex(State())
     private let drainSignal: Signal
     private let services: SessionServices
+    /// Counts the bytes that are sent.
+    private let egress: MetricNumber
     private let session = Mutex<Session?>(nil)
     private let onWork: @Sendable (SocketChannel) -> Void
     private let onEnd: @Sendable (SocketChannel) -> Void
@@ -66,9 +68,11 @@ final class SocketChannel: SocketOwner, SessionChannel {
     ///   - onWork: has `work` called, soon and once for each call of it.
     ///   - onEnd: the connection and the session are over.
     init(
-        services: SessionServices, onWork: @escaping @Sendable (SocketChannel) -> Void, onEnd: @escaping @Sendable (SocketChannel) -> Void
+        services: SessionServices, egress: MetricNumber, onWork: @escaping @Sendable (SocketChannel) -> Void,
+        onEnd: @escaping @Sendable (SocketChannel) -> Void
     ) {
         self.services = services
+        self.egress = egress
         self.onWork = onWork
         self.onEnd = onEnd
         drainSignal = Signal(environment: services.environment)
@@ -200,6 +204,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
 
     func send(_ frames: [Frame]) {
         guard let socket = state.withLock({ $0.socket }) else { return }
+        egress.add(frames.reduce(0) { $0 + $1.byteCount })
         if frames.count == 1, let box = frames[0].storage as? FrameBox {
             socket.send(box.frame)
         } else {
@@ -219,6 +224,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
     }
 
     func close(_ error: SluiceError?) {
+        if let error { services.observer.failed(error.code) }
         state.withLock { $0.socket }?.close(error == nil ? .normal : .tryAgainLater, reason: error?.code.name ?? "")
     }
 }

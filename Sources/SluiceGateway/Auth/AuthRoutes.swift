@@ -31,8 +31,10 @@ package struct AuthRoutes: Sendable {
     private let users: UserService
     private let keys: APIKeys
     private let settings: Settings
+    private let metrics: Metrics
 
-    package init(users: UserService, keys: APIKeys, settings: Settings) {
+    package init(users: UserService, keys: APIKeys, settings: Settings, metrics: Metrics = Metrics()) {
+        self.metrics = metrics
         self.users = users
         self.keys = keys
         self.settings = settings
@@ -72,6 +74,21 @@ package struct AuthRoutes: Sendable {
     private func logIn(_ request: Request, _ context: some RemoteAddressRequestContext) async throws -> Response {
         try check(context)
         let provider = try context.parameters.require("provider")
+        // What a client makes up is no label.
+        let label = Self.providers.contains(provider) ? provider : "other"
+        do {
+            let response = try await logIn(by: provider, request, context)
+            metrics.number(.logins, label: label).add()
+            return response
+        } catch {
+            metrics.number(.loginFailures, label: label).add()
+            throw error
+        }
+    }
+
+    private static let providers: Set = ["anon-user", "local-userpass", APIKeys.provider]
+
+    private func logIn(by provider: String, _ request: Request, _ context: some RemoteAddressRequestContext) async throws -> Response {
         try users.require(provider: provider)
         let body = try await request.json(upTo: Self.bodyBytes)
         let login: UserService.Login

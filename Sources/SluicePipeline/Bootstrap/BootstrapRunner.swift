@@ -26,11 +26,11 @@ struct BootstrapRunner {
     /// - Parameters:
     ///   - held: what the client has of an earlier view.
     ///   - ending: called before the client can know that the view is live.
-    /// - Returns: the new live subscriber, in the place of `old`, and what the client has then.
+    /// - Returns: the new live subscriber, in the place of `old`, what the client has then, and how many rows and keys were read for it.
     func run(
         _ view: View, replacing old: Fanout.Handle?, held: HeldView?, ending: () async -> Void = {}
     ) async throws -> (
-        subscriber: Fanout.Handle, held: HeldView
+        subscriber: Fanout.Handle, held: HeldView, rows: UInt64
     ) {
         for _ in 0..<Self.attempts {
             let id = await fanout.add(channel, view: view, staged: true, client: client)
@@ -42,7 +42,7 @@ struct BootstrapRunner {
                 try Task.checkCancellation()
                 await ending()
                 if await fanout.activate(id, replacing: old, snapshot: start.snapshot, rows: rows, held: holding.message, taken: taken) {
-                    return (id, holding)
+                    return (id, holding, rows)
                 }
                 await fanout.remove(id)
             } catch {

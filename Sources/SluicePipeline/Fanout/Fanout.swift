@@ -36,6 +36,7 @@ package actor Fanout {
     private var wanting: [SubscriberID] = []
     private let advanced: Signal
     private let marks: MarkWriter?
+    private let observer: any SessionObserver
     package private(set) var watermark: LSN = .zero
     /// Microseconds since 1970 of the newest commit delivered; for the lag metric.
     package private(set) var lastCommitTime: Int64 = 0
@@ -63,9 +64,11 @@ package actor Fanout {
 
     /// - Parameter marks: hastens positions that somebody waits for; without it they come with the next commit.
     package init(
-        authority: any SchemaAuthority, frames: any FrameMaker, environment: any Environment, logger: Logger, marks: MarkWriter? = nil
+        authority: any SchemaAuthority, frames: any FrameMaker, environment: any Environment, logger: Logger, marks: MarkWriter? = nil,
+        observer: any SessionObserver = NoSessionObserver()
     ) {
         self.marks = marks
+        self.observer = observer
         self.authority = authority
         self.frames = frames
         self.environment = environment
@@ -218,7 +221,9 @@ package actor Fanout {
         guard watermark >= lsn else {
             throw SluiceError(
                 .timeout, "The log has not reached \(lsn) after \(milliseconds) ms; it stands at \(watermark).",
-                fix: "Check that a gateway holds the replication slot and that Kafka answers (metrics sluice_publisher_*).")
+                fix:
+                    "Check that a gateway holds the replication slot and that Kafka answers (metrics sluice_publisher and sluice_slot_bytes)."
+            )
         }
     }
 
@@ -322,11 +327,15 @@ package actor Fanout {
 
     /// Sessions with equal tokens get one frame.
     private func send(_ batch: ReleasedBatch) {
+        if touched.isEmpty { return }
         var shared: [SharedKey: [Frame]] = [:]
+        var (changes, oldest) = (0, Int64.max)
         for id in touched {
             guard let subscriber = subscribers[Int(id)] else { continue }
             let isOwn = subscriber.hasOwn || subscriber.view.types.contains { $0.mask != nil }
             let key = SharedKey(tokens: subscriber.tokens, alone: isOwn ? id : nil)
+            changes += subscriber.tokens.count
+            if let first = subscriber.tokens.first { oldest = min(oldest, decoder.change(first.change).commitTime) }
             var messages = shared[key]
             if messages == nil {
                 messages = encode(subscriber, batch)
@@ -343,6 +352,7 @@ package actor Fanout {
                         .slowClient, "\(subscriber.channel.bufferedBytes) bytes wait for this client; the limit is \(Limits.outboxBytes)."))
             }
         }
+        observer.delivered(changes: changes, commitTime: oldest)
     }
 
     private func encode(_ subscriber: Subscriber, _ batch: ReleasedBatch) -> [Frame] {

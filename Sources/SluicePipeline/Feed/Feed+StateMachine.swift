@@ -31,7 +31,7 @@ struct FeedState {
 
     private var partitions: [LogPartition: Partition] = [:]
     private var progress: [ProgressRecord] = []
-    private var waitingBytes = 0
+    private(set) var waitingBytes = 0
     private let bound: Int
     /// What was released last.
     private(set) var recent: RecentRecords

@@ -45,6 +45,9 @@ package actor Feed {
         state.recent.records(of: partitions, after: lsn)
     }
 
+    /// Of records that have been read and are not yet below the watermark.
+    package var bytes: Int { state.waitingBytes }
+
     private var progressPartition: LogPartition { LogPartition(topics.progress, 0) }
 
     /// Starts at the newest progress record, which is the first watermark, and reads until the task is cancelled.

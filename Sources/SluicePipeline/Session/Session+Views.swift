@@ -12,6 +12,7 @@ extension Session {
             await bring(view)
         } catch let error as SluiceError where error.code.isQueryError || error.code == .pluginRefused || error.code.isPluginFailure {
             // What was live or under way goes on (QL-8).
+            services.observer.failed(error.code)
             send(SessionMessages.queryError(version: set.version, error))
         }
     }
@@ -109,7 +110,10 @@ extension Session {
             if let id = try await resume(view, runner) {
                 subscriber = id
             } else {
-                let (id, held) = try await runner.run(view, replacing: subscriber, held: held) { self.writable = view }
+                services.observer.bootstrapBegan()
+                let begin = services.environment.monotonicNanoseconds()
+                let (id, held, rows) = try await runner.run(view, replacing: subscriber, held: held) { self.writable = view }
+                services.observer.bootstrapped(rows: rows, nanoseconds: services.environment.monotonicNanoseconds() - begin)
                 self.held = held
                 seen.add(held.point, at: await services.fanout.watermark)
                 subscriber = id
@@ -120,6 +124,7 @@ extension Session {
                 await announce(lsn, isCommit: isCommit)
             }
             state.complete(view.version)
+            count(subscriptions: set.queries.count)
             await services.feed.release(self.view.partitions)
             self.view = view
         } catch {

@@ -38,6 +38,8 @@ package actor Session {
     var bootstrap: Task<Void, Never>?
     /// The set whose view is live or under way.
     var set = PBSubscribe()
+    /// How many subscriptions of this session the observer knows of.
+    var counted = 0
     /// Whether `bootstrap` is under way.
     var isBuilding = false
     var watch: (id: Fanout.Handle, channel: MemberWatch)?
@@ -121,6 +123,7 @@ package actor Session {
         if let subscriber { await services.fanout.remove(subscriber) }
         if let watch { await services.fanout.remove(watch.id) }
         (subscriber, watch) = (nil, nil)
+        count(subscriptions: 0)
         await services.feed.release(view.partitions)
         view = .empty
     }
@@ -128,6 +131,11 @@ package actor Session {
     /// Ends the session when it belongs to this user (AUTH-5: at once), or to whomever.
     package func end(user: String?, _ error: SluiceError) {
         if user == nil || self.user?.user.id == user { fail(error) }
+    }
+
+    func count(subscriptions: Int) {
+        services.observer.subscribed(subscriptions - counted)
+        counted = subscriptions
     }
 
     func send(_ message: [UInt8]) { channel.send([services.frames.frame(message)]) }
@@ -215,10 +223,14 @@ package actor Session {
             let changeset = try SessionMessages.changeset(message, schema: schema.schema)
             guard try state.take(changeset: changeset.number) else {
                 let lsn = try await services.snapshots.currentLSN()
+                services.observer.uploaded(undone: 0, nanoseconds: nil)
                 await acknowledge(Acknowledgement(changeset: changeset.number, lsn: lsn, isCommit: false))
                 continue
             }
+            let begin = services.environment.monotonicNanoseconds()
             let outcome = try await services.committer.commit(changeset, by: writer)
+            services.observer.uploaded(
+                undone: outcome.rejected.count, nanoseconds: services.environment.monotonicNanoseconds() - begin)
             committed = changeset.number
             note(outcome.rejected)
             let compensation = outcome.compensation.map {

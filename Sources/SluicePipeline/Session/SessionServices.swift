@@ -20,6 +20,7 @@ package struct SessionServices: Sendable {
     package var logger: Logger
     /// Whether a client may upload in a client reset what it had not uploaded before.
     package var isRecoveryAllowed: Bool
+    package var observer: any SessionObserver
     /// After a change of the rules so many sessions at a time ask the plugins anew, whose queues are bounded.
     package let reviews = Turnstile(width: 16)
 
@@ -27,7 +28,7 @@ package struct SessionServices: Sendable {
         app: String, authenticator: any Authenticator, clients: any ClientRegistry, authority: any SchemaAuthority,
         rules: any Rules, snapshots: any SnapshotStore, committer: Committer, ingest: any IngestIntake, feed: Feed,
         fanout: Fanout, resume: LogResume, layout: any LayoutProvider, frames: any FrameMaker, environment: any Environment, logger: Logger,
-        isRecoveryAllowed: Bool = true
+        isRecoveryAllowed: Bool = true, observer: any SessionObserver = NoSessionObserver()
     ) {
         self.app = app
         self.authenticator = authenticator
@@ -45,6 +46,7 @@ package struct SessionServices: Sendable {
         self.environment = environment
         self.logger = logger
         self.isRecoveryAllowed = isRecoveryAllowed
+        self.observer = observer
     }
 }
 

@@ -160,7 +160,7 @@ final class TestSession {
 
     /// Takes messages until the condition holds. Records an issue when the session ends before, or the time is over.
     func receive(
-        within seconds: Int = 20, sourceLocation: SourceLocation = #_sourceLocation, until isEnough: (TestSession) -> Bool
+        within seconds: Int = 60, sourceLocation: SourceLocation = #_sourceLocation, until isEnough: (TestSession) -> Bool
     ) async throws {
         // Unstructured because: it only closes the connection, which ends the wait below.
         let alarm = Task { [connection] in

@@ -1,0 +1,29 @@
+import SluiceCore
+import SluicePipeline
+
+/// An intake that tells how long its objects wait for their acknowledgement.
+struct TimedIntake: IngestIntake {
+    private let intake: any IngestIntake
+    private let seconds: MetricHistogram
+    private let environment: any Environment
+
+    init(_ intake: any IngestIntake, metrics: Metrics, environment: any Environment) {
+        self.intake = intake
+        self.environment = environment
+        seconds = metrics.histogram(.ingestSeconds)
+    }
+
+    func submit(_ objects: [ObjectChange], plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite] {
+        let begin = environment.monotonicNanoseconds()
+        let refused = try await intake.submit(objects, plan: plan, schema: schema)
+        seconds.observe(nanoseconds: environment.monotonicNanoseconds() - begin)
+        return refused
+    }
+
+    func submit(_ records: [[UInt8]], type: ObjectType, schema: Schema) async throws -> [Result<IngestPlace?, SluiceError>] {
+        let begin = environment.monotonicNanoseconds()
+        let places = try await intake.submit(records, type: type, schema: schema)
+        seconds.observe(nanoseconds: environment.monotonicNanoseconds() - begin)
+        return places
+    }
+}
