@@ -1,6 +1,7 @@
 import Foundation
-import SluiceSDK
 import Testing
+
+@testable import SluiceSDK
 
 @Suite struct AppTests {
     let folder: TemporaryFolder
@@ -62,6 +63,79 @@ import Testing
         #expect(error?.code == .invalidPassword && error?.httpStatusCode == 401)
     }
 
+    @Test func `each way to log in has the path and the fields that App Services gave it`() async throws {
+        let server = try CannedServer { _ in .init(status: 401, body: #"{"error":"not enabled","error_code":"AuthProviderNotFound"}"#) }
+        let app = app(server)
+        let ways: [Credentials] = [
+            .jwt(token: "t"), .function(payload: ["name": "x", "age": 3]), .userAPIKey("k"), .serverAPIKey("s"), .anonymous,
+        ]
+        for way in ways {
+            let error = await #expect(throws: AppError.self) { try await app.login(credentials: way) }
+            #expect(error?.code == .authProviderNotFound && error?.httpStatusCode == 401)
+        }
+        let provider = server.requests.map { String($0.line.split(separator: "/")[8]) }
+        #expect(provider == ["custom-token", "custom-function", "api-key", "api-key", "anon-user"])
+        for (request, fields) in zip(
+            server.requests, [[#""token":"t""#], [#""name":"x""#, #""age":"#], [#""key":"k""#], [#""key":"s""#], []])
+        {
+            for field in fields { #expect(request.body.contains(field), "\(request.body)") }
+        }
+        #expect(app.currentUser == nil && app.allUsers.isEmpty)
+    }
+
+    /// The gateway's routes for API keys, with one key.
+    private static func keys(_ request: CannedServer.Request) -> CannedServer.Answer {
+        let id = "0123456789abcdef01234567"
+        func key(_ more: String = "") -> String { #"{"_id":"\#(id)","name":"sensor","disabled":false\#(more)}"# }
+        guard request.headers["authorization"] == "Bearer refresh" else {
+            return .init(status: 401, body: #"{"error_code":"InvalidSession"}"#)
+        }
+        let call = request.line.replacing(" HTTP/1.1", with: "").replacing("/api/client/v2.0/auth/api_keys", with: "keys")
+        switch call {
+        case "POST keys": return .init(status: 201, body: key(#","key":"secret""#))
+        case "GET keys": return .init(status: 200, body: "[\(key())]")
+        case "GET keys/\(id)": return .init(status: 200, body: key())
+        case "PUT keys/\(id)/enable", "PUT keys/\(id)/disable", "DELETE keys/\(id)": return .init(status: 204, body: "")
+        default: return .init(status: 404, body: #"{"error":"no such key","error_code":"APIKeyNotFound"}"#)
+        }
+    }
+
+    @Test func `a user makes, lists, disables and deletes API keys`() async throws {
+        let logins = try server()
+        let user = try await app(logins).login(credentials: .anonymous)
+        let server = try CannedServer { AppTests.keys($0) }
+        let app = App(id: "keys", configuration: AppConfiguration(baseURL: server.url, storageDirectory: folder.url))
+        let own = User(app: app, session: user.session).apiKeysAuth
+        let made = try await own.createAPIKey(named: "sensor")
+        #expect(made.name == "sensor" && made.key == "secret" && !made.disabled)
+        #expect(server.requests.last?.body == #"{"name":"sensor"}"#)
+        #expect(try await own.fetchAPIKeys().map(\.objectId) == [made.objectId])
+        #expect(try await own.fetchAPIKey(made.objectId).key == nil)
+        try await own.disableAPIKey(made.objectId)
+        try await own.enableAPIKey(made.objectId)
+        try await own.deleteAPIKey(made.objectId)
+        let error = await #expect(throws: AppError.self) { try await own.deleteAPIKey(ObjectId.generate()) }
+        #expect(error?.httpStatusCode == 404)
+        let listed = await withCheckedContinuation { done in own.fetchAPIKeys { keys, _ in done.resume(returning: keys?.count) } }
+        let refused = await withCheckedContinuation { done in
+            own.enableAPIKey(ObjectId.generate()) { done.resume(returning: ($0 as? AppError)?.httpStatusCode) }
+        }
+        #expect(listed == 1 && refused == 404)
+        try await user.logOut()
+        let over = await #expect(throws: AppError.self) { try await user.apiKeysAuth.fetchAPIKeys() }
+        #expect(over?.code == .invalidSession)
+    }
+
+    @Test func `what a configuration takes and has no use for changes nothing`() async throws {
+        let server = try server()
+        var configuration = AppConfiguration(
+            baseURL: "http://127.0.0.1:9", transport: nil, localAppName: "a", localAppVersion: "1", defaultRequestTimeoutMS: 5_000)
+        configuration.baseURL = server.url
+        let app = App(id: "named", configuration: configuration)
+        try await app.emailPasswordAuth.registerUser(email: "a@b.c", password: "secret")
+        #expect(app.baseURL == server.url && app.configuration.defaultRequestTimeoutMS == 5_000)
+    }
+
     @Test func `a token is renewed with the refresh token`() async throws {
         let server = try server()
         let user = try await app(server).login(credentials: .anonymous)
@@ -99,6 +173,7 @@ import Testing
         #expect(AnyBSON.int64(1 << 40).asInt32() == nil && AnyBSON.int32(3).asInt64() == 3 && AnyBSON.string("1").asDouble() == nil)
         #expect(AnyBSON.decimal128(2).asDecimal128() == 2 && AnyBSON.int32(3).int32Value == 3 && AnyBSON.int32(3).int64Value == nil)
         #expect(AnyBSON.datetime(Date(timeIntervalSince1970: 1)).dateValue == Date(timeIntervalSince1970: 1))
+        #expect(AnyBSON(3).value() == 3 && AnyBSON("x").value() == "x" && AnyBSON("x").value() == nil as Int?)
         #expect(AnyBSON.binary(Data([1])).binaryValue == Data([1]) && AnyBSON.uuid(UUID()).uuidValue != nil)
     }
 

@@ -41,6 +41,19 @@ import SluiceSDK
     let _: Document = user.customData
     let _: Document = try await user.refreshCustomData()
     user.refreshCustomData { (result: Result<[AnyHashable: Any], any Swift.Error>) in _ = result }
+    let key: UserAPIKey = try await user.apiKeysAuth.createAPIKey(named: "a")
+    let _: (ObjectId, String, String?, Bool) = (key.objectId, key.name, key.key, key.disabled)
+    let _: [UserAPIKey] = try await user.apiKeysAuth.fetchAPIKeys()
+    let _: UserAPIKey = try await user.apiKeysAuth.fetchAPIKey(key.objectId)
+    try await user.apiKeysAuth.enableAPIKey(key.objectId)
+    try await user.apiKeysAuth.disableAPIKey(key.objectId)
+    try await user.apiKeysAuth.deleteAPIKey(key.objectId)
+    user.apiKeysAuth.createAPIKey(named: "a") { (key: UserAPIKey?, error: (any Swift.Error)?) in _ = (key, error) }
+    user.apiKeysAuth.fetchAPIKey(key.objectId) { (key: UserAPIKey?, error: (any Swift.Error)?) in _ = (key, error) }
+    user.apiKeysAuth.fetchAPIKeys { (keys: [UserAPIKey]?, error: (any Swift.Error)?) in _ = (keys, error) }
+    user.apiKeysAuth.deleteAPIKey(key.objectId) { (error: (any Swift.Error)?) in _ = error }
+    user.apiKeysAuth.enableAPIKey(key.objectId) { error in _ = error }
+    user.apiKeysAuth.disableAPIKey(key.objectId) { error in _ = error }
     try await user.logOut()
     user.logOut { (error: (any Swift.Error)?) in _ = error }
     try await user.remove()

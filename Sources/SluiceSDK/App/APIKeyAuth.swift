@@ -1,0 +1,99 @@
+import SluiceCore
+
+/// A key that logs its user in, for a program of theirs.
+public final class UserAPIKey: Sendable {
+    public let objectId: ObjectId
+    public let name: String
+    /// What `Credentials.userAPIKey` takes: only in the answer to the key's creation.
+    public let key: String?
+    public let disabled: Bool
+
+    fileprivate init(_ json: JSON) throws {
+        guard let id = json["_id"]?.string.flatMap({ try? ObjectId(string: $0) }), let name = json["name"]?.string else {
+            throw AppError(.httpRequestFailed, "The server's answer is no API key.")
+        }
+        objectId = id
+        self.name = name
+        key = json["key"]?.string
+        disabled = json["disabled"] == .bool(true)
+    }
+}
+
+/// The API keys of a user: 20 at most. Every call takes one request, and throws `AppError` when the server refuses it or is not reached.
+public struct APIKeyAuth: Sendable {
+    private static let path = "/api/client/v2.0/auth/api_keys"
+    let user: User
+
+    /// Makes a key.
+    /// - Parameter name: 1 to 64 letters, digits, `-` and `_`; no other key of the user may have it.
+    public func createAPIKey(named name: String) async throws -> UserAPIKey {
+        try UserAPIKey(await send("POST", "", .object([.init("name", .string(name))])))
+    }
+
+    public func fetchAPIKey(_ id: ObjectId) async throws -> UserAPIKey { try UserAPIKey(await send("GET", "/\(id.stringValue)")) }
+
+    public func fetchAPIKeys() async throws -> [UserAPIKey] {
+        guard case .array(let keys) = try await send("GET", "") else {
+            throw AppError(.httpRequestFailed, "The server's answer is no list of API keys.")
+        }
+        return try keys.map { try UserAPIKey($0) }
+    }
+
+    public func deleteAPIKey(_ id: ObjectId) async throws { _ = try await send("DELETE", "/\(id.stringValue)") }
+
+    /// Lets a key that was disabled log in again.
+    public func enableAPIKey(_ id: ObjectId) async throws { _ = try await send("PUT", "/\(id.stringValue)/enable") }
+
+    /// Lets a key log in no more; who has logged in with it stays so.
+    public func disableAPIKey(_ id: ObjectId) async throws { _ = try await send("PUT", "/\(id.stringValue)/disable") }
+
+    private func send(_ method: String, _ path: String, _ body: JSON? = nil) async throws -> JSON {
+        guard let token = user.refreshToken else { throw AppError(.invalidSession, "The user \(user.id) is logged out.") }
+        return try await user.app.http.send(method, APIKeyAuth.path + path, token: token, body: body)
+    }
+}
+
+/// The same for code without async; what is called is called on no particular thread.
+extension APIKeyAuth {
+    public func createAPIKey(named name: String, completion: @Sendable @escaping (UserAPIKey?, (any Error)?) -> Void) {
+        run({ try await createAPIKey(named: name) }, completion)
+    }
+
+    public func fetchAPIKey(_ id: ObjectId, _ completion: @Sendable @escaping (UserAPIKey?, (any Error)?) -> Void) {
+        run({ try await fetchAPIKey(id) }, completion)
+    }
+
+    public func fetchAPIKeys(_ completion: @Sendable @escaping ([UserAPIKey]?, (any Error)?) -> Void) {
+        run({ try await fetchAPIKeys() }, completion)
+    }
+
+    public func deleteAPIKey(_ id: ObjectId, completion: @Sendable @escaping ((any Error)?) -> Void) {
+        run({ try await deleteAPIKey(id) }) { _, error in completion(error) }
+    }
+
+    public func enableAPIKey(_ id: ObjectId, completion: @Sendable @escaping ((any Error)?) -> Void) {
+        run({ try await enableAPIKey(id) }) { _, error in completion(error) }
+    }
+
+    public func disableAPIKey(_ id: ObjectId, completion: @Sendable @escaping ((any Error)?) -> Void) {
+        run({ try await disableAPIKey(id) }) { _, error in completion(error) }
+    }
+
+    private func run<R: Sendable>(
+        _ work: @Sendable @escaping () async throws -> R, _ completion: @Sendable @escaping (R?, (any Error)?) -> Void
+    ) {
+        // Unstructured because: the caller has no task; the request's deadline ends it.
+        _Concurrency.Task {
+            do {
+                completion(try await work(), nil)
+            } catch {
+                completion(nil, error)
+            }
+        }
+    }
+}
+
+extension User {
+    /// The user's API keys, on an app whose server has the provider `api-key`.
+    public var apiKeysAuth: APIKeyAuth { APIKeyAuth(user: self) }
+}
