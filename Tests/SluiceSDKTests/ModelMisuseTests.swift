@@ -142,7 +142,7 @@ enum ModelMisuse: String, CaseIterable, Codable {
         case .passesDeleted: "Cannot construct reference to invalidated object"
         case .thawsUnmanaged: "Unmanaged objects cannot be thawed."
         case .asksTextForLink: "Property 'Horse.name' is no link that is stored."
-        case .foldsNumber: "Diacritic insensitive comparisons are supported between properties and texts only."
+        case .foldsNumber: "Unsupported comparison between type 'string' of 'name' and type 'int'"
         case .foldsOrder: "Operator '<' is not supported with [d]."
         case .beginsOverLimit: "Number of active versions (2) in the Realm exceeded the limit of 1"
         case .subscribesToBlock:

@@ -110,6 +110,78 @@ import Testing
             })
     }
 
+    /// More is understood than RealmSwift's predicates are, but what it refuses for its types is no condition here either.
+    @Test func `what does not fit its property ends the program`() async {
+        func ends(_ text: String, _ result: ExitTest.Result?, at place: SourceLocation = #_sourceLocation) {
+            #expect(message(result).contains(text), "\(message(result).suffix(300))", sourceLocation: place)
+        }
+        ends(
+            "Unsupported comparison between type 'int' of 'age' and type 'string'",
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                try PredicateFormatTests.ask("age BETWEEN {'a', 'b'}")
+            })
+        ends(
+            "'<' does not take [c]",
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                try PredicateFormatTests.ask("name <[c] 'a'")
+            })
+        ends(
+            "expected a comparison operator",
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                try PredicateFormatTests.ask("hounds.@max.age.@count > 1")
+            })
+        ends(
+            "expected .@count after SUBQUERY(…)",
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                try PredicateFormatTests.ask("SUBQUERY(hounds, $x, $x.age > 3) > 1")
+            })
+        ends(
+            "of 'SUBQUERY(hounds, $x, $x.age > 3).@count' and type 'string'",
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                try PredicateFormatTests.ask("SUBQUERY(hounds, $x, $x.age > 3).@count > 'a'")
+            })
+        ends(
+            "Unsupported comparison between type 'string' of 'name' and type 'int'",
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                try PredicateFormatTests.ask("name == 3")
+            })
+        ends(
+            "Operation '@sum' is not supported on 'hounds.name'",
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                try PredicateFormatTests.ask("hounds.@sum.name > 3")
+            })
+        ends(
+            "Operation '@count' is not supported on 'age'",
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                try PredicateFormatTests.ask("age.@count > 3")
+            })
+        ends(
+            "A predicate has no SORT, DISTINCT or LIMIT.",
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                try PredicateFormatTests.ask("age > 3 LIMIT(2)")
+            })
+        ends(
+            "A predicate has no SORT, DISTINCT or LIMIT.",
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                _ = QuerySubscription<Walker>(where: "age > 3 LIMIT(2)")
+            })
+        ends(
+            "Operator 'LIKE' is not supported with [d].",
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                try PredicateFormatTests.ask("name LIKE[d] 'a'")
+            })
+        ends(
+            "'nmae'",
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                try PredicateFormatTests.ask("nmae CONTAINS[d] 'a'")
+            })
+        ends(
+            "Cannot compare two constants",
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                try PredicateFormatTests.ask("1 == 1")
+            })
+    }
+
     private static func ask(_ format: String, _ arguments: Any...) throws {
         let realm = try Realm(configuration: TemporaryFolder().configuration([Walker.self]))
         _ = realm.objects(Walker.self).filter(NSPredicate(format: format, argumentArray: arguments)).count

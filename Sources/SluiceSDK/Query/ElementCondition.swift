@@ -5,8 +5,9 @@ import SluiceQuery
 /// Which elements of a collection are meant: in the query language as far as it goes.
 indirect enum ElementCondition {
     case query(SyntaxQuery)
-    /// A comparison of texts without regard to accents, which the language does not have.
-    case accentBlind(SyntaxComparison)
+    /// A comparison of texts without regard to accents, which the language does not have; and what it is with regard to them, which has
+    /// the same names and types.
+    case accentBlind(SyntaxComparison, SyntaxQuery)
     case block((Any?) -> Bool)
     case and([ElementCondition])
     case or([ElementCondition])
@@ -30,8 +31,10 @@ indirect enum ElementCondition {
         case .or(let parts): return .or(parts.map { of($0, names, accentBlind) })
         case .not(let inner): return .not(of(inner, names, accentBlind))
         case .compare(let comparison):
+            guard accentBlind.contains(comparison.position.offset) else { return .query(names.query(query)) }
+            AccentBlind.require(comparison.comparison)
             // Names stay those of the class: such a comparison is read through accessors.
-            return accentBlind.contains(comparison.position.offset) ? .accentBlind(comparison) : .query(names.query(query))
+            return .accentBlind(comparison, names.query(query))
         }
     }
 
@@ -62,11 +65,11 @@ indirect enum ElementCondition {
         )
     }
 
-    /// The parts of it that are in the language.
+    /// The parts of it that the language can say something about: what is wrong with one of them is wrong with the condition.
     var queries: [SyntaxQuery] {
         switch self {
-        case .query(let query): [query]
-        case .accentBlind, .block: []
+        case .query(let query), .accentBlind(_, let query): [query]
+        case .block: []
         case .and(let parts), .or(let parts): parts.flatMap(\.queries)
         case .not(let inner): inner.queries
         }
@@ -79,7 +82,7 @@ indirect enum ElementCondition {
     func holds(for element: Any?, _ holds: (SyntaxQuery) -> Bool) -> Bool {
         switch self {
         case .query(let query): holds(query)
-        case .accentBlind(let comparison): AccentBlind.holds(comparison, for: element)
+        case .accentBlind(let comparison, _): AccentBlind.holds(comparison, for: element)
         case .block(let block): block(element)
         case .and(let parts): parts.allSatisfy { $0.holds(for: element, holds) }
         case .or(let parts): parts.contains { $0.holds(for: element, holds) }
@@ -150,6 +153,13 @@ private enum AccentBlind {
         case .contains: return r.isEmpty || l.contains(r)
         case .beginsWith: return l.hasPrefix(r)
         case .endsWith: return l.hasSuffix(r)
+        default: return false
+        }
+    }
+
+    static func require(_ operation: ComparisonOperator) {
+        switch operation {
+        case .equal, .isIn, .notEqual, .contains, .beginsWith, .endsWith: break
         default: throwRealmException("Operator '\(operation.rawValue)' is not supported with [d].")
         }
     }
