@@ -35,6 +35,23 @@ import Testing
         }
     }
 
+    @Test(.timeLimit(.minutes(1))) func `where nothing can be watched, others' commits are seen with the next own one`() async throws {
+        // What processes tell each other by is a file of this name; a folder cannot be written.
+        try FileManager.default.createDirectory(atPath: folder.file + ".note", withIntermediateDirectories: false)
+        let replica = try open()
+        let (news, continuation) = AsyncStream<ReplicaChange>.makeStream(bufferingPolicy: .bufferingNewest(100))
+        let observer = replica.observeChanges { continuation.yield($0) }
+        defer { replica.removeObserver(observer) }
+        #expect(try OtherProcess("count", folder.file, "5").wait() == 0)
+        try replica.write { try $0.create(type: 0, key: .int(2), values: [:]) }
+        var seen: Set<Value> = []
+        for await change in news {
+            seen.formUnion(change.types[0]?.keys ?? [])
+            if seen.isSuperset(of: [.int(1), .int(2)]) || change.types[0]?.isWhole == true { break }
+        }
+        #expect(try replica.makeReader().store.row(type: 0, key: .int(1))?[1] == .int(5))
+    }
+
     @Test(.timeLimit(.minutes(1))) func `processes write one at a time`() async throws {
         let replica = try open()
         let others = try (0..<2).map { _ in try OtherProcess("count", folder.file, "150") }

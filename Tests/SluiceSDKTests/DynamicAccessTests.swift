@@ -77,6 +77,10 @@ class Renamed: Object {
             #expect(horse.name == "Camarero" && horse.wins == 56 && horse.born == Date(timeIntervalSince1970: 0) && horse.colour == .red)
             try realm.write { horse["born"] = nil }
             #expect(horse.born == nil)
+            try realm.write { horse.setValuesForKeys(["name": "Eclipse", "wins": 18]) }
+            let values = horse.dictionaryWithValues(forKeys: ["name", "wins", "born"])
+            #expect(values["name"] as? String == "Eclipse" && values["wins"] as? Int == 18 && values.count == 3)
+            #expect(values["born"] is NSNull)
         }
     }
 

@@ -73,6 +73,40 @@ import Testing
         #expect(realm.subscriptions.first(named: "team") == nil)
     }
 
+    /// A Realm of its own and what it does with its subscriptions.
+    private actor Keeper {
+        func subscribe(_ configuration: Realm.Configuration) async throws -> [String?] {
+            let realm = try await Realm(configuration: configuration, actor: self)
+            let subscriptions = realm.subscriptions
+            try await subscriptions.update {
+                subscriptions.append(QuerySubscription<Task>(name: "of an actor"))
+            }
+            assertIsolated()
+            return realm.subscriptions.map(\.name)
+        }
+    }
+
+    @MainActor @Test(.timeLimit(.minutes(1))) func `the block of an update that waits runs at once, where it is written`() async throws {
+        let configuration = try folder.synced()
+        let realm = try await Realm(configuration: configuration)
+        let replica = _replica(of: realm)
+        let answer = replica.onLocalChange {
+            // Unstructured because: the engine's place is taken by the test.
+            _Concurrency.Task { try await replica.setSubscriptionState(version: replica.latestSubscriptionSet().version, .complete) }
+        }
+        defer { replica.removeObserver(answer) }
+        let subscriptions = realm.subscriptions
+        var ran: [String] = []
+        try await subscriptions.update {
+            MainActor.assertIsolated()
+            ran.append("block")
+            subscriptions.append(QuerySubscription<Team>(name: "of the main actor"))
+        }
+        ran.append("after")
+        #expect(ran == ["block", "after"] && subscriptions.state == .complete)
+        #expect(try await Keeper().subscribe(configuration) == ["of the main actor", "of an actor"])
+    }
+
     @Test func `writing a class that is not subscribed fails by name`() throws {
         let realm = try Realm(configuration: try folder.synced())
         #expect {

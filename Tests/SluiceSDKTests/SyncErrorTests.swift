@@ -50,6 +50,7 @@ import Testing
         #expect(bridged.domain == "io.realm.sync" && bridged.code == expected.rawValue)
         #expect(bridged.localizedDescription.contains("what happened"))
         #expect(error.clientResetInfo() == nil && error.compensatingWriteInfo == nil)
+        #expect(error.serverLogURL == nil && error.deleteRealmUserInfo() == nil)
     }
 
     @Test func `errors are caught by their codes`() {

@@ -103,6 +103,8 @@ import Testing
             let (backup, token) = try #require(own.sync.first?.clientResetInfo())
             #expect(phone?.said.all.isEmpty == true, "the mode's own handler is told instead")
             let path = try #require(phone?.configuration.fileURL?.path)
+            let beside = URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent("recovered-realms")
+            #expect(URL(fileURLWithPath: backup).deletingLastPathComponent().path == beside.path)
             SyncSession.immediatelyHandleError(token)
             #expect(FileManager.default.fileExists(atPath: path), "a file that is open stays")
             #expect(!FileManager.default.fileExists(atPath: backup))
