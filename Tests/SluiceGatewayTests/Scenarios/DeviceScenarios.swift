@@ -129,4 +129,33 @@ import Testing
             }
         }
     }
+
+    @MainActor
+    @Test func `a logout ends what waits, and the login of the same user goes on with what was written meanwhile`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            try await gateway.sql(Self.rows)
+            let (said, folder) = (Phone.Said(), try Phone.Folder())
+            let app = App(id: "shop", configuration: AppConfiguration(baseURL: gateway.url, storageDirectory: folder.url))
+            app.syncManager.errorHandler = { error, _ in said.add(error) }
+            try await app.emailPasswordAuth.registerUser(email: "ann@example.com", password: "password")
+            let credentials = Credentials.emailPassword(email: "ann@example.com", password: "password")
+            let user = try await app.login(credentials: credentials)
+            var configuration = user.flexibleSyncConfiguration(initialSubscriptions: {
+                $0.append(QuerySubscription<Order> { $0.store == "north" })
+            })
+            configuration.objectTypes = [Order.self, Tag.self]
+            let realm = try await Realm(configuration: configuration, downloadBeforeOpen: .always)
+            let session = try #require(realm.syncSession)
+            try await user.logOut()
+            #expect(user.state == .loggedOut && session.state == .inactive)
+            try realm.write { _ = realm.create(Order.self, value: ["_id": "mine", "store": "north", "size": 1]) }
+            let error = await #expect(throws: SyncError.self) { try await session.wait(for: .upload) }
+            #expect(error?.code == .clientUserError)
+            let again = try await app.login(credentials: credentials)
+            #expect(again == user && session.state == .active)
+            try await session.wait(for: .upload)
+            #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id = 'mine'") == 1)
+            #expect(said.all.isEmpty, "\(said.all)")
+        }
+    }
 }
