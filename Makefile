@@ -1,6 +1,6 @@
 # make demo    starts everything and plays New York's departures of 2013 through it; KEEP=1 leaves it running
 # make test    everything that a change must pass; FILTER=… runs the tests whose Target.Suite/name matches
-# make soak    random apps and simulated networks for an hour or more; what fails names its seed
+# make soak    random apps, simulated networks and killed sinks for an hour or more; what fails names its seed
 # make bench   the benchmarks, in release mode; ARGS=… goes to them
 # make fuzz    the query language under libFuzzer; SECONDS=60 unless given
 # make lint    format and layers; make format writes the format
@@ -29,6 +29,7 @@ test: setup lint
 soak: setup
 	SLUICE_ORACLE_RUNS=5000 SLUICE_ORACLE_WIDTH=3 SLUICE_LEAK_RUNS=300 SLUICE_SIMULATION_RUNS=100000 dev/with-servers --postgres --in-memory \
 		dev/run-tests --filter 'SluiceGatewayTests.OracleTests|SimulationTests'
+	SLUICE_INGEST_RECORDS=500000 dev/with-servers --postgres --kafka --in-memory dev/run-tests --filter 'EndToEndTests.IngestFaultTests'
 
 bench: setup
 	swift build -c release --package-path Benchmarks

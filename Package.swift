@@ -28,6 +28,9 @@ let server: [SwiftSetting] = [
 
 func nio(_ name: String) -> Target.Dependency { .product(name: name, package: "swift-nio") }
 
+/// A symbol that is missing is an error of the build. With a sanitizer (`dev/asan`) its functions come from the program that loads the plugin.
+let complete = Context.environment["SLUICE_ASAN"] == nil ? ["-Xlinker", "-z", "-Xlinker", "defs"] : []
+
 /// A rule plugin: a shared library that exports its entry and nothing else.
 func plugin(_ name: String, dependencies: [Target.Dependency]) -> Target {
     .target(
@@ -37,10 +40,7 @@ func plugin(_ name: String, dependencies: [Target.Dependency]) -> Target {
         exclude: ["README.md"],
         swiftSettings: common,
         linkerSettings: [
-            .unsafeFlags([
-                "-Xlinker", "-z", "-Xlinker", "defs",
-                "-Xlinker", "--version-script=\(Context.packageDirectory)/Plugins/exports.map",
-            ])
+            .unsafeFlags(complete + ["-Xlinker", "--version-script=\(Context.packageDirectory)/Plugins/exports.map"])
         ]
     )
 }
@@ -316,7 +316,11 @@ let package = Package(
             name: "register-client", dependencies: ["RealmSwift"], path: "Tests/Programs/RegisterClient",
             swiftSettings: [.swiftLanguageMode(.v6)]),
         tests(
-            "EndToEnd", dependencies: ["AirportOpsScene", "RealmSwift", "SluiceCore", "SluicePostgres", "register-client"]),
+            "EndToEnd",
+            dependencies: [
+                "AirportOpsModels", "AirportOpsScene", "RealmSwift", "SluiceCore", "SluiceKafka", "SluicePostgres", "register-client",
+                .product(name: "Logging", package: "swift-log"),
+            ]),
     ],
     swiftLanguageModes: [.v6]
 )
