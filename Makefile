@@ -1,6 +1,7 @@
 # make demo    starts everything and plays New York's departures of 2013 through it; KEEP=1 leaves it running
 # make test    everything that a change must pass; FILTER=… runs the tests whose Target.Suite/name matches
 # make soak    random apps, simulated networks and killed sinks for an hour or more; what fails names its seed
+# make asan    hostile plugins with AddressSanitizer
 # make bench   the benchmarks, in release mode; ARGS=… goes to them
 # make fuzz    the query language under libFuzzer; SECONDS=60 unless given
 # make lint    format and layers; make format writes the format
@@ -8,7 +9,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak bench fuzz lint format
+.PHONY: help setup demo test soak asan bench fuzz lint format
 
 sources := $(wildcard Sources Plugins Tests Benchmarks/Sources Examples Fuzz) Package.swift
 swift_files = find $(sources) -name '*.swift' -not -name '*.pb.swift' -not -path '*/.build*/*' -print0
@@ -30,6 +31,9 @@ soak: setup
 	SLUICE_ORACLE_RUNS=5000 SLUICE_ORACLE_WIDTH=3 SLUICE_LEAK_RUNS=300 SLUICE_SIMULATION_RUNS=100000 dev/with-servers --postgres --in-memory \
 		dev/run-tests --filter 'SluiceGatewayTests.OracleTests|SimulationTests'
 	SLUICE_INGEST_RECORDS=500000 dev/with-servers --postgres --kafka --in-memory dev/run-tests --filter 'EndToEndTests.IngestFaultTests'
+
+asan: setup
+	dev/asan
 
 bench: setup
 	swift build -c release --package-path Benchmarks

@@ -4,7 +4,9 @@ import SluiceCore
 /// Starts programs.
 enum Spawn {
     /// Variables of the gateway's environment that a plugin's process gets: not its secrets.
-    private static let inherited = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "SWIFT_BACKTRACE"]
+    private static let inherited = [
+        "PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "SWIFT_BACKTRACE", "ASAN_OPTIONS",
+    ]
 
     /// Starts a program with `socket` as its descriptor 3, `library` as 4, `output` as its standard output and error, and
     /// default signals. The program closes what else it inherits (`PluginHostMain`).

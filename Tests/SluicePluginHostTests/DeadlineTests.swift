@@ -43,7 +43,7 @@ import Testing
     @Test(arguments: [PluginSpec.Mode.process, .inProcess])
     func `refuse what took more processor time than it had, also where nothing can be ended`(mode: PluginSpec.Mode) async throws {
         var spec = unhurried
-        spec.mode = mode
+        (spec.mode, spec.path) = (mode, Built.plugin("FaultyC", mode))
         spec.deadline = 20_000_000
         try await withChain([spec]) { chain in
             // The first call of a hook has more.

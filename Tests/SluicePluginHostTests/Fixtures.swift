@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import Logging
 import SluiceCore
@@ -13,8 +14,13 @@ enum Built {
         return path.split(separator: "/").dropLast().map { "/" + $0 }.joined()
     }()
 
-    static let host = "\(folder)/sluice-plugin-host"
-    static func plugin(_ name: String) -> String { "\(folder)/lib\(name).so" }
+    /// The same of another build, such as one with a sanitizer (`dev/asan`): for plugins in processes of their own.
+    static let hosted = ProcessInfo.processInfo.environment["SLUICE_TEST_PLUGIN_HOST"] ?? folder
+
+    static let host = "\(hosted)/sluice-plugin-host"
+    static func plugin(_ name: String, _ mode: PluginSpec.Mode = .process) -> String {
+        "\(mode == .inProcess ? folder : hosted)/lib\(name).so"
+    }
 }
 
 /// Collects what is logged, as `level text`.
@@ -94,7 +100,7 @@ func withChain<R>(
 
 /// - Parameter milliseconds: for a call, by the clock and of processor time.
 func faulty(_ mode: PluginSpec.Mode = .process, milliseconds: UInt64 = 5_000) -> PluginSpec {
-    var spec = PluginSpec(path: Built.plugin("FaultyC"), mode: mode, deadline: milliseconds * 1_000_000)
+    var spec = PluginSpec(path: Built.plugin("FaultyC", mode), mode: mode, deadline: milliseconds * 1_000_000)
     spec.stall = 0
     spec.wait = 0
     return spec

@@ -22,7 +22,7 @@ import Testing
 
     @Test(arguments: [PluginSpec.Mode.process, .inProcess])
     func `refuses a plugin of another version, naming both`(mode: PluginSpec.Mode) async {
-        let error = await startError(PluginSpec(path: Built.plugin("OtherVersionC"), mode: mode))
+        let error = await startError(PluginSpec(path: Built.plugin("OtherVersionC", mode), mode: mode))
         #expect(error?.code == .pluginABIMismatch)
         #expect(error?.message.contains("libOtherVersionC.so is built for version 2.4") == true)
         #expect(error?.message.contains("this is 1.2") == true)
@@ -37,7 +37,7 @@ import Testing
 
     @Test(arguments: [PluginSpec.Mode.process, .inProcess])
     func `tells who the plugin is`(mode: PluginSpec.Mode) async throws {
-        let infos = try await withChain([faulty(mode), PluginSpec(path: Built.plugin("DenyAllC"), mode: mode)]) { $0.plugins }
+        let infos = try await withChain([faulty(mode), PluginSpec(path: Built.plugin("DenyAllC", mode), mode: mode)]) { $0.plugins }
         #expect(infos.map(\.name) == ["FaultyC", "DenyAllC"])
         #expect(
             infos[1]

@@ -40,7 +40,7 @@ import Testing
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let host = folder.appendingPathComponent("without-\(part)").path
-        try FileManager.default.createSymbolicLink(atPath: host, withDestinationPath: "\(Built.folder)/old-kernel")
+        try FileManager.default.createSymbolicLink(atPath: host, withDestinationPath: "\(Built.hosted)/old-kernel")
         let log = LogBook()
         let chain = PluginChain(plugins: [faulty()], hostExecutable: host, logger: log.logger)
         try await chain.start()
