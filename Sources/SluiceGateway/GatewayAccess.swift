@@ -11,14 +11,16 @@ struct GatewayAccess: Sendable {
     let authenticator: AccountAuthenticator
     /// What happens to users after this.
     let watch: UserWatch
+    /// Seals what clients keep for the gateways of the app.
+    let sealer: KeySealer
 
     static func open(
         pool: PostgresPool, app: AppConfiguration, environment: any Environment, logger: Logger
     ) async throws -> GatewayAccess {
-        var generator = SystemRandomNumberGenerator()
-        let proposed = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
-        let key = try await TokenStore(pool: pool).signingKey("access", proposed: proposed)
-        let tokens = try await AccessTokens(appID: app.appID, key: key, environment: environment)
+        let store = TokenStore(pool: pool)
+        let tokens = try await AccessTokens(
+            appID: app.appID, key: try await store.signingKey("access", proposed: newKey()), environment: environment)
+        let sealer = KeySealer(key: try await store.signingKey("held", proposed: newKey()))
         let directory = PostgresUsers(pool: pool)
         let watch = try await UserWatch(UserChangeStore(pool: pool), environment: environment, logger: logger)
         let providers = Set(app.authProviders.filter(\.isEnabled).map(\.type))
@@ -28,7 +30,12 @@ struct GatewayAccess: Sendable {
             changed: { _, _ in await watch.look() })
         return GatewayAccess(
             users: users, keys: APIKeys(directory: PostgresAPIKeys(pool: pool), users: users),
-            authenticator: AccountAuthenticator(tokens: tokens, directory: directory), watch: watch)
+            authenticator: AccountAuthenticator(tokens: tokens, directory: directory), watch: watch, sealer: sealer)
+    }
+
+    private static func newKey() -> [UInt8] {
+        var generator = SystemRandomNumberGenerator()
+        return (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
     }
 }
 

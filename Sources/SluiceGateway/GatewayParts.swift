@@ -121,7 +121,7 @@ struct GatewayParts: Sendable {
             committer: Committer(store: store, rules: rules, environment: environment),
             ingest: TimedIntake(intake, metrics: metrics, environment: environment), feed: feed,
             fanout: fanout, resume: resume, layout: schema, frames: frames, environment: environment, logger: logger,
-            isRecoveryAllowed: app.isRecoveryAllowed, observer: sessionWatch)
+            isRecoveryAllowed: app.isRecoveryAllowed, observer: sessionWatch, sealer: access.sealer)
         let schemaWatch = SchemaWatch(
             applied: applied, schema: schema, generations: generations, environment: environment, logger: logger)
         let publisher = Publisher(

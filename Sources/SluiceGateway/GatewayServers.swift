@@ -48,6 +48,7 @@ struct GatewayServers: Sendable {
         AdminWhyRoute(
             explainer: ObjectExplainer(
                 users: parts.access.users.directory, authority: services.authority, rules: services.rules, snapshots: services.snapshots,
+                environment: services.environment,
                 sessions: sessions, quarantine: parts.quarantine)
         ).add(to: adminRouter.group("/admin/v1"))
         AdminExplainRoute(explainer: SubscriptionExplainer(users: parts.access.users.directory, services: services))

@@ -49,7 +49,7 @@ import Testing
         let snapshots = Snapshots(blind: blind)
         let runner = BootstrapRunner(
             authority: OrderAuthority(), snapshots: snapshots, fanout: fanout, frames: frames, environment: time, channel: channel,
-            client: .server, taken: { 0 })
+            client: .server, user: "ann", sealer: NoSealer(), taken: { 0 })
         let (id, held, _) = try await runner.run(OrderAuthority.view, replacing: nil, held: nil)
         #expect(held.point == SnapshotPoint(cluster: "c", transaction: 100))
         #expect(channel.messages.count == 2)

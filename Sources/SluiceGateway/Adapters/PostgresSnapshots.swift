@@ -82,13 +82,15 @@ private struct SnapshotPart: Sendable {
 
     static func parts(of query: SnapshotQuery, _ index: Int, _ tables: GatewayTables, at start: SnapshotStart) throws -> [SnapshotPart] {
         let shape = try tables.shape(of: query.type.name)
-        return try parts(of: query, index, shape, at: start) + (query.lost.map { [lost($0, index, shape)] } ?? [])
+        var parts = try parts(of: query, index, shape, at: start)
+        if let lost = query.lost, let part = part(of: lost, index, shape, at: start) { parts.append(part) }
+        return parts
     }
 
     private static func parts(of query: SnapshotQuery, _ index: Int, _ shape: TableShape, at start: SnapshotStart) throws -> [SnapshotPart]
     {
         if let first = query.first { return [try SnapshotPart(index, shape, query.predicate, first)] }
-        if let known = query.known, known.point.cluster == start.cluster, start.snapshot.xmax < known.point.transaction + horizon,
+        if let known = query.known, isComparable(known.point, start),
             let parts = difference(query.predicate, known, index, shape)
         {
             return parts
@@ -96,9 +98,18 @@ private struct SnapshotPart: Sendable {
         return [SnapshotPart(index, shape, query.predicate)]
     }
 
-    /// Keys, of rows that are read whole where SQL cannot say which.
-    private static func lost(_ predicate: Predicate, _ index: Int, _ shape: TableShape) -> SnapshotPart {
-        var part = SnapshotPart(index, shape, predicate, purpose: .lost)
+    private static func isComparable(_ point: SnapshotPoint, _ start: SnapshotStart) -> Bool {
+        point.cluster == start.cluster && start.snapshot.xmax < point.transaction + horizon
+    }
+
+    /// Keys, of rows that are read whole where SQL cannot say which. Nil where their age does not say what the client had.
+    private static func part(of lost: SnapshotQuery.Lost, _ index: Int, _ shape: TableShape, at start: SnapshotStart) -> SnapshotPart? {
+        var age = RowAge.any
+        if let point = lost.before {
+            guard isComparable(point, start) else { return nil }
+            age = .before(point.transaction)
+        }
+        var part = SnapshotPart(index, shape, lost.predicate, age: age, purpose: .lost)
         part.selection.keysOnly = part.residual == nil
         part.selection.planned = nil
         return part

@@ -10,6 +10,7 @@ struct ObjectExplainer: Sendable {
     let authority: any SchemaAuthority
     let rules: any Rules
     let snapshots: any SnapshotStore
+    let environment: any Environment
     let sessions: SessionService
     let quarantine: QuarantineKeeper
 
@@ -63,10 +64,12 @@ struct ObjectExplainer: Sendable {
         let name = type.properties[type.primaryKey ?? 0].name
         let predicate = try Query.parse("\(name) == $0").bind(to: type, arguments: [key])
         let found = Mutex<Row?>(nil)
-        _ = try await snapshots.read([SnapshotQuery(type: type, predicate: predicate)]) { _ in
-            true
-        } rows: { _, buffer, rows in
-            for row in rows { buffer.withView(row) { view in found.withLock { $0 = Row(view) } } }
+        _ = try await SnapshotPatience.retry(environment) {
+            try await snapshots.read([SnapshotQuery(type: type, predicate: predicate)]) { _ in
+                true
+            } rows: { _, buffer, rows in
+                for row in rows { buffer.withView(row) { view in found.withLock { $0 = Row(view) } } }
+            }
         }
         return found.withLock { $0 }
     }

@@ -54,18 +54,20 @@ struct SubscriptionExplainer: Sendable {
     private func count(_ predicate: Predicate, _ type: ObjectType) async throws -> (expected: Int, counted: Int?) {
         let counts = Mutex((expected: 0, counted: 0))
         do {
-            _ = try await services.snapshots.read([SnapshotQuery(type: type, predicate: predicate)]) { _ in
-                true
-            } expected: { rows in
-                counts.withLock { $0.expected = Int(clamping: rows) }
-            } rows: { _, _, rows in
-                let count = counts.withLock { counts in
-                    counts.counted += rows.count
-                    return counts.counted
+            _ = try await SnapshotPatience.retry(services.environment) {
+                try await services.snapshots.read([SnapshotQuery(type: type, predicate: predicate)]) { _ in
+                    true
+                } expected: { rows in
+                    counts.withLock { $0.expected = Int(clamping: rows) }
+                } rows: { _, _, rows in
+                    let count = counts.withLock { counts in
+                        counts.counted += rows.count
+                        return counts.counted
+                    }
+                    if count > Self.countedRows { throw Enough() }
+                } kept: { _, _ in
+                } lost: { _, _ in
                 }
-                if count > Self.countedRows { throw Enough() }
-            } kept: { _, _ in
-            } lost: { _, _ in
             }
         } catch is Enough {
             return (counts.withLock(\.expected), nil)

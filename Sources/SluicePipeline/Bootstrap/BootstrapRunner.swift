@@ -15,6 +15,9 @@ struct BootstrapRunner {
     let environment: any Environment
     let channel: any SessionChannel
     let client: ClientID
+    /// Whose sessions it is for, and who seals what their client keeps.
+    let user: String
+    let sealer: any Sealer
     /// The client's changesets that are committed now, up to this number.
     let taken: @Sendable () async -> UInt64
 
@@ -41,7 +44,9 @@ struct BootstrapRunner {
                 try await fanout.passed(start.lsn, milliseconds: Self.patience)
                 try Task.checkCancellation()
                 await ending()
-                if await fanout.activate(id, replacing: old, snapshot: start.snapshot, rows: rows, held: holding.message, taken: taken) {
+                if await fanout.activate(
+                    id, replacing: old, snapshot: start.snapshot, rows: rows, held: holding.message(user: user, sealer), taken: taken)
+                {
                     return (id, holding, rows)
                 }
                 await fanout.remove(id)
@@ -74,7 +79,7 @@ struct BootstrapRunner {
             try Task.checkCancellation()
             send(BootstrapMessages.begin(version: view.version, rows: UInt64(tail.words.count)))
             await ending()
-            if await fanout.activate(id, replacing: old, tail: tail, held: held.message) { return id }
+            if await fanout.activate(id, replacing: old, tail: tail, held: held.message(user: user, sealer)) { return id }
             await fanout.remove(id)
             return nil
         } catch {

@@ -1,7 +1,7 @@
-import SluiceCore
+package import SluiceCore
 
 /// Taking snapshots until one sees all transactions that the log has brought (docs/decisions/0003-snapshot-handover.md, step 4).
-enum SnapshotPatience {
+package enum SnapshotPatience {
     /// Milliseconds in all.
     static let limit = 30_000
     /// Milliseconds between two snapshots: they double from the first to the second. A commit becomes visible when its
@@ -11,7 +11,7 @@ enum SnapshotPatience {
     /// What the first attempt gives that gives something.
     /// - Parameter attempt: nil when its snapshot misses a transaction already delivered.
     /// - Throws: `resync` when the time is over.
-    static func retry<R>(_ environment: any Environment, _ attempt: () async throws -> R?) async throws -> R {
+    package static func retry<R>(_ environment: any Environment, _ attempt: () async throws -> R?) async throws -> R {
         let deadline = environment.monotonicNanoseconds() + UInt64(limit) * 1_000_000
         var pause = pauses.lowerBound
         while environment.monotonicNanoseconds() < deadline {

@@ -20,7 +20,7 @@ package struct SnapshotQuery: Sendable {
     package var predicate: Predicate
     package var known: Known?
     /// Rows that are not among those of `predicate` and whose keys are asked for too.
-    package var lost: Predicate?
+    package var lost: Lost?
     /// The first so many, in this order and then that of their keys, nulls before all; with it nothing is known. Nil: all.
     package var first: First?
 
@@ -35,6 +35,17 @@ package struct SnapshotQuery: Sendable {
         }
     }
 
+    package struct Lost: Sendable {
+        package var predicate: Predicate
+        /// Of those the rows that nobody has written since; nil: all.
+        package var before: SnapshotPoint?
+
+        package init(predicate: Predicate, before: SnapshotPoint? = nil) {
+            self.predicate = predicate
+            self.before = before
+        }
+    }
+
     /// The rows of an earlier view that the reader has as a point saw them, or newer.
     package struct Known: Sendable {
         package var predicate: Predicate
@@ -46,7 +57,7 @@ package struct SnapshotQuery: Sendable {
         }
     }
 
-    package init(type: ObjectType, predicate: Predicate, known: Known? = nil, lost: Predicate? = nil, first: First? = nil) {
+    package init(type: ObjectType, predicate: Predicate, known: Known? = nil, lost: Lost? = nil, first: First? = nil) {
         self.type = type
         self.predicate = predicate
         self.known = known

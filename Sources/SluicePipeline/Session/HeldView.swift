@@ -6,22 +6,25 @@ import SwiftProtobuf
 /// What a client's file has: of each type the rows of a view as one point saw them, or newer.
 ///
 /// The next bootstrap sends only what that lacks (docs/decisions/0005). The session knows the conditions themselves; the client
-/// keeps a `Held` for its next session, in which fingerprints stand for them.
+/// keeps a `Held` for its next session, in which fingerprints stand for them, and they are sealed where they are not long.
 struct HeldView: Sendable {
     struct Part: Sendable {
         var form: Fingerprint
         var condition: Fingerprint
-        /// Nil when it is known from a fingerprint only; and what was asked for when the rules made it that.
+        /// Nil when only its fingerprint is known; and what was asked for when the rules made it that.
         var predicate: Predicate?
         var asked: Predicate?
     }
 
     var point: SnapshotPoint
+    /// Whether it is of an earlier session: what has been written since the client may not have.
+    private let isEarlier: Bool
     private var parts: [String: Part]
 
     /// What a client has after the bootstrap of a view.
     init(_ view: View, at point: SnapshotPoint) {
         self.point = point
+        isEarlier = false
         parts = Dictionary(
             view.types.map { type in
                 let part = Part(
@@ -32,16 +35,27 @@ struct HeldView: Sendable {
     }
 
     /// What a client says that it has; nil when it says nothing.
-    init?(_ message: PBHeld) {
+    init?(_ message: PBHeld, user: String, _ sealer: any Sealer, _ schema: Schema) {
         guard !message.cluster.isEmpty else { return nil }
         point = SnapshotPoint(cluster: message.cluster, transaction: message.transaction)
+        isEarlier = true
+        let sealed = SealedCondition(sealer: sealer, user: user, point: point)
         parts = Dictionary(
-            message.types.map { ($0.name, Part(form: Fingerprint(rawValue: $0.form), condition: Fingerprint(rawValue: $0.condition))) },
-            uniquingKeysWith: { first, _ in first })
+            message.types.map { part in
+                let known = schema[part.name].flatMap { sealed.open(part.sealedBytes, of: $0) }
+                return (
+                    part.name,
+                    Part(
+                        form: Fingerprint(rawValue: part.form), condition: Fingerprint(rawValue: part.condition),
+                        predicate: known?.predicate, asked: known?.asked)
+                )
+            }, uniquingKeysWith: { first, _ in first })
     }
 
-    var message: PBHeld {
-        .with { held in
+    /// What the client keeps.
+    func message(user: String, _ sealer: any Sealer) -> PBHeld {
+        let sealed = SealedCondition(sealer: sealer, user: user, point: point)
+        return .with { held in
             held.cluster = point.cluster
             held.transaction = point.transaction
             held.types = parts.sorted { $0.key < $1.key }.map { name, part in
@@ -49,6 +63,7 @@ struct HeldView: Sendable {
                     $0.name = name
                     $0.form = part.form.rawValue
                     $0.condition = part.condition.rawValue
+                    if let predicate = part.predicate, let asked = part.asked { $0.sealedBytes = sealed.seal(predicate, asked: asked) }
                 }
             }
         }
@@ -65,11 +80,11 @@ struct HeldView: Sendable {
 
     /// What the client has of a type that a new view asks for and the rules do not show any more; nil when the rules are not what
     /// changed, or nobody knows.
-    func lost(of type: TypeView) -> Predicate? {
+    func lost(of type: TypeView) -> SnapshotQuery.Lost? {
         guard let asked = type.asked, let part = parts[type.predicate.type.name], let known = part.predicate, part.asked == asked,
             known != type.predicate
         else { return nil }
-        return .and(known, .and(asked, !type.predicate))
+        return SnapshotQuery.Lost(predicate: .and(known, .and(asked, !type.predicate)), before: isEarlier ? point : nil)
     }
 
     /// What the client has of a type of a new view; nil when nothing of it can be told apart.

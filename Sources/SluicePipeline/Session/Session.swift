@@ -160,7 +160,7 @@ package actor Session {
         let types = try SessionMessages.types(of: hello.schema)
         let schema = try await SchemaCheck.accept(types, authority: services.authority)
         clientTypes = types
-        held = HeldView(hello.held)
+        held = HeldView(hello.held, user: user.user.id, services.sealer, schema.schema)
         greeting = held == nil ? nil : (hello.held, LSN(rawValue: hello.appliedLsn))
         seen = SeenRows(hello.held)
         self.file = file

@@ -113,3 +113,11 @@ extension ErrorCode {
         }
     }
 }
+
+extension PBHeldType {
+    /// `sealed` without its container.
+    var sealedBytes: [UInt8] {
+        get { Array(sealed) }
+        set { sealed = Data(newValue) }
+    }
+}

@@ -21,6 +21,8 @@ package struct SessionServices: Sendable {
     /// Whether a client may upload in a client reset what it had not uploaded before.
     package var isRecoveryAllowed: Bool
     package var observer: any SessionObserver
+    /// Seals what clients keep of their views.
+    package var sealer: any Sealer
     /// After a change of the rules so many sessions at a time ask the plugins anew, whose queues are bounded.
     package let reviews = Turnstile(width: 16)
 
@@ -28,7 +30,7 @@ package struct SessionServices: Sendable {
         app: String, authenticator: any Authenticator, clients: any ClientRegistry, authority: any SchemaAuthority,
         rules: any Rules, snapshots: any SnapshotStore, committer: Committer, ingest: any IngestIntake, feed: Feed,
         fanout: Fanout, resume: LogResume, layout: any LayoutProvider, frames: any FrameMaker, environment: any Environment, logger: Logger,
-        isRecoveryAllowed: Bool = true, observer: any SessionObserver = NoSessionObserver()
+        isRecoveryAllowed: Bool = true, observer: any SessionObserver = NoSessionObserver(), sealer: any Sealer = NoSealer()
     ) {
         self.app = app
         self.authenticator = authenticator
@@ -47,6 +49,7 @@ package struct SessionServices: Sendable {
         self.logger = logger
         self.isRecoveryAllowed = isRecoveryAllowed
         self.observer = observer
+        self.sealer = sealer
     }
 }
 

@@ -491,6 +491,9 @@ package nonisolated struct PBHeldType: Sendable {
 
   package var condition: UInt64 = 0
 
+  /// The condition itself, for the gateway alone; empty when it is long.
+  package var sealed: Data = Data()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -1416,7 +1419,7 @@ nonisolated extension PBHeld: SwiftProtobuf.Message, SwiftProtobuf._MessageImple
 
 nonisolated extension PBHeldType: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".HeldType"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}form\0\u{1}condition\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}form\0\u{1}condition\0\u{1}sealed\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1427,6 +1430,7 @@ nonisolated extension PBHeldType: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 1: try { try decoder.decodeSingularStringField(value: &self.name) }()
       case 2: try { try decoder.decodeSingularFixed64Field(value: &self.form) }()
       case 3: try { try decoder.decodeSingularFixed64Field(value: &self.condition) }()
+      case 4: try { try decoder.decodeSingularBytesField(value: &self.sealed) }()
       default: break
       }
     }
@@ -1442,6 +1446,9 @@ nonisolated extension PBHeldType: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.condition != 0 {
       try visitor.visitSingularFixed64Field(value: self.condition, fieldNumber: 3)
     }
+    if !self.sealed.isEmpty {
+      try visitor.visitSingularBytesField(value: self.sealed, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1449,6 +1456,7 @@ nonisolated extension PBHeldType: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.name != rhs.name {return false}
     if lhs.form != rhs.form {return false}
     if lhs.condition != rhs.condition {return false}
+    if lhs.sealed != rhs.sealed {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import SluiceCore
 import SluiceWire
 import Testing
@@ -71,6 +72,77 @@ import Testing
             try await session.subscribe(4, [])
             #expect(session.brought == (0, 0))
             session.close()
+        }
+    }
+
+    @Test func `brings only the rows that a set adds which changed while the client was away`() async throws {
+        try await RunningGateway.with { gateway in
+            try await Self.fill(gateway)
+            let token = try await gateway.anonymousToken()
+            let first = try await gateway.session(token: token)
+            try await first.hello()
+            try await first.subscribe(1, [("Order", "store == 'north' AND size <= 40")])
+            first.close()
+            try await gateway.sql("UPDATE orders SET title = 'u' WHERE _id = 'k2'; UPDATE orders SET store = 'south' WHERE _id = 'k4'")
+            let second = try await gateway.session(token: token)
+            second.takeOver(first)
+            try await second.hello()
+            try await second.subscribe(1, [("Order", "store == 'north'")])
+            #expect(second.brought == (31, 18), "30 of the wider set, and one that was written")
+            try await Self.expectEqual(second, gateway, "store = 'north'")
+            second.close()
+        }
+    }
+
+    @Test func `believes nobody a condition that is another's, of another point, or changed`() async throws {
+        try await RunningGateway.with { gateway in
+            try await Self.fill(gateway)
+            let (token, other) = (try await gateway.anonymousToken(), try await gateway.anonymousToken())
+            let first = try await gateway.session(token: token)
+            try await first.hello()
+            try await first.subscribe(1, [("Order", "store == 'north' AND size <= 40")])
+            first.close()
+            let falsehoods: [(token: String, change: (inout PBHeld) -> Void)] = [
+                (other, { _ in }), (token, { $0.transaction += 1 }), (token, { $0.types[0].sealed[20] ^= 1 }),
+                (token, { $0.types[0].sealed = .init() }), (token, { $0.types[0].sealed = .init([1, 2, 3]) }),
+            ]
+            for (number, falsehood) in falsehoods.enumerated() {
+                let second = try await gateway.session(token: falsehood.token)
+                second.takeOver(first)
+                if var held = second.held {
+                    falsehood.change(&held)
+                    second.takeOver(rows: first.rows, held: held)
+                }
+                try await second.hello()
+                try await second.subscribe(1, [("Order", "store == 'north'")])
+                #expect(second.brought == (50, 0), "falsehood \(number)")
+                second.close()
+            }
+        }
+    }
+
+    private static let small = "store IN {'north', 'south'} AND size <= 10"
+
+    @Test func `tells of a permission that was lost while the client was away, and of no object that it never had`() async throws {
+        try await RunningGateway.with { gateway in
+            try await Self.fill(gateway)
+            let ann = try await gateway.account(customData: #"{ "store": "north" }"#)
+            let first = try await gateway.session(token: ann.token)
+            try await first.hello()
+            try await first.subscribe(1, [("Order", Self.small)])
+            #expect(first.keys("Order") == ["k2", "k4", "k6", "k8", "k10"])
+            first.close()
+            try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('new', 'north', 1); DELETE FROM orders WHERE _id = 'k4'")
+            try await gateway.setCustomData(#"{ "store": "south" }"#, of: ann.id)
+            let second = try await gateway.session(token: ann.token)
+            second.takeOver(first)
+            try await second.hello()
+            try await second.subscribe(1, [("Order", Self.small)])
+            #expect(second.keys("Order") == ["k1", "k3", "k5", "k7", "k9"])
+            let lost = PBViewEvent.lostPermission
+            let all = ["k2", "k6", "k8", "k10"].map { ("\(Value.string($0))", lost) }
+            #expect(second.left == Dictionary(uniqueKeysWithValues: all))
+            second.close()
         }
     }
 

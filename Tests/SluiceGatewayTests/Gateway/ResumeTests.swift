@@ -122,9 +122,9 @@ import Testing
             let session = try await Self.comeBack(gateway, before, token)
             #expect(session.keys("Order") == ["a"])
             session.close()
-            // Another query than before.
+            // Another query than before. The key is enough, unless somebody else's older transaction runs on the server.
             let other = try await Self.comeBack(gateway, session.file, token, query: "store == 'north' AND size < 5")
-            #expect(other.brought == (1, 0))
+            #expect(other.brought.rows + other.brought.kept == 1)
             other.close()
             // Another database, or the same of another time.
             let restored = try await gateway.session(token: token)

@@ -1,0 +1,43 @@
+import SluiceCore
+import SluiceQuery
+import SluiceWire
+
+/// The condition of a view of one class, and what was asked for, as the client keeps them for its next session.
+///
+/// It is sealed for its user and for the point that it is of: whoever could make one up, or carry one to a later point, would be
+/// told keys of objects that they never had.
+struct SealedCondition {
+    let sealer: any Sealer
+    let user: String
+    let point: SnapshotPoint
+
+    /// Bytes of both texts together; longer ones are left to their fingerprint.
+    static let maximumBytes = 8 << 10
+
+    func seal(_ predicate: Predicate, asked: Predicate) -> [UInt8] {
+        let (condition, asked) = (Array(predicate.canonicalText.utf8), Array(asked.canonicalText.utf8))
+        guard condition.count + asked.count <= Self.maximumBytes else { return [] }
+        let length = UInt32(condition.count).littleEndian
+        return sealer.seal(withUnsafeBytes(of: length, Array.init) + condition + asked, context: context(predicate.type.name))
+    }
+
+    /// - Returns: nil for what is not to be trusted, or does not fit the class any more.
+    func open(_ sealed: [UInt8], of type: ObjectType) -> (predicate: Predicate, asked: Predicate)? {
+        guard !sealed.isEmpty, let content = sealer.open(sealed, context: context(type.name)), content.count >= 4 else { return nil }
+        let length = content.prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
+        let texts = content.dropFirst(4)
+        guard length <= texts.count, let condition = String(validating: texts.prefix(length), as: UTF8.self),
+            let asked = String(validating: texts.dropFirst(length), as: UTF8.self)
+        else { return nil }
+        guard let predicate = try? Query.parse(condition).bind(to: type), let wanted = try? Query.parse(asked).bind(to: type) else {
+            return nil
+        }
+        return (predicate, wanted)
+    }
+
+    private func context(_ type: String) -> [UInt8] {
+        var context: [UInt8] = []
+        for text in [user, point.cluster, String(point.transaction), type] { context += Array(text.utf8) + [0] }
+        return context
+    }
+}
