@@ -177,7 +177,7 @@ import Testing
 
     @Test(arguments: [SluiceWireAction.logOutUser, .applicationBug, .clientResetManual])
     func `errors that end the session stop the engine and every wait`(action: SluiceWireAction) {
-        var harness = MachineHarness(manualReset: action == .clientResetManual)
+        var harness = MachineHarness(reset: action == .clientResetManual ? .manual : .recover)
         harness.open()
         harness.pending([set(0, [])])
         harness.feed(.wait(1, .upload, deadline: nil))
@@ -198,6 +198,44 @@ import Testing
         harness.receive(.error(error, .clientReset, fatal: true, backoffMilliseconds: 0))
         #expect(harness.actions.contains { if case .forgetServer = $0 { true } else { false } })
         #expect(harness.reports == [.resetting(error), .connection(.disconnected)] && harness.waiting == 1_000)
+    }
+
+    @Test(arguments: [ResetMode.manual, .discard, .recover, .recoverOrDiscard], [true, false])
+    func `a client reset goes by the mode, and by what the gateway allows`(mode: ResetMode, isRecoveryAllowed: Bool) {
+        var harness = MachineHarness(reset: mode)
+        harness.open()
+        harness.pending([set(0, [])])
+        let error = SluiceError(.badClientFile, "unknown")
+        harness.receive(.error(error, isRecoveryAllowed ? .clientReset : .clientResetNoRecovery, fatal: true, backoffMilliseconds: 0))
+        let expected: ReplicaReset? =
+            switch mode {
+            case .manual: nil
+            case .discard: .discard
+            case .recover: isRecoveryAllowed ? .recover : nil
+            case .recoverOrDiscard: isRecoveryAllowed ? .recover : .discard
+            }
+        #expect(harness.forgotten == expected)
+        guard expected == nil, case .ended(let end) = harness.machine.phase else {
+            #expect(expected != nil && harness.waiting != nil)
+            return
+        }
+        #expect(end.code == .badClientFile && harness.reports.contains(.clientReset(end)))
+        #expect(end.message.contains("does not allow to recover") == (mode == .recover))
+    }
+
+    @Test func `after three client resets in a row that did not succeed the app decides`() {
+        let error = SluiceError(.badClientFile, "unknown")
+        for before in 0...4 as ClosedRange<UInt64> {
+            var harness = MachineHarness(reset: .recoverOrDiscard)
+            harness.open(LocalState(resets: before))
+            harness.pending([set(0, [])])
+            harness.receive(.error(error, .clientReset, fatal: true, backoffMilliseconds: 0))
+            #expect(harness.forgotten == (before < 3 ? .recover : nil))
+            guard before >= 3, case .ended(let end) = harness.machine.phase else { continue }
+            #expect(harness.reports.contains(.clientReset(end)))
+            #expect(
+                end.message.hasSuffix("The last \(before) client resets did not succeed; giving up on 'recover' mode to prevent a cycle."))
+        }
     }
 
     @Test func `a warning is told and changes nothing`() {

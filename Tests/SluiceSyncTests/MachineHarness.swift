@@ -9,9 +9,9 @@ struct MachineHarness {
     var now: UInt64 = 10_000
     var actions: [SyncAction] = []
 
-    init(manualReset: Bool = false) {
+    init(reset: ResetMode = .recover) {
         machine = SyncStateMachine(
-            configuration: SyncConfiguration(url: "ws://gateway", app: "app", reset: manualReset ? .manual : .recover), schema: clientTypes)
+            configuration: SyncConfiguration(url: "ws://gateway", app: "app", reset: reset), schema: clientTypes)
     }
 
     @discardableResult
@@ -80,6 +80,7 @@ struct MachineHarness {
     var queries: [LocalQuery] { actions.compactMap { if case .read(_, let query) = $0 { query } else { nil } } }
     var hasConnected: Bool { actions.contains { if case .connect = $0 { true } else { false } } }
     var hasClosed: Bool { actions.contains { if case .close = $0 { true } else { false } } }
+    var forgotten: ReplicaReset? { actions.lazy.compactMap { if case .forgetServer(let reset) = $0 { reset } else { nil } }.first }
     var asksForToken: Bool { actions.contains { if case .refreshToken = $0 { true } else { false } } }
     var finished: [UInt64: SluiceError?] {
         var finished: [UInt64: SluiceError?] = [:]

@@ -1,0 +1,64 @@
+import SluiceCore
+import SluiceReplica
+import Testing
+
+/// A file whose server side begins anew.
+@Suite struct ReplicaResetTests {
+    let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    /// A file with a row of the server's, a write and a new object of the app's own, and an asymmetric object.
+    private func file() async throws -> Replica {
+        let replica = try await Replica.make(folder)
+        try await replica.setIdentity(ReplicaIdentity(client: ClientID(rawValue: 7), secret: [1]))
+        try await replica.apply(batch(5, put: [todo(1, "server's")]))
+        try replica.rename(1, "mine")
+        try replica.create(2, "new")
+        try replica.write { try $0.create(type: 1, key: .int(1), values: ["celsius": .double(20)]) }
+        return replica
+    }
+
+    private func bootstrap(_ replica: Replica) async throws {
+        try await replica.beginBootstrap(version: 1)
+        var buffer = RowBuffer()
+        let row = buffer.append(todo(1, "restored"))
+        try await replica.stage(type: 0, rows: [row], of: buffer)
+        try await replica.endBootstrap(version: 1, lsn: LSN(rawValue: 9), types: [0])
+    }
+
+    @Test(arguments: [(ReplicaReset.discard, [1: "restored"]), (.recover, [1: "mine", 2: "new"])])
+    func `shows what there was until the server's state is there, and keeps subscriptions and asymmetric objects`(
+        reset: ReplicaReset, shown: [Int64: String]
+    ) async throws {
+        let replica = try await file()
+        let set = try replica.currentSubscriptionSet()
+        try await replica.forgetServer(reset: reset)
+        #expect(try replica.titles() == [1: "mine", 2: "new"])
+        #expect(try await replica.identity() == nil)
+        #expect(
+            try replica.currentSubscriptionSet() == StoredSubscriptionSet(version: 1, state: .pending, subscriptions: set.subscriptions))
+        try await bootstrap(replica)
+        #expect(try replica.titles() == shown)
+        #expect(try await replica.pendingChangesets(after: 0, maximumBytes: .max).map(\.number) == (reset == .recover ? [1, 2] : []))
+        #expect(try replica.currentSubscriptionSet().subscriptions == set.subscriptions)
+        #expect(try await replica.pendingIngest(after: 0)?.objects.map(\.object.key) == [.int(1)])
+        #expect(try await replica.resetUnderWay() == (nil, 0))
+    }
+
+    @Test func `is known and counted after the program has ended, until one has succeeded`() async throws {
+        _ = try await file()
+        for count in 1...3 as ClosedRange<UInt64> {
+            try await open().forgetServer(reset: .discard)
+            let replica = try open()
+            #expect(try await replica.resetUnderWay() == (.discard, count))
+            #expect(try replica.titles() == [1: "mine", 2: "new"], "nothing is lost before the server's state is there")
+        }
+        let replica = try open()
+        try await bootstrap(replica)
+        #expect(try await replica.resetUnderWay() == (nil, 0))
+        #expect(try replica.titles() == [1: "restored"])
+    }
+
+    private func open() throws -> Replica { try Replica(path: folder.file, schema: testSchema, environment: TestEnvironment()) }
+}
