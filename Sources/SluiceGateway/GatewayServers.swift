@@ -4,6 +4,7 @@ import NIOCore
 import SluiceCore
 import SluiceNet
 import SluicePipeline
+import SluicePostgres
 import SluiceWire
 
 /// The gateway's two ports: what clients see, and what operators see.
@@ -48,8 +49,8 @@ struct GatewayServers: Sendable {
         AdminWhyRoute(
             explainer: ObjectExplainer(
                 users: parts.access.users.directory, authority: services.authority, rules: services.rules, snapshots: services.snapshots,
-                environment: services.environment,
-                sessions: sessions, quarantine: parts.quarantine)
+                environment: services.environment, sessions: sessions, quarantine: parts.quarantine,
+                rejected: RejectedWriteStore(pool: parts.pool))
         ).add(to: adminRouter.group("/admin/v1"))
         AdminExplainRoute(explainer: SubscriptionExplainer(users: parts.access.users.directory, services: services))
             .add(to: adminRouter.group("/admin/v1"))

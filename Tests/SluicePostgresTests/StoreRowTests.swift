@@ -195,7 +195,7 @@ import Testing
             let client = try await ClientStore(pool: fixture.pool).allot(user: "ann", secret: []).id
             let key = Value.uuid(UUIDBytes(high: 1, low: 2))
             let write = RejectedRecord(
-                changeset: 4, object: ObjectKey(type: "Item", key: key), code: .compensatingWrite, reason: "no\0",
+                changeset: 4, object: ObjectKey(type: "Item", key: key), code: .compensatingWrite, reason: "no\0", rule: "the view",
                 values: ["name": .string("nul \0"), "made": .timestamp(Timestamp(seconds: 5)), "n": .int(.max)])
             let first = try await fixture.rows.transaction { try $0.reject($1, client: client, [write, write]) }.result
             let second = try await fixture.rows.transaction { try $0.reject($1, client: client, [write]) }.result
@@ -219,6 +219,14 @@ import Testing
             try await store.acknowledge(client: client, upTo: second)
             #expect(try await blocked(0) == [])
             #expect(try await fixture.sql("SELECT count(*) FROM sluice.rejected_write").int(0, 0) == 3)
+            // Operators are still told, of this user's and this object's alone.
+            let told = try await store.last(2, of: write.object, user: "ann")
+            #expect(
+                told.map(\.rule) == ["the view", "the view"] && told.allSatisfy { $0.client == client && $0.reason == "no␀" }, "\(told)")
+            #expect(told.allSatisfy { $0.code == .compensatingWrite && $0.at.hasSuffix("Z") })
+            #expect(try await store.last(5, of: write.object, user: "ann").count == 3)
+            #expect(try await store.last(5, of: write.object, user: "bob").isEmpty)
+            #expect(try await store.last(5, of: ObjectKey(type: "Other", key: key), user: "ann").isEmpty)
         }
     }
 }

@@ -1,10 +1,11 @@
 import SluiceCore
 import SluicePipeline
+import SluicePostgres
 import SluiceQuery
 import Synchronization
 
-/// Says why a user has an object on their devices or not: whether it is there, what the rules in use say of it, and what the user's
-/// sessions on this gateway have asked for.
+/// Says why a user has an object on their devices or not: whether it is there, what the rules in use say of it, what the user's
+/// sessions on this gateway have asked for, and why writes of theirs to it were undone.
 struct ObjectExplainer: Sendable {
     let users: any UserDirectory
     let authority: any SchemaAuthority
@@ -13,6 +14,10 @@ struct ObjectExplainer: Sendable {
     let environment: any Environment
     let sessions: SessionService
     let quarantine: QuarantineKeeper
+    let rejected: RejectedWriteStore
+
+    /// Refused writes that are told of, the newest.
+    private static let refusals = 5
 
     /// - Parameters:
     ///   - name: the user's id or e-mail.
@@ -31,7 +36,8 @@ struct ObjectExplainer: Sendable {
         let subject = Subject(type: schema.types[index], key: key, row: try await row(key, of: schema.types[index]))
         let unfit = subject.row == nil ? try await quarantine.reason(type: type, key: key.keyText) : nil
         let statuses = await sessions.statuses(of: index, named: type, user: account.id)
-        return try ObjectExplanation(account, subject, quarantined: unfit, plan: plan.map { $0[type] }, statuses)
+        let refusals = try await rejected.last(Self.refusals, of: ObjectKey(type: type, key: key), user: account.id)
+        return try ObjectExplanation(account, subject, quarantined: unfit, plan: plan.map { $0[type] }, statuses, refusals)
     }
 
     /// The object that is asked about.

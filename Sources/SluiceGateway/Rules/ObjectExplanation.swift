@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePipeline
+import SluicePostgres
 import SluiceQuery
 
 /// Why a user has an object on their devices or not.
@@ -34,9 +35,10 @@ struct ObjectExplanation: Sendable {
     /// - Parameters:
     ///   - quarantined: why the row is not sent.
     ///   - plan: what the rules say of the class, or why they say nothing.
+    ///   - refusals: the user's refused writes to it, the newest first.
     init(
         _ account: UserAccount, _ subject: ObjectExplainer.Subject, quarantined: String?, plan: Result<TypePlan, SluiceError>,
-        _ sessions: [SessionStatus]
+        _ sessions: [SessionStatus], _ refusals: [Refusal]
     ) throws {
         self.subject = subject
         user = account.email ?? account.id
@@ -48,6 +50,7 @@ struct ObjectExplanation: Sendable {
         try explain(plan)
         facts.append(JSON.Member("sessions", .array(try sessions.map { try explain($0) })))
         if sessions.isEmpty { reasons.append("The user has no session on this gateway now.") }
+        facts.append(JSON.Member("refused_writes", .array(refusals.map { explain($0) })))
     }
 
     private mutating func explain(_ plan: Result<TypePlan, SluiceError>) throws {
@@ -105,8 +108,18 @@ struct ObjectExplanation: Sendable {
         ]
     }
 
+    private mutating func explain(_ refusal: Refusal) -> JSON {
+        let rule = refusal.rule.map { ", decided by \($0)" } ?? ""
+        reasons.append("A write by device \(refusal.client) was undone at \(refusal.at)\(rule): \(refusal.reason)")
+        return [
+            "at": .string(refusal.at), "client": .int(Int64(refusal.client.rawValue)), "code": .int(Int64(refusal.code.rawValue)),
+            "reason": .string(refusal.reason), "rule": refusal.rule.map { .string($0) } ?? .null,
+        ]
+    }
+
     /// `{"user", "type", "id", "exists", "because": [sentence], "rules": {"role", "read": {"query", "matches", "failing"}, …},
-    /// "sessions": [{"client", "version", "live", "has_object", "queries": […]}]}`
+    /// "sessions": [{"client", "version", "live", "has_object", "queries": […]}], "refused_writes": [{"at", "client", "code",
+    /// "reason", "rule"}]}`
     var json: JSON {
         let head: [JSON.Member] = [
             JSON.Member("user", .string(user)), JSON.Member("type", .string(subject.type.name)),

@@ -37,6 +37,7 @@ package enum CompanionSchema {
     /// Step n leads from version n to n + 1. Never change one that was released.
     private static let steps = [
         core + users + ingest, horizon, session, appSchema, userChange, deadLetters, timePartitions, ingestRequest, refusalRule,
+        refusalObject,
     ]
 
     /// Clients, clocks, property numbers, refusals.
@@ -201,4 +202,7 @@ package enum CompanionSchema {
 
     /// What decided on a refusal, for operators.
     private static let refusalRule = "ALTER TABLE sluice.rejected_write ADD COLUMN rule text"
+
+    /// What was refused of one object, for `sluice why`.
+    private static let refusalObject = "CREATE INDEX rejected_write_object ON sluice.rejected_write (type, key, id)"
 }

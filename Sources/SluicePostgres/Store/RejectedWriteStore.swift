@@ -22,6 +22,16 @@ package struct RejectedRecord: Hashable, Sendable {
     }
 }
 
+/// What operators are told of a refused write.
+package struct Refusal: Hashable, Sendable {
+    package var at: String
+    package var client: ClientID
+    package var code: ErrorCode
+    package var reason: String
+    /// Role, view or hook that decided, and the clause that was not met; nil where neither did.
+    package var rule: String?
+}
+
 /// Refused writes (`sluice.rejected_write`). They are kept after they are acknowledged: nothing that a user typed is gone.
 package struct RejectedWriteStore: Sendable {
     private let pool: PostgresPool
@@ -55,13 +65,35 @@ package struct RejectedWriteStore: Sendable {
         }
     }
 
+    /// The user's last refused writes to one object, the newest first, acknowledged or not.
+    package func last(_ limit: Int, of object: ObjectKey, user: String) async throws -> [Refusal] {
+        try await pool.perform { session in
+            let result = try session.query(
+                """
+                SELECT to_char(w.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), w.client, w.code, w.reason, w.rule
+                FROM sluice.rejected_write w JOIN sluice.client c ON c.id = w.client
+                WHERE w.type = $1 AND w.key = $2 AND c.user_id = $3 ORDER BY w.id DESC LIMIT $4
+                """,
+                [.text(object.type), .text(StoreText.printable(StoreText.key(object.key))), .text(user), .int(Int64(limit))], cached: true)
+            return (0..<result.count).map { row in
+                Refusal(
+                    at: result[row, 0] ?? "", client: ClientID(rawValue: UInt64(result.int(row, 1) ?? 0)), code: Self.code(result, row, 2),
+                    reason: result[row, 3] ?? "", rule: result[row, 4])
+            }
+        }
+    }
+
+    private static func code(_ result: PostgresResult, _ row: Int, _ column: Int) -> ErrorCode {
+        result.int(row, column).flatMap { UInt16(exactly: $0) }.flatMap { ErrorCode(rawValue: $0) } ?? .compensatingWrite
+    }
+
     private static func record(_ result: PostgresResult, _ row: Int) throws -> RejectedRecord {
         let key = ExtendedJSON.value(try result.json(row, 3))
         var values: [String: Value] = [:]
         for member in try result.json(row, 6).members ?? [] { values[member.key] = ExtendedJSON.value(member.value) }
         return RejectedRecord(
             changeset: UInt64(result.int(row, 1) ?? 0), object: ObjectKey(type: result[row, 2] ?? "", key: key),
-            code: result.int(row, 4).flatMap { UInt16(exactly: $0) }.flatMap { ErrorCode(rawValue: $0) } ?? .compensatingWrite,
+            code: code(result, row, 4),
             reason: result[row, 5] ?? "", values: values)
     }
 

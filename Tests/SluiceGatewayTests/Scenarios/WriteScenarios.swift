@@ -1,4 +1,5 @@
 import Foundation
+import SluiceCore
 import SluiceSDK
 import Testing
 
@@ -44,6 +45,14 @@ import Testing
             let role = "SELECT count(*) FROM sluice.rejected_write WHERE rule LIKE 'role %, indexed queryable field store'"
             let counts = (try await gateway.count(view), try await gateway.count(role))
             #expect(counts == (1, 1))
+            let path = "/admin/v1/why?user=\(phone.realm.configuration.syncConfiguration?.user.id ?? "")&type=Order&id="
+            for (id, rule) in [("bad", "decided by the view, not met: store "), ("n1", "decided by role ")] {
+                let answer = try await gateway.request("GET", path + id, admin: true).json
+                let said = answer["because"]?.array?.compactMap(\.string) ?? []
+                #expect(said.contains { $0.contains(" was undone at 2") && $0.contains(rule) }, "\(answer)")
+                let refused = answer["refused_writes"]?.array ?? []
+                #expect(refused.count == 1 && refused[0]["code"]?.int == 231 && refused[0]["rule"]?.string != nil, "\(answer)")
+            }
             token.invalidate()
         }
     }
