@@ -116,7 +116,11 @@ extension ErrorCode {
         case .pluginTimeout: ("A plugin did not answer in time.", "Make it faster or raise its deadline; the host has been replaced.")
         case .pluginRefused: ("A plugin denies what was asked, or cannot be used as it is configured.", "See the reason it gave.")
         case .pluginBadAnswer: ("A plugin's answer cannot be used.", "Correct the plugin at the place named.")
-        case .pluginUnavailable: ("The plugin host is not running.", "It is restarted by itself; calls are denied meanwhile.")
+        case .pluginUnavailable:
+            (
+                "A plugin cannot be asked: its host is not running, or has more calls than it gets done.",
+                "The host is restarted by itself; calls are denied meanwhile. With too many calls, make the plugin faster."
+            )
         case .pluginUnlisted: ("A plugin's file is not in the app directory's plugins.json.", "List it with `sluice plugin add`.")
         case .pluginAltered:
             (

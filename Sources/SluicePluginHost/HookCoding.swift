@@ -204,7 +204,8 @@ struct Answer {
         case .ok: break
         case .denied:
             throw SluiceError(.pluginRefused, "\(plugin) refused: \(answer.bytes.isEmpty ? "it gives no reason" : answer.text)")
-        case .failed, .unusable, .late, .overrun:
+        case .unusable: throw SluiceError(hostedBytes: answer.bytes)
+        case .failed, .late, .overrun:
             throw SluiceError(
                 .pluginFailed, "\(plugin) failed in \(hook.name): \(answer.bytes.isEmpty ? "it gives no reason" : answer.text)")
         }

@@ -96,6 +96,7 @@ package struct HostedCalls {
         case .starting: return loaded(answer, now: now)
         case .configuring where answer.status == .ok: return ready(now: now)
         case .configuring where answer.status == .late: return kill(startError)
+        case .configuring where answer.status == .unusable: return kill(SluiceError(hostedBytes: answer.bytes))
         case .configuring:
             return kill(SluiceError(.pluginRefused, "\(plugin) refused its configuration: \(answer.text)"))
         default: return []
@@ -279,7 +280,7 @@ package struct HostedCalls {
     private func waitedError(_ call: Call) -> SluiceError {
         if phase == .ready {
             let milliseconds = call.budget.patience / 1_000_000
-            return SluiceError(.pluginTimeout, "\(plugin) did not come to \(call.hook.name) within \(milliseconds) ms")
+            return SluiceError(.pluginUnavailable, "\(plugin) did not come to \(call.hook.name) within \(milliseconds) ms")
         }
         let reason = lastError.map { ": \($0.message)" } ?? ""
         return SluiceError(.pluginUnavailable, "\(plugin) is not running\(reason)")

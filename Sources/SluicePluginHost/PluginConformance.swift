@@ -209,7 +209,8 @@ package struct PluginConformance: Sendable {
         case .ok: ""
         case .denied: "denied: \(answer.text)"
         case .failed: "could not decide: \(answer.text)"
-        case .late, .overrun, .unusable: throw SluiceError(.pluginTimeout, "the call was not made in time")
+        case .unusable: throw SluiceError(hostedBytes: answer.bytes)
+        case .late, .overrun: throw SluiceError(.pluginTimeout, "the call was not made in time")
         }
     }
 

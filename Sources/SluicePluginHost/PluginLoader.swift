@@ -89,7 +89,9 @@ final class LoadedPlugin {
             return unsafe collector.withSink { sink in unsafe function(table.state, text, sink) }
         }
         guard !collector.isOverfull else {
-            return HookAnswer(status: .failed, bytes: Array("the answer is larger than \(PluginLimits.messageBytes) bytes".utf8))
+            let error = SluiceError(
+                .pluginBadAnswer, "\(info.name) answered \(hook.name) with more than \(PluginLimits.messageBytes) bytes")
+            return HookAnswer(status: .unusable, bytes: error.hostedBytes)
         }
         let status: HookAnswer.Status = result == SLUICE_OK ? .ok : result == SLUICE_DENY ? .denied : .failed
         return HookAnswer(status: status, bytes: collector.bytes)

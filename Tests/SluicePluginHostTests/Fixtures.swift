@@ -102,7 +102,8 @@ func withChain<R>(
 func faulty(_ mode: PluginSpec.Mode = .process, milliseconds: UInt64 = 5_000) -> PluginSpec {
     var spec = PluginSpec(path: Built.plugin("FaultyC", mode), mode: mode, deadline: milliseconds * 1_000_000)
     spec.stall = 0
-    spec.wait = 0
+    // Who waits for the next process is not late.
+    spec.wait = 60_000_000_000
     return spec
 }
 

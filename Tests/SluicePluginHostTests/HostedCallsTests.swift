@@ -124,7 +124,7 @@ private struct Rig {
         rig.now = 90
         rig.answer(1)
         rig.advance(to: 100)
-        #expect(rig.code(2) == .pluginTimeout)
+        #expect(rig.code(2) == .pluginUnavailable)
         #expect(rig.kills == 0)
         rig.now = 120
         rig.answer(2)

@@ -26,11 +26,25 @@ struct IngestDecider: Sendable {
         var decision = IngestDecision()
         let objects = read(records, type, schema, &decision)
         var sorter = VerdictSorter(type, schema, objects, decision)
-        for start in stride(from: 0, to: objects.rows.count, by: Limits.ingestRulesObjects) {
-            let range = start..<min(start + Limits.ingestRulesObjects, objects.rows.count)
-            sorter.apply(try await rules.ingest(type: type) { objects.values(range) }, to: range)
-        }
+        sorter.apply(try await verdicts(of: objects))
         return sorter.finish()
+    }
+
+    private func verdicts(of objects: AcceptedObjects) async throws -> [Result<IngestVerdict, SluiceError>?] {
+        var asking = IngestAsking(count: objects.rows.count)
+        while true {
+            let range: Range<Int>
+            switch try asking.next() {
+            case .ask(let asked): range = asked
+            case .probe: range = 0..<0
+            case .done: return asking.verdicts
+            }
+            do {
+                asking.answered(try await rules.ingest(type: objects.type) { objects.values(range) })
+            } catch let error as SluiceError {
+                try asking.failed(error)
+            }
+        }
     }
 
     /// The records as rows; those that are no objects of the type are refused.
@@ -93,11 +107,11 @@ private struct VerdictSorter {
         staying.buffer = objects.buffer
     }
 
-    /// - Parameter verdicts: of the objects of the range; nil accepts all of them.
-    mutating func apply(_ verdicts: [IngestVerdict]?, to range: Range<Int>) {
-        for index in range {
+    /// - Parameter verdicts: of each object, or what the rules failed with.
+    mutating func apply(_ verdicts: [Result<IngestVerdict, SluiceError>?]) {
+        for (index, verdict) in verdicts.enumerated() {
             do throws(SluiceError) {
-                try apply(verdicts?[index - range.lowerBound] ?? .accept, to: index)
+                try apply(try verdict?.get() ?? .accept, to: index)
             } catch {
                 decision.refused.append(RefusedObject(record: objects.records[index], code: error.code, reason: error.message))
             }

@@ -107,9 +107,15 @@ struct KafkaShop: Sendable {
         }
     }
 
-    func run<R: Sendable>(_ body: @escaping @Sendable (RunningGateway) async throws -> R) async throws -> R {
+    /// - Parameters:
+    ///   - files: of the app, to add or replace.
+    ///   - plugins: names of plugins built with the tests.
+    func run<R: Sendable>(
+        files: [String: String] = [:], plugins: [String] = [], _ body: @escaping @Sendable (RunningGateway) async throws -> R
+    ) async throws -> R {
+        let named = files.merging(["realm_config.json": #"{ "app_id": "\#(app)", "name": "shop" }"#]) { $1 }
         let configuration = GatewayConfiguration(
-            app: try ShopApp.configuration(files: ["realm_config.json": #"{ "app_id": "\#(app)", "name": "shop" }"#]),
+            app: try ShopApp.configuration(files: try RunningGateway.listing(plugins.map(Built.plugin), in: named)),
             postgres: conninfo, kafka: kafka, network: .init(port: 0, adminPort: 0))
         return try await RunningGateway.run(configuration, body)
     }

@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test func `ends the session in which the plugin crashes with a named error, and lives on`() async throws {
-        try await RunningGateway.with(files: Self.withoutRules, plugins: ["FaultyC"], isDevelopment: true) { gateway in
+        try await RunningGateway.with(files: FaultyApp.files, plugins: ["FaultyC"], isDevelopment: true) { gateway in
             try await gateway.sql("INSERT INTO stores (_id, name, size) VALUES ('one', 'One', 2)")
             let healthy = try await gateway.openSession(["Store"])
             try await healthy.subscribe(1, [("Store", "TRUEPREDICATE")])
@@ -55,7 +55,7 @@ import Testing
     @Test func `tells the plugin when a user's data change, and asks it anew`() async throws {
         let log = LinesOfLog()
         let logger = Logger(label: "test") { _ in log }
-        try await RunningGateway.with(files: Self.withoutRules, plugins: ["FaultyC"], isDevelopment: true, logger: logger) { gateway in
+        try await RunningGateway.with(files: FaultyApp.files, plugins: ["FaultyC"], isDevelopment: true, logger: logger) { gateway in
             try await gateway.sql("INSERT INTO stores (_id, name, size) VALUES ('one', 'One', 2)")
             let healthy = try await gateway.openSession(["Store"])
             try await healthy.subscribe(1, [("Store", "TRUEPREDICATE")])
@@ -86,8 +86,11 @@ import Testing
         }
     }
 
-    /// The stores that FaultyC speaks of, without roles.
-    private static let withoutRules = [
+}
+
+enum FaultyApp {
+    /// The stores and readings that FaultyC speaks of, without roles.
+    static let files = [
         ShopApp.table("orders", "rules"): "", ShopApp.table("readings", "rules"): "", ShopApp.table("tags", "rules"): "",
         ShopApp.table("stores", "schema"): """
         {
