@@ -50,6 +50,12 @@ package struct TypePlan: Hashable, Sendable {
         self.checkWrite = checkWrite
     }
 
+    /// Indices of the properties that the user may not read; the primary key is never among them.
+    package func hidden(of type: ObjectType) -> Set<Int> {
+        guard let readableFields else { return [] }
+        return Set(type.properties.indices.filter { $0 != type.primaryKey && !readableFields.contains(type.properties[$0].name) })
+    }
+
     /// No rule, failing plugin, unknown key: nothing is allowed (G5).
     package static let denied = TypePlan(
         read: "FALSEPREDICATE", write: "FALSEPREDICATE", insert: false, delete: false, role: "none")

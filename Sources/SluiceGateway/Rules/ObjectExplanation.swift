@@ -28,6 +28,8 @@ struct ObjectExplanation: Sendable {
 
     private let subject: ObjectExplainer.Subject
     private let user: String
+    /// Properties that the user may not read: null in their queries.
+    private var hidden: Set<Int> = []
     private var facts: [JSON.Member] = []
     /// One sentence each, the reasons that decide first.
     private var reasons: [String] = []
@@ -62,15 +64,14 @@ struct ObjectExplanation: Sendable {
             let type = subject.type
             let read = Verdict(plan.read, try Query.parse(plan.read).bind(to: type), subject.row)
             let write = Verdict(plan.write, try Query.parse(plan.write).bind(to: type), subject.row)
-            let hidden = plan.readableFields.map { fields in
-                type.properties.map(\.name).filter { !fields.contains($0) && $0 != type.properties[type.primaryKey ?? 0].name }
-            }
+            hidden = plan.hidden(of: type)
+            let names = hidden.sorted().map { type.properties[$0].name }
             facts.append(
                 JSON.Member(
                     "rules",
                     [
                         "role": .string(plan.role), "read": read.json, "write": write.json, "insert": .bool(plan.insert),
-                        "delete": .bool(plan.delete), "hidden_fields": .array((hidden ?? []).map { .string($0) }),
+                        "delete": .bool(plan.delete), "hidden_fields": .array(names.map { .string($0) }),
                     ]))
             if subject.row != nil, !read.matches {
                 reasons.append(
@@ -81,7 +82,9 @@ struct ObjectExplanation: Sendable {
     }
 
     private mutating func explain(_ session: SessionStatus) throws -> JSON {
-        let queries = try session.queries.map { Verdict($0, try Query.parse($0).bind(to: subject.type), subject.row) }
+        let queries = try session.queries.map { text in
+            Verdict(text, try Query.parse(text).bind(to: subject.type).hiding(hidden), subject.row)
+        }
         let isHere = session.view.map { view in subject.row.map { view.matches($0) } ?? false } ?? false
         let device = "Device \(session.client.rawValue)"
         if isHere {

@@ -22,8 +22,9 @@ struct SubscriptionExplainer: Sendable {
         let account = try await users.account(calledOrMailed: name)
         let asked = try tool.check(text, app.fields)
         let plan = try await services.rules.openSession(user: account.context, types: [type])[type]
+        let seen = asked.hiding(plan.hidden(of: tool.type))
         let narrowed = try await services.rules.checkSubscription(user: account.context, queries: [(type, text)]).first ?? "TRUEPREDICATE"
-        let cut = Predicate.and(asked, try Query.parse(narrowed).bind(to: tool.type))
+        let cut = Predicate.and(seen, try Query.parse(narrowed).bind(to: tool.type))
         let whole = Predicate.and(cut, try Query.parse(plan.read).bind(to: tool.type))
         var explanation = SubscriptionExplanation(
             user: account.email ?? account.id, type: tool.type, asked: asked.canonicalText, plan: plan, narrowed: narrowed,
@@ -101,10 +102,7 @@ struct SubscriptionExplanation: Sendable {
 
     private var cost: Cost { entries.isEmpty ? .nothing : entries.contains { $0.key == nil } ? .unkeyed : .keyed }
 
-    private var hidden: [String] {
-        guard let readable = plan.readableFields else { return [] }
-        return type.properties.indices.filter { $0 != type.primaryKey }.map { type.properties[$0].name }.filter { !readable.contains($0) }
-    }
+    private var hidden: [String] { plan.hidden(of: type).sorted().map { type.properties[$0].name } }
 
     private func condition(_ entry: IndexEntry) -> String { Predicate(type: type, bound: entry.residual).canonicalText }
 
@@ -114,7 +112,7 @@ struct SubscriptionExplanation: Sendable {
     /// A heading for each part, its content indented below.
     private var lines: [String] {
         var lines = ["asked", "    \(asked)", "role", "    \(plan.role), which reads \(plan.read)"]
-        if !hidden.isEmpty { lines.append("    without the fields \(hidden.joined(separator: ", "))") }
+        if !hidden.isEmpty { lines.append("    without the fields \(hidden.joined(separator: ", ")), which count as null in the query") }
         if narrowed != "TRUEPREDICATE" { lines += ["narrowed by plugins", "    \(narrowed)"] }
         lines += ["condition", "    \(whole)", "PostgreSQL"] + sql.lines.map { "    \($0)" }
         lines.append("index form" + (indexed.map { ", by \($0)" } ?? ", without an indexed field"))

@@ -21,8 +21,11 @@ struct MemberQuery {
     /// Whether the query is one.
     static func isNeeded(_ query: PBQuery) -> Bool { query.limit > 0 || !query.include.isEmpty }
 
+    /// - Parameter hidden: indices of the properties of a class that count as null: nothing is ordered by them, no link leads out of them.
     /// - Throws: an error of the query language for an order or a path that the classes do not have.
-    init(_ query: PBQuery, type: Int, predicate: Predicate, schema: Schema) throws(SluiceError) {
+    init(
+        _ query: PBQuery, type: Int, predicate: Predicate, schema: Schema, hidden: (ObjectType) -> Set<Int>
+    ) throws(SluiceError) {
         self.type = type
         self.predicate = predicate
         let objectType = schema.types[type]
@@ -33,10 +36,28 @@ struct MemberQuery {
             }
             var order: [(property: Int, isDescending: Bool)] = []
             for key in query.sort { order.append((try Self.sortable(key.property, objectType), key.descending)) }
-            first = SnapshotQuery.First(limit: Int(query.limit), order: order)
+            let unseen = hidden(objectType)
+            first = SnapshotQuery.First(limit: Int(query.limit), order: order.filter { !unseen.contains($0.property) })
         }
         includes = []
         for path in query.include { includes.append(try Self.steps(path, from: type, schema)) }
+        includes = includes.map { Self.seen($0, from: type, schema, hidden) }
+    }
+
+    /// The part of a path that a user can follow.
+    private static func seen(_ path: [Step], from type: Int, _ schema: Schema, _ hidden: (ObjectType) -> Set<Int>) -> [Step] {
+        var current = type
+        let end = path.firstIndex { step in
+            switch step {
+            case .forward(let property, let target):
+                defer { current = target }
+                return hidden(schema.types[current]).contains(property)
+            case .backward(let origin, let property):
+                current = origin
+                return hidden(schema.types[origin]).contains(property)
+            }
+        }
+        return Array(path[..<(end ?? path.count)])
     }
 
     private static func sortable(_ name: String, _ type: ObjectType) throws(SluiceError) -> Int {

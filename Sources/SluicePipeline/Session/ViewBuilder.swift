@@ -25,7 +25,9 @@ struct ViewBuilder {
                     .querySubscribedTypeUnknown, "The subscription set names class \(query.type), which the server does not have.")
             }
             let type = schema.schema.types[index]
+            // What the user may not read is null in their queries too: which rows come must not tell what it holds (G5).
             let asked = try Subscription.check(type: type, query: try Query.parse(query.text), fields: schema.fields)
+                .hiding(plan[type.name].hidden(of: type))
             let cut = try Query.parse(narrowed).bind(to: type)
             let whole = Predicate.and(asked, cut)
             guard MemberQuery.isNeeded(query) else {
@@ -34,7 +36,9 @@ struct ViewBuilder {
                 continue
             }
             let allowed = try Query.parse(plan[type.name].read).bind(to: type)
-            let members = try MemberQuery(query, type: index, predicate: .and(whole, allowed), schema: schema.schema)
+            let members = try MemberQuery(query, type: index, predicate: .and(whole, allowed), schema: schema.schema) { type in
+                plan[type.name].hidden(of: type)
+            }
             try await parts.add(members, whole, resolver(schema.schema), schema.schema)
         }
         for (index, predicate) in predicates where parts.writable[index] != nil {
@@ -75,8 +79,9 @@ struct ViewBuilder {
     private func typeView(_ index: Int, _ type: ObjectType, _ predicate: Predicate, wanted: Predicate) throws -> TypeView {
         let allowed = plan[type.name]
         let readable = Predicate.and(predicate, try Query.parse(allowed.read).bind(to: type))
-        let mask = allowed.readableFields.map { fields in
-            type.properties.enumerated().map { $0.offset == type.primaryKey || fields.contains($0.element.name) }
+        let mask = allowed.readableFields.map { _ in
+            let hidden = allowed.hidden(of: type)
+            return type.properties.indices.map { !hidden.contains($0) }
         }
         let asked = readable == wanted ? nil : wanted
         return TypeView(type: index, predicate: readable, mask: mask, form: try form(of: type, mask), asked: asked)

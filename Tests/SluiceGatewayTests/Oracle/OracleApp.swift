@@ -61,7 +61,6 @@ struct OracleApp {
     func query(_ random: inout SplitMix64, on type: ObjectType, for role: Role) -> String {
         let names = type.properties.map(\.name).filter {
             fields.contains($0, of: type.name) && $0 != "zone" && $0 != "_id"
-                && (role != .guest || ($0 != hidden[type.name] && $0 != veiled[type.name]))
         }
         for _ in 0..<50 {
             var text = random.chance(25) || names.isEmpty ? "TRUEPREDICATE" : writer(names, &random)

@@ -298,12 +298,15 @@ private struct OracleStage {
             let key = row[0] ?? .null
             if device.role == .keeper, row[1] != .string(device.zone) { continue }
             if device.role != .keeper, let zones = open[type.name], !zones.contains(where: { row[1] == .string($0) }) { continue }
-            guard queries.contains(where: { $0.type == type.name && $0.bound.matches(row, key: key, in: graph) }) else { continue }
+            let hidden = [app.hidden[type.name], veils.contains(type.name) ? app.veiled[type.name] : nil].compactMap { $0 }
+            // Their queries find nothing in what guests do not see.
+            var seen = row
+            for name in hidden where device.role == .guest { if let index = type.index(of: name) { seen[index] = .null } }
+            guard queries.contains(where: { $0.type == type.name && $0.bound.matches(seen, key: key, in: graph) }) else { continue }
             var values: [String: Value] = [:]
             for property in device.schema[type.name]?.properties ?? [] {
                 guard let index = type.index(of: property.name) else { continue }
-                let isVeiled = veils.contains(type.name) && app.veiled[type.name] == property.name
-                let isHidden = device.role == .guest && (isVeiled || app.hidden[type.name] == property.name)
+                let isHidden = device.role == .guest && hidden.contains(property.name)
                 values[property.name] = isHidden ? property.emptyValue : row[index] ?? .null
             }
             expected[type.name, default: [:]][key] = values

@@ -1,0 +1,30 @@
+import SluiceCore
+
+extension Predicate {
+    /// What is left of it for somebody who may not see these properties: they count as null, as they are on the device. Which rows
+    /// it then selects says nothing of what they hold. O(size).
+    package func hiding(_ hidden: Set<Int>) -> Predicate {
+        hidden.isDisjoint(with: properties) ? self : Predicate(type: type, bound: bound.hiding(hidden, of: type))
+    }
+}
+
+extension BoundPredicate {
+    fileprivate func hiding(_ hidden: Set<Int>, of type: ObjectType) -> BoundPredicate {
+        switch self {
+        case .constant: return self
+        case .and(let parts): return .conjunction(parts.map { $0.hiding(hidden, of: type) })
+        case .or(let parts): return .disjunction(parts.map { $0.hiding(hidden, of: type) })
+        case .not(let inner): return .negation(inner.hiding(hidden, of: type))
+        case .test(let subject, _):
+            return hidden.contains(subject.property) ? .constant(isTrueOfNulls(type)) : self
+        case .properties(let left, let comparison, let right, _):
+            guard hidden.contains(left) || hidden.contains(right) else { return self }
+            if hidden.isSuperset(of: [left, right]) { return .constant(isTrueOfNulls(type)) }
+            // Of null only equality can be told.
+            guard comparison == .equal || comparison == .notEqual else { return .constant(false) }
+            return .test(.property(hidden.contains(left) ? right : left), Test(comparison, .null))
+        }
+    }
+
+    private func isTrueOfNulls(_ type: ObjectType) -> Bool { Predicate(type: type, bound: self).matches([:]) }
+}
