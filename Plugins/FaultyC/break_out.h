@@ -61,9 +61,10 @@ static int try_reading_parent(void) {
     return TRIED(syscall(SYS_process_vm_readv, getppid(), &ours, 1UL, &theirs, 1UL, 0UL));
 }
 
-static int try_memory(void) {
-    void *block = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return block == MAP_FAILED ? errno : 0;
+static int try_memory(int protection, int flags) {
+    void *block = mmap(NULL, 4096, protection, flags | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED) return errno;
+    return TRIED(mprotect(block, 4096, PROT_READ | PROT_WRITE));
 }
 
 static void *do_nothing(void *argument) { return argument; }
@@ -93,7 +94,10 @@ static void break_out(char *told, size_t size) {
     tell(told, size, "read", try_reading_parent());
     tell(told, size, "kill", TRIED(kill(getppid(), 0)));
     tell(told, size, "limit", TRIED(setrlimit(RLIMIT_DATA, &much)));
-    tell(told, size, "share", try_memory());
+    tell(told, size, "share", try_memory(PROT_READ | PROT_WRITE, MAP_SHARED));
+    tell(told, size, "share-later", try_memory(PROT_READ, MAP_SHARED));
+    tell(told, size, "stack", try_memory(PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_GROWSDOWN));
+    tell(told, size, "private-later", try_memory(PROT_READ, MAP_PRIVATE));
     tell(told, size, "namespace", TRIED(syscall(SYS_unshare, 0x10000000)));
     tell(told, size, "ring", TRIED(syscall(425, 8, NULL)));
     tell(told, size, "thread", try_thread());

@@ -79,16 +79,28 @@ static void allow_values(struct builder *filter, int call, int argument, const u
     answer(filter, FAIL(error));
 }
 
-/* Memory that is shared and writable is not counted by the limit of the process's data. */
+static void load_bits(struct builder *filter, int argument, uint32_t bits) {
+    load(filter, ARGUMENT(argument));
+    add(filter, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, bits));
+}
+
+/*
+ * Memory that grows like a stack, or is shared and can be written, is not counted by the limit of the process's data. What is shared
+ * without a file can be made writable later; a file that was opened for reading cannot.
+ */
 static void allow_private_memory(struct builder *filter) {
-    when(filter, SYS_mmap, 9);
-    load(filter, ARGUMENT(2));
-    add(filter, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, PROT_WRITE));
-    when(filter, 0, 1);
-    answer(filter, SECCOMP_RET_ALLOW);
-    load(filter, ARGUMENT(3));
-    add(filter, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x0f));
+    when(filter, SYS_mmap, 17);
+    load_bits(filter, 3, MAP_GROWSDOWN);
+    when(filter, MAP_GROWSDOWN, 1);
+    answer(filter, FAIL(EPERM));
+    load_bits(filter, 3, 0x0f);
     when(filter, MAP_PRIVATE, 1);
+    answer(filter, SECCOMP_RET_ALLOW);
+    load_bits(filter, 3, MAP_ANONYMOUS);
+    when(filter, MAP_ANONYMOUS, 1);
+    answer(filter, FAIL(EPERM));
+    load_bits(filter, 2, PROT_WRITE);
+    when(filter, 0, 1);
     answer(filter, SECCOMP_RET_ALLOW);
     answer(filter, FAIL(EPERM));
 }
