@@ -172,6 +172,13 @@ static sluice_status configure(void *opaque, sluice_text input, const sluice_sin
     if (misbehave(state, input, answer, &status)) return status;
     state->configured++;
     state->misspells = has(input, "configured-to-misspell");
+    const char *needed = memmem(input.data, input.length, "do-need:", 8);
+    if (needed) {
+        char name[1024] = "";
+        const char *end = memchr(needed, ';', (size_t)(input.data + input.length - needed));
+        if (end && (size_t)(end - needed) < sizeof name) memcpy(name, needed + 8, (size_t)(end - needed) - 8);
+        if (access(name, F_OK) != 0) abort();
+    }
     if (has(input, "do-warn")) put(answer, "{\"warnings\":[\"a warning\"]}");
     return SLUICE_OK;
 }

@@ -7,7 +7,8 @@ import SluicePluginHost
 ///
 /// It looks every second. What it finds becomes a new generation of the rules, and every session goes on with what its user may
 /// under it; those who may what they might before notice nothing. A directory that cannot be read, or plugins that refuse it, are
-/// logged and counted, and the rules stay as they are. Of the directory it is what plugins are told that is taken up: its rules,
+/// logged and counted, and the rules stay as they are. Where it was a plugin's host that failed and not the files, the same edit is
+/// tried again, after 1 s, 2 s and so on up to 60 s: it may be one that takes somebody's rights away. Of the directory it is what plugins are told that is taken up: its rules,
 /// values and functions; providers and schemas are for the next start and for `sluice schema apply`.
 struct RuleWatch: Sendable {
     let directory: String
@@ -24,17 +25,33 @@ struct RuleWatch: Sendable {
     private static let pause: UInt64 = 1_000_000_000
     /// Files are written one after another: what is still changing is left until it has not changed for so long.
     private static let settling: UInt64 = 200_000_000
+    private static let longestPause: UInt64 = 60_000_000_000
+
+    private enum Outcome {
+        /// The plugin files of the generation in use.
+        case inUse(FileStamps)
+        case refused
+        case failed
+    }
 
     func run() async throws {
         metrics.number(.ruleGeneration).set(Double(generations.number))
         // What was edited since the directory was read counts as well.
         var seen: FileStamps?
         var files = try await work.run { plugins.stamps(generations.app) }
+        var retry: (at: UInt64, pause: UInt64)?
         while !Task.isCancelled {
             let stamps = try await settledStamps(seen)
-            if stamps != seen {
+            let isNew = stamps != seen
+            if isNew || retry.map({ $0.at <= environment.monotonicNanoseconds() }) == true {
                 seen = stamps
-                files = await takeUp(files)
+                let pause = isNew ? Self.pause : min((retry?.pause ?? Self.pause) * 2, Self.longestPause)
+                retry = nil
+                switch await takeUp(files, isNew: isNew) {
+                case .inUse(let stamps): files = stamps
+                case .refused: break
+                case .failed: retry = (environment.monotonicNanoseconds() + pause, pause)
+                }
             }
             try await environment.sleep(nanoseconds: Self.pause)
         }
@@ -56,14 +73,15 @@ struct RuleWatch: Sendable {
         try await work.run { FileStamps(under: directory).merging(plugins.stamps(generations.app)) }
     }
 
-    /// - Parameter files: the plugin files of the generation in use.
-    /// - Returns: those of the generation in use afterwards.
-    private func takeUp(_ files: FileStamps) async -> FileStamps {
+    /// - Parameters:
+    ///   - files: the plugin files of the generation in use.
+    ///   - isNew: whether the edit is tried for the first time.
+    private func takeUp(_ files: FileStamps, isNew: Bool) async -> Outcome {
         do {
             let loaded = try await work.run { Result { () throws(SluiceError) in try AppConfiguration.load(directory) } }
             let app = try loaded.get()
             let stamps = try await work.run { plugins.stamps(app) }
-            guard app.files != generations.app.files || stamps != files else { return files }
+            guard app.files != generations.app.files || stamps != files else { return .inUse(files) }
             let chain = try await work.run { Result { () throws(SluiceError) in try plugins.chain(app) } }.get()
             let before = try await generations.replace(by: chain, app: app, schema: schema)
             metrics.show(generations.missing)
@@ -72,11 +90,15 @@ struct RuleWatch: Sendable {
             metrics.number(.ruleGeneration).set(Double(generations.number))
             logger.notice("New rules are in use.", metadata: ["generation": "\(generations.number)"])
             await generations.retire(before)
-            return stamps
+            return .inUse(stamps)
+        } catch let error as SluiceError where error.code.isPluginFailure {
+            if isNew { metrics.number(.rulesRefused).add() }
+            logger.error("The edited rules cannot be used yet; those before stay meanwhile.", metadata: ["error": "\(error)"])
+            return .failed
         } catch {
             metrics.number(.rulesRefused).add()
             logger.error("The edited rules cannot be used; those before stay.", metadata: ["error": "\(error)"])
-            return files
+            return .refused
         }
     }
 }

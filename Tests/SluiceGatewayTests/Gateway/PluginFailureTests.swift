@@ -86,6 +86,24 @@ import Testing
         }
     }
 
+    @Test func `takes up edited rules once the plugin can, without another edit`() async throws {
+        let log = LinesOfLog()
+        let (folder, other) = (try Phone.Folder(), try Phone.Folder())
+        let app = ShopApp.files.merging(FaultyApp.files) { $1 }.filter { !$0.value.isEmpty }
+        let files = try RunningGateway.listing([Built.plugin("FaultyC")], in: app)
+        for (path, text) in files { try folder.put(text, at: path) }
+        try await RunningGateway.deploy { deployment in
+            try await deployment.run(files, directory: folder.url.path, logger: Logger(label: "test") { _ in log }) { gateway in
+                let needed = other.url.appendingPathComponent("needed").path
+                try folder.put(#"{ "name": "need", "value": "do-need:\#(needed);" }"#, at: "values/need.json")
+                await log.wait(for: "The edited rules cannot be used yet")
+                #expect(try await gateway.metric("sluice_rule_generation") == 1)
+                try other.put("", at: "needed")
+                try await gateway.untilMetric("sluice_rule_generation", is: 2, within: 120)
+                #expect(try await gateway.metric("sluice_rules_refused_total") == 1)
+            }
+        }
+    }
 }
 
 enum FaultyApp {
