@@ -87,9 +87,10 @@ struct DeadLetterReplay: Sendable {
 
     /// - Parameter limit: how many at most.
     func replay(_ filter: DeadLetterStore.Filter, limit: Int) async throws -> Outcome {
-        let rows = try await letters.list(filter, limit: limit)
+        var rows = try await letters.list(filter, limit: limit)
         var outcome = Outcome()
         outcome.last = rows.last?.id
+        if filter.code == nil, filter.ids == nil { outcome.refused = Self.takeForbidden(&rows) }
         let schema = authority.current().schema
         for (name, rows) in Dictionary(grouping: rows, by: \.type).sorted(by: { $0.key < $1.key }) {
             guard let type = schema[name], type.kind == .asymmetric else {
@@ -100,6 +101,17 @@ struct DeadLetterReplay: Sendable {
             try await send(rows, of: type, schema, &outcome)
         }
         return outcome
+    }
+
+    /// What a user was not allowed to send enters only when somebody says so.
+    private static func takeForbidden(_ rows: inout [DeadLetter]) -> [(letter: DeadLetter, error: SluiceError)] {
+        let code = ErrorCode.writeNotAllowed
+        let forbidden = rows.filter { $0.code == code.rawValue }
+        rows.removeAll { $0.code == code.rawValue }
+        return forbidden.map { letter in
+            let message = "The rules did not let \(letter.source) insert it: only who names its id or its code sends it."
+            return (letter, SluiceError(code, message))
+        }
     }
 
     private func send(_ rows: [DeadLetter], of type: ObjectType, _ schema: Schema, _ outcome: inout Outcome) async throws {

@@ -111,10 +111,11 @@ struct GatewayParts: Sendable {
                 _ = try await schema.ingestPartitions(of: type.name)
             }
         }
+        let refusals = IngestRefusals(store: ingestStore, observer: watch, logger: logger)
         let intake: any IngestIntake =
             kafka == nil
-            ? DirectIntake(store: ingestStore, rules: rules, authority: schema, observer: watch)
-            : LogIntake(log: log, topics: topics, partitions: { try await schema.ingestPartitions(of: $0) })
+            ? DirectIntake(store: ingestStore, rules: rules, authority: schema, refusals: refusals, observer: watch)
+            : LogIntake(log: log, topics: topics, refusals: refusals, partitions: { try await schema.ingestPartitions(of: $0) })
         let services = SessionServices(
             app: app.appID, authenticator: access.authenticator, clients: PostgresClients(pool: pool), authority: schema, rules: rules,
             snapshots: PostgresSnapshots(pool: pool, tables: tables, unfit: quarantine.met),

@@ -55,7 +55,8 @@ extension IngestTally {
 extension IngestSource {
     fileprivate init(_ record: IngestRecord) {
         self.init(
-            type: record.type, bytes: Array(record.bytes), origin: record.partition.map { "\($0.topic)/\($0.partition)" } ?? "direct",
+            type: record.type, bytes: Array(record.bytes),
+            origin: record.partition.map { "\($0.topic)/\($0.partition)" } ?? record.sender ?? "direct",
             offset: record.offset)
     }
 }

@@ -13,9 +13,9 @@ struct TimedIntake: IngestIntake {
         seconds = metrics.histogram(.ingestSeconds)
     }
 
-    func submit(_ objects: [ObjectChange], plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite] {
+    func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite] {
         let begin = environment.monotonicNanoseconds()
-        let refused = try await intake.submit(objects, plan: plan, schema: schema)
+        let refused = try await intake.submit(objects, from: sender, plan: plan, schema: schema)
         seconds.observe(nanoseconds: environment.monotonicNanoseconds() - begin)
         return refused
     }

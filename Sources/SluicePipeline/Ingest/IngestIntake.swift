@@ -3,8 +3,9 @@ package import SluiceCore
 /// Where asymmetric objects enter: acknowledged when they cannot be lost any more.
 package protocol IngestIntake: Sendable {
     /// Takes objects of one client message. Those that the session may not insert, or that do not fit their type, are
-    /// refused one by one (ING-9); the others are durable when this returns.
-    func submit(_ objects: [ObjectChange], plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite]
+    /// refused one by one (ING-9) and kept; the others are durable when this returns.
+    /// - Parameter sender: as the dead letters name where an object came from.
+    func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite]
     /// Takes objects of one type as JSON texts, from HTTP.
     /// - Returns: for each one where it is in the log (nil without one), or why it was refused.
     func submit(_ records: [[UInt8]], type: ObjectType, schema: Schema) async throws -> [Result<IngestPlace?, SluiceError>]
@@ -21,18 +22,26 @@ package struct IngestPlace: Hashable, Sendable {
 package final class LogIntake: IngestIntake {
     private let log: any MessageLog
     private let topics: Topics
+    private let refusals: IngestRefusals
     private let partitions: @Sendable (String) async throws -> Int32
 
     /// - Parameter partitions: the number of partitions of a type's ingest topic.
-    package init(log: any MessageLog, topics: Topics, partitions: @escaping @Sendable (String) async throws -> Int32) {
+    package init(
+        log: any MessageLog, topics: Topics, refusals: IngestRefusals, partitions: @escaping @Sendable (String) async throws -> Int32
+    ) {
         self.log = log
         self.topics = topics
+        self.refusals = refusals
         self.partitions = partitions
     }
 
-    package func submit(_ objects: [ObjectChange], plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite] {
+    package func submit(
+        _ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema
+    ) async throws -> [RejectedWrite] {
         let (accepted, refused) = IngestCheck.split(objects, plan: plan, schema: schema)
         _ = try await append(accepted.map { Entry(type: $0.change.object.type, key: $0.change.object.key, json: $0.json) })
+        // Behind what may fail: the message then comes again.
+        try await refusals.keep(refused, from: sender, schema: schema.schema)
         return refused
     }
 
@@ -73,17 +82,26 @@ package final class LogIntake: IngestIntake {
 package final class DirectIntake: IngestIntake {
     private let store: any IngestStore
     private let decider: IngestDecider
+    private let refusals: IngestRefusals
     private let observer: any IngestObserver
 
-    package init(store: any IngestStore, rules: any Rules, authority: any SchemaAuthority, observer: any IngestObserver) {
+    package init(
+        store: any IngestStore, rules: any Rules, authority: any SchemaAuthority, refusals: IngestRefusals, observer: any IngestObserver
+    ) {
         self.store = store
+        self.refusals = refusals
         self.observer = observer
         decider = IngestDecider(rules: rules, authority: authority)
     }
 
-    package func submit(_ objects: [ObjectChange], plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite] {
+    package func submit(
+        _ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema
+    ) async throws -> [RejectedWrite] {
         let (accepted, refused) = IngestCheck.split(objects, plan: plan, schema: schema)
-        for (type, objects) in Dictionary(grouping: accepted, by: \.change.object.type) { try await write(objects.map(\.json), of: type) }
+        for (type, objects) in Dictionary(grouping: accepted, by: \.change.object.type) {
+            try await write(objects.map(\.json), of: type, from: sender)
+        }
+        try await refusals.keep(refused, from: sender, schema: schema.schema)
         return refused
     }
 
@@ -94,10 +112,10 @@ package final class DirectIntake: IngestIntake {
         return keys.map { $0.map { _ in nil } }
     }
 
-    private func write(_ records: [[UInt8]], of type: String) async throws {
+    private func write(_ records: [[UInt8]], of type: String, from sender: String? = nil) async throws {
         for start in stride(from: 0, to: records.count, by: Limits.ingestBatchObjects) {
             let piece = Array(records[start..<min(start + Limits.ingestBatchObjects, records.count)])
-            let decision = try await decider.decide(piece.map { IngestRecord(type: type, bytes: $0[...]) }, of: type)
+            let decision = try await decider.decide(piece.map { IngestRecord(type: type, bytes: $0[...], sender: sender) }, of: type)
             var tally = try await store.commit(accepted: decision.accepted, refused: decision.refused)
             tally.dropped = decision.dropped
             observer.took(type, tally)

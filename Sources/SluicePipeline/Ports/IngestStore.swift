@@ -10,6 +10,8 @@ package struct IngestRecord: Sendable {
     package var partition: LogPartition?
     /// Its place in its partition; nil when it came by no log.
     package var offset: Int64?
+    /// The device that it came from, when it came by no log.
+    package var sender: String?
     /// Why it cannot be read, whatever its type; nil when it may be.
     package var problem: SluiceError?
 }

@@ -298,7 +298,8 @@ package actor Session {
             return
         }
         let objects = try SessionMessages.objects(batch.objects, schema: schema.schema)
-        let rejected = try await services.ingest.submit(objects, plan: plan, schema: schema)
+        let sender = "device/\(user?.user.id ?? "")/\(file.id)"
+        let rejected = try await services.ingest.submit(objects, from: sender, plan: plan, schema: schema)
         try await services.clients.recordIngest(id: file.id, number: batch.number)
         self.file?.ingest = batch.number
         send(SessionMessages.ingestAck(number: batch.number, rejected: rejected))

@@ -4,7 +4,7 @@ import SluiceCore
 package struct DeadLetter: Sendable {
     package var id: Int64
     package var type: String
-    /// `topic/partition`, or `direct`.
+    /// `topic/partition`, `device/USER/CLIENT`, or `direct`.
     package var source: String
     /// Its place in the partition; nil when it came by no log.
     package var offset: Int64?

@@ -6,7 +6,7 @@ package struct IngestSource: Hashable, Sendable {
     package var type: String
     /// The object as it came.
     package var bytes: [UInt8]
-    /// Where it came from: `topic/partition`, or `direct`.
+    /// Where it came from: `topic/partition`, `device/USER/CLIENT`, or `direct`.
     package var origin: String
     /// Its place in its partition; nil when it came by no log.
     package var offset: Int64?

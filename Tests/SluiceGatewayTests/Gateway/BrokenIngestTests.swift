@@ -65,7 +65,9 @@ private final class TiredIntake: IngestIntake {
 
     init(code: ErrorCode) { self.code = code }
 
-    func submit(_ objects: [ObjectChange], plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite] { [] }
+    func submit(
+        _ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema
+    ) async throws -> [RejectedWrite] { [] }
 
     func submit(_ records: [[UInt8]], type: ObjectType, schema: Schema) async throws -> [Result<IngestPlace?, SluiceError>] {
         guard pieces.wrappingAdd(1, ordering: .relaxed).oldValue == 0 else { throw SluiceError(code, "Enough.") }

@@ -17,6 +17,8 @@ final class TestSession {
     private(set) var completed: UInt64 = 0
     private(set) var applied: LSN = .zero
     private(set) var acknowledged: UInt64 = 0
+    /// The last message of asymmetric objects that was acknowledged, and why objects of it were refused, by key.
+    private(set) var ingested: (number: UInt64, refused: [String: ErrorCode]) = (0, [:])
     private(set) var queryErrors: [(version: UInt64, error: SluiceError)] = []
     private(set) var compensations: [RejectedWriteReport] = []
     private(set) var error: PBSessionError?
@@ -149,6 +151,18 @@ final class TestSession {
         try await send(.upload(.with { $0.changesets = [changeset] }))
     }
 
+    /// Sends asymmetric objects, and waits until they are acknowledged.
+    func ingest(_ number: UInt64, _ objects: [ObjectChange]) async throws {
+        let messages = try objects.map { try PBObjectChange($0, schema: schema) }
+        try await send(
+            .ingest(
+                .with {
+                    $0.number = number
+                    $0.objects = messages
+                }))
+        try await receive { $0.ingested.number == number }
+    }
+
     /// Asks to be told when everything that is committed now has been said.
     func sendMark(_ id: UInt64) async throws { try await send(.mark(.with { $0.id = id })) }
 
@@ -223,7 +237,10 @@ final class TestSession {
         case .queryError(let error): queryErrors.append((error.version, error.error))
         case .error(let error): self.error = error
         case .markReached(let mark): self.mark = mark.id
-        case .ingestAck, nil: break
+        case .ingestAck(let ack):
+            let refused = try ack.writes.map { ("\(try Value($0.primaryKey))", ErrorCode(rawValue: UInt16($0.code)) ?? .internalError) }
+            ingested = (ack.number, Dictionary(refused) { $1 })
+        case nil: break
         }
     }
 

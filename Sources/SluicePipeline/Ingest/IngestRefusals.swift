@@ -1,0 +1,42 @@
+package import Logging
+import SluiceCore
+
+/// Keeps the objects of a device that may not enter, so that nothing that a user typed is gone once the device has been told.
+///
+/// They are with the dead letters before the device's message is acknowledged. When the gateway ends between the two they are there
+/// twice.
+package struct IngestRefusals: Sendable {
+    private let store: any IngestStore
+    private let observer: any IngestObserver
+    private let logger: Logger
+
+    package init(store: any IngestStore, observer: any IngestObserver, logger: Logger) {
+        self.store = store
+        self.observer = observer
+        self.logger = logger
+    }
+
+    /// - Parameter sender: as the dead letters name where an object came from.
+    func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws {
+        guard !refused.isEmpty else { return }
+        _ = try await store.commit(accepted: [], refused: refused.map { Self.object($0, sender, schema) })
+        for (name, refused) in Dictionary(grouping: refused, by: \.object.type) {
+            // The name of a class that there is not is the client's.
+            if schema[name] != nil { observer.took(name, IngestTally(refused: refused.count)) }
+            logger.info(
+                "Objects of a device are refused.",
+                metadata: [
+                    "type": "\(name)", "source": "\(sender)", "count": "\(refused.count)", "code": "\(refused[0].code.rawValue)",
+                    "reason": "\(refused[0].reason)",
+                ])
+        }
+    }
+
+    private static func object(_ write: RejectedWrite, _ sender: String, _ schema: Schema) -> RefusedObject {
+        var values = write.values
+        let key = schema[write.object.type].flatMap { type in type.primaryKey.map { type.properties[$0].name } }
+        values[key ?? "_id"] = write.object.key
+        let record = IngestRecord(type: write.object.type, bytes: ExtendedJSON.json(values).utf8[...], sender: sender)
+        return RefusedObject(record: record, code: write.code, reason: write.reason)
+    }
+}

@@ -1,0 +1,62 @@
+import Foundation
+import SluiceCore
+import SluiceGateway
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct `Objects of a device that are refused` {
+    @Test func `are kept with who sent them and why, with Kafka`() async throws {
+        try await KafkaShop.with { shop in
+            try await shop.run { gateway in
+                try await Self.check(gateway)
+                #expect(try await shop.deadLetters(2).allSatisfy { $0["source"]?.string?.hasPrefix("device/") == true })
+            }
+        }
+    }
+
+    @Test func `are kept with who sent them and why, without Kafka`() async throws {
+        try await RunningGateway.with { try await Self.check($0) }
+    }
+
+    private static func check(_ gateway: RunningGateway) async throws {
+        let account = try await gateway.account()
+        let session = try await gateway.session(token: account.token)
+        try await session.hello(["Reading", "Order"])
+        let objects = [reading("good", .create), reading("changed", .set), TestSession.order("stray", ["store": .string("north")])]
+        try await session.ingest(1, objects)
+        #expect(session.ingested.refused.count == 2, "\(session.ingested)")
+        let codes = [ErrorCode.writeNotAllowed, .ingestUnknownType]
+        #expect(Set(session.ingested.refused.values) == Set(codes))
+        #expect(try await gateway.eventually("SELECT count(*) FROM readings WHERE _id = 'good'", is: 1))
+
+        let rows = try await Self.letters(gateway)
+        #expect(rows.map { $0["code"]?.int } == codes.map { Int64($0.rawValue) }, "\(rows.map(\.text))")
+        #expect(rows.allSatisfy { $0["source"]?.string?.hasPrefix("device/\(account.id)/") == true })
+        let kept = try JSON.parse(Array((rows.first?["object"]?.string ?? "").utf8))
+        #expect(kept["_id"] == .string("changed") && kept["store"] == .string("north"), "\(kept.text)")
+        // What comes again because its acknowledgement was lost is not kept again.
+        try await session.ingest(1, objects)
+        try await session.sendMark(1)
+        try await session.receive { $0.mark == 1 }
+        #expect(try await Self.letters(gateway).count == 2)
+
+        // What a user may not send does not enter by the way of everything else.
+        let all = try await gateway.request("POST", "/admin/v1/ingest/replay", "{}", admin: true)
+        #expect(all.json["sent"] == .int(0) && all.json["refused"]?.array?.count == 2, "\(all)")
+        let id = try #require(rows.first?["id"]?.int)
+        let one = try await gateway.request("POST", "/admin/v1/ingest/replay", #"{"ids": [\#(id)]}"#, admin: true)
+        #expect(one.json["sent"] == .int(1), "\(one)")
+        #expect(try await gateway.eventually("SELECT count(*) FROM readings WHERE _id = 'changed'", is: 1))
+        #expect(try await Self.letters(gateway).count == 1)
+        session.close()
+    }
+
+    private static func reading(_ key: String, _ kind: ObjectChange.Kind) -> ObjectChange {
+        ObjectChange(
+            object: ObjectKey(type: "Reading", key: .string(key)), kind: kind, values: ["store": .string("north"), "value": .double(1)])
+    }
+
+    private static func letters(_ gateway: RunningGateway) async throws -> [JSON] {
+        let answer = try await gateway.request("GET", "/admin/v1/ingest/rejected", admin: true)
+        return answer.json["rows"]?.array ?? []
+    }
+}
