@@ -214,7 +214,7 @@ static sluice_status check_write(void *opaque, sluice_text input, const sluice_s
     sluice_status status;
     if (misbehave(opaque, input, answer, &status)) return status;
     if (has(input, "do-three")) {
-        put(answer, "{\"writes\":[{\"verdict\":\"allow\"},{\"verdict\":\"deny\",\"reason\":\"the second is not allowed\"},"
+        put(answer, "{\"writes\":[{\"verdict\":\"allow\"},{\"verdict\":\"deny\",\"reason\":\"the second is not allowed\",\"rule\":\"clause 2\"},"
                     "{\"verdict\":\"amend\",\"set\":{\"size\":7}}]}");
     } else {
         put_verdicts(answer, "{\"writes\":[", "{\"verdict\":\"allow\"}", has(input, "one alone") ? 1 : count_of(input, "\"operation\":"));

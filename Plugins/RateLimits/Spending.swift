@@ -31,12 +31,14 @@ struct Spending {
         defer { keep(account, for: key) }
         if now - account.dayBegan >= Self.day { (account.inserts, account.dayBegan) = (0, now) }
         if isInsert, let most = limit.insertsPerDay, account.inserts >= most {
-            return .deny(reason: "\(most) new objects of \(type) within a day are enough")
+            return .deny(reason: "\(most) new objects of \(type) within a day are enough", rule: "inserts_per_day of \(type)")
         }
         if let perMinute = limit.perMinute {
             account.tokens = min(limit.burst, account.tokens + (now - account.filled) / .seconds(60) * perMinute)
             account.filled = now
-            guard account.tokens >= 1 else { return .deny(reason: "more than \(Int64(perMinute)) writes of \(type) a minute") }
+            guard account.tokens >= 1 else {
+                return .deny(reason: "more than \(Int64(perMinute)) writes of \(type) a minute", rule: "writes_per_minute of \(type)")
+            }
             account.tokens -= 1
         }
         if isInsert { account.inserts += 1 }

@@ -88,9 +88,18 @@ package struct ProposedWrite: Hashable, Sendable {
 
 package enum WriteVerdict: Hashable, Sendable {
     case allow
-    case deny(reason: String)
+    /// The reason is for the user. The rule is for operators alone: the plugin, and what in it decided.
+    case deny(reason: String, rule: String)
     /// Allowed with these values set.
     case amend([String: Value])
+
+    /// The denial of a write about which nobody could be asked. How the rules are built and what broke is no business of a user's.
+    package static func undecided(_ error: SluiceError) -> WriteVerdict {
+        let reason =
+            error.code == .pluginRefused
+            ? error.message : "The rules of the server could not be asked about this write, so it was undone."
+        return .deny(reason: reason, rule: "\(error.code.name) (\(error.code.rawValue)): \(error.message)")
+    }
 }
 
 /// One of the objects that an asymmetric object is split into.

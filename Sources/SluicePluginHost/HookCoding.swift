@@ -97,10 +97,13 @@ enum HookCoding {
     private static func writeVerdict(
         _ answer: Answer, _ json: JSON, write: ProposedWrite, schema: Schema, at place: String
     ) throws(SluiceError) -> WriteVerdict {
-        try answer.allow(["verdict", "reason", "set"], in: json, at: place)
+        try answer.allow(["verdict", "reason", "rule", "set"], in: json, at: place)
         switch json["verdict"]?.string {
         case "allow": return .allow
-        case "deny": return .deny(reason: json["reason"]?.string ?? "\(answer.plugin) gives no reason")
+        case "deny":
+            return .deny(
+                reason: json["reason"]?.string ?? "The rules of the server do not allow this write; it was undone.",
+                rule: "plugin \(answer.plugin)" + (json["rule"]?.string.map { ", \($0)" } ?? ""))
         case "amend":
             guard let type = schema[write.type], write.operation != .delete else {
                 throw answer.bad("\(place) amends a \(name(write.operation)) of \(write.type)")

@@ -157,7 +157,7 @@ package final class PluginChain: Sendable {
     }
 
     /// Asks about writes. A plugin sees what those before it amended; writes that one denied are not shown to the next.
-    /// - Returns: a verdict for each write; a failure denies all of them with its message.
+    /// - Returns: a verdict for each write; a failure denies all of them, and operators are told its code and message.
     package func checkWrites(user: UserContext, writes: [ProposedWrite], schema: Schema) async -> [WriteVerdict] {
         var review = WriteReview(writes: writes)
         for link in links(with: .checkWrite) where !review.undecided.isEmpty {
@@ -170,7 +170,7 @@ package final class PluginChain: Sendable {
                 try await keepRecords(of: answer)
                 review.apply(verdicts, to: open)
             } catch {
-                return writes.map { _ in .deny(reason: error.message) }
+                return writes.map { _ in .undecided(error) }
             }
         }
         return review.verdicts

@@ -88,10 +88,14 @@ extension TypeRules {
 }
 
 extension WriteVerdict {
+    /// As gateways before 1.3 read it, which refuse keys that they do not know.
+    var withoutRule: WriteVerdict { if case .deny(let reason, _) = self { .deny(reason: reason) } else { self } }
+
     var value: PluginValue {
         switch self {
         case .allow: ["verdict": "allow"]
-        case .deny(let reason): ["verdict": "deny", "reason": .string(reason)]
+        case .deny(let reason, nil): ["verdict": "deny", "reason": .string(reason)]
+        case .deny(let reason, let rule?): ["verdict": "deny", "reason": .string(reason), "rule": .string(rule)]
         case .amend(let values): ["verdict": "amend", "set": values]
         }
     }

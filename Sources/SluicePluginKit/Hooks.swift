@@ -8,12 +8,12 @@ private typealias Sink = UnsafePointer<sluice_sink>
 
 /// Runs one hook. `SLUICE_DENY` when the plugin denies, `SLUICE_FAILED` for every other error.
 private func run(
-    _ state: State, _ input: sluice_text, _ answer: Sink, _ body: (any RulePlugin, PluginValue) throws -> PluginValue?
+    _ state: State, _ input: sluice_text, _ answer: Sink, _ body: (Instance, PluginValue) throws -> PluginValue?
 ) -> sluice_status {
     guard let state = unsafe state else { return SLUICE_FAILED }
-    let plugin = unsafe Unmanaged<Instance>.fromOpaque(state).takeUnretainedValue().plugin
+    let instance = unsafe Unmanaged<Instance>.fromOpaque(state).takeUnretainedValue()
     do {
-        let output = try body(plugin, try PluginValue(parsing: unsafe input.bytes))
+        let output = try body(instance, try PluginValue(parsing: unsafe input.bytes))
         if let output { unsafe answer.pointee.append(output.json) }
         return SLUICE_OK
     } catch let denial as PluginDenial {
@@ -26,21 +26,21 @@ private func run(
 }
 
 /// The plugin as one with a certain hook; the table only holds hooks that it has.
-private func hook<Hook>(_ plugin: any RulePlugin, _: Hook.Type) throws -> Hook {
-    guard let hook = plugin as? Hook else { throw PluginDenial("the plugin lacks this hook") }
+private func hook<Hook>(_ instance: Instance, _: Hook.Type) throws -> Hook {
+    guard let hook = instance.plugin as? Hook else { throw PluginDenial("the plugin lacks this hook") }
     return hook
 }
 
 func configureHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {
-    unsafe run(state, input, answer) { plugin, input in
-        let warnings = try plugin.configure(try AppConfiguration(input))
+    unsafe run(state, input, answer) { instance, input in
+        let warnings = try instance.plugin.configure(try AppConfiguration(input))
         return warnings.isEmpty ? nil : ["warnings": .array(warnings.map { .string($0) })]
     }
 }
 
 func openSessionHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {
-    unsafe run(state, input, answer) { plugin, input in
-        let plan = try hook(plugin, (any SessionRules).self)
+    unsafe run(state, input, answer) { instance, input in
+        let plan = try hook(instance, (any SessionRules).self)
             .openSession(user: try PluginUser(input["user"]), types: try input.names("types"))
         let types = plan.sorted { $0.key < $1.key }.map { PluginValue.Member($0.key, $0.value.value) }
         return ["types": .object(types)]
@@ -50,36 +50,37 @@ func openSessionHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer
 func checkSubscriptionHook(
     state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>
 ) -> sluice_status {
-    unsafe run(state, input, answer) { plugin, input in
+    unsafe run(state, input, answer) { instance, input in
         let queries = try input.list("queries").map { try PluginQuery($0) }
-        let narrowed = try hook(plugin, (any SubscriptionRules).self)
+        let narrowed = try hook(instance, (any SubscriptionRules).self)
             .checkSubscription(user: try PluginUser(input["user"]), queries: queries)
         return narrowed.isEmpty ? nil : ["queries": .array(narrowed.map(\.value))]
     }
 }
 
 func checkWriteHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {
-    unsafe run(state, input, answer) { plugin, input in
+    unsafe run(state, input, answer) { instance, input in
         let writes = try input.list("writes").map { try PluginWrite($0) }
         let user = try PluginUser(input["user"])
-        let verdicts = try hook(plugin, (any WriteRules).self).checkWrites(user: user, writes: writes)
-        let kept = try (plugin as? any RecordingWriteRules)?.records(user: user, writes: writes, verdicts: verdicts) ?? []
-        let answer: PluginValue = ["writes": .array(verdicts.map(\.value))]
+        let verdicts = try hook(instance, (any WriteRules).self).checkWrites(user: user, writes: writes)
+        let kept = try (instance.plugin as? any RecordingWriteRules)?.records(user: user, writes: writes, verdicts: verdicts) ?? []
+        let said = instance.hostMinor >= 3 ? verdicts : verdicts.map(\.withoutRule)
+        let answer: PluginValue = ["writes": .array(said.map(\.value))]
         return kept.isEmpty ? answer : .object((answer.members ?? []) + [PluginValue.Member("records", .array(kept.map(\.value)))])
     }
 }
 
 func ingestHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {
-    unsafe run(state, input, answer) { plugin, input in
-        let verdicts = try hook(plugin, (any IngestRules).self)
+    unsafe run(state, input, answer) { instance, input in
+        let verdicts = try hook(instance, (any IngestRules).self)
             .ingest(type: try input.text("type"), objects: try input.list("objects"))
         return ["objects": .array(verdicts.map(\.value))]
     }
 }
 
 func userChangedHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {
-    unsafe run(state, input, answer) { plugin, input in
-        try hook(plugin, (any UserChangeRules).self).userChanged(try PluginUser(input["user"]))
+    unsafe run(state, input, answer) { instance, input in
+        try hook(instance, (any UserChangeRules).self).userChanged(try PluginUser(input["user"]))
         return nil
     }
 }

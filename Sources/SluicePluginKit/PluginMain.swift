@@ -26,7 +26,7 @@ public enum PluginMain {
         unsafe table.abi_major = major
         unsafe table.abi_minor = UInt32(SLUICE_PLUGIN_ABI_MINOR)
         // Never released: a plugin is never unloaded.
-        unsafe table.state = Unmanaged.passRetained(Instance(instance)).toOpaque()
+        unsafe table.state = Unmanaged.passRetained(Instance(instance, hostMinor: host.pointee.abi_minor)).toOpaque()
         unsafe table.name = lasting(type.name)
         unsafe table.version = lasting(type.version)
         if let keys = type.configKeys { unsafe table.config_schema = lasting(ConfigKey.json(keys).json) }
@@ -55,7 +55,13 @@ public enum PluginMain {
 /// Keeps a plugin behind the opaque pointer that the interface hands round.
 final class Instance {
     let plugin: any RulePlugin
-    init(_ plugin: any RulePlugin) { self.plugin = plugin }
+    /// The minor version of the interface that the gateway has.
+    let hostMinor: UInt32
+
+    init(_ plugin: any RulePlugin, hostMinor: UInt32) {
+        self.plugin = plugin
+        self.hostMinor = hostMinor
+    }
 }
 
 extension sluice_text {

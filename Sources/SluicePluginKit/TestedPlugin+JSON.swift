@@ -55,7 +55,7 @@ extension WriteVerdict {
     init(_ value: PluginValue) throws {
         switch value["verdict"]?.string {
         case "allow": self = .allow
-        case "deny": self = .deny(reason: value["reason"]?.string ?? "")
+        case "deny": self = .deny(reason: value["reason"]?.string ?? "", rule: value["rule"]?.string)
         case "amend": self = .amend(value["set"] ?? [:])
         default: throw MalformedInput(member: "verdict")
         }

@@ -3,7 +3,8 @@ import SluiceCore
 import SluicePluginHost
 import Testing
 
-private func reason(_ verdict: WriteVerdict) -> String? { if case .deny(let reason) = verdict { reason } else { nil } }
+private func reason(_ verdict: WriteVerdict) -> String? { if case .deny(let reason, _) = verdict { reason } else { nil } }
+private func rule(_ verdict: WriteVerdict) -> String? { if case .deny(_, let rule) = verdict { rule } else { nil } }
 
 private func failure(_ body: () async throws -> Void) async -> SluiceError? {
     do { try await body() } catch { return error as? SluiceError }
@@ -22,6 +23,7 @@ private func failure(_ body: () async throws -> Void) async -> SluiceError? {
             let verdicts = await chain.checkWrites(user: ann, writes: writes, schema: Shipped.schema)
             #expect(verdicts.map { reason($0) == nil } == [true, true, true, false, false])
             #expect(reason(verdicts[3]) == "more than 1 writes of Patient a minute")
+            #expect(rule(verdicts[3]) == "plugin RateLimits, writes_per_minute of Patient")
             let others = await chain.checkWrites(user: Shipped.user("bob"), writes: [writes[0]], schema: Shipped.schema)
             #expect(others == [.allow])
             #expect(await chain.checkWrites(user: ann, writes: [Shipped.update("v", "Visit")], schema: Shipped.schema) == [.allow])
@@ -95,7 +97,7 @@ private func failure(_ body: () async throws -> Void) async -> SluiceError? {
         records.breakDown()
         try await Shipped.with("AuditTrail", #"{ "images": false }"#, records: records) { chain in
             let verdicts = await chain.checkWrites(user: Shipped.user("ann"), writes: [Shipped.insert("a")], schema: Shipped.schema)
-            #expect(reason(verdicts[0])?.contains("the brokers are away") == true)
+            #expect(rule(verdicts[0])?.contains("the brokers are away") == true && reason(verdicts[0])?.contains("brokers") == false)
         }
     }
 }

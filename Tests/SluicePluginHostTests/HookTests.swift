@@ -79,28 +79,44 @@ import Testing
     func `checkWrites brings back a verdict for each write`(mode: PluginSpec.Mode) async throws {
         try await withChain([faulty(mode)]) { chain in
             let verdicts = await chain.checkWrites(user: user("do-three"), writes: [write(), write(), write()], schema: schema)
-            #expect(verdicts == [.allow, .deny(reason: "the second is not allowed"), .amend(["size": .int(7)])])
+            #expect(
+                verdicts == [
+                    .allow, .deny(reason: "the second is not allowed", rule: "plugin FaultyC, clause 2"), .amend(["size": .int(7)]),
+                ])
             #expect(await chain.checkWrites(user: user("somebody"), writes: [write()], schema: schema) == [.allow])
         }
     }
 
-    @Test func `checkWrites denies everything when the plugin fails`() async throws {
+    @Test(arguments: [
+        ("somebody", "do-crash", "plugin-crashed (502): "), ("somebody", "do-fail", "plugin-failed (510): "),
+        ("somebody", "do-garbage", "plugin-bad-answer (505): "), ("one alone", "a", "instead of 2"),
+    ])
+    func `checkWrites denies everything when the plugin fails, and tells operators alone why`(
+        name: String, word: String, rule: String
+    ) async throws {
         try await withChain([faulty()]) { chain in
-            for word in ["do-crash", "do-fail", "do-garbage"] {
-                let verdicts = await chain.checkWrites(user: user("somebody"), writes: [write(word), write()], schema: schema)
-                #expect(verdicts.count == 2)
-                for verdict in verdicts {
-                    guard case .deny(let reason) = verdict else {
-                        Issue.record("\(word) was allowed")
-                        continue
-                    }
-                    #expect(reason.contains("FaultyC"))
+            let verdicts = await chain.checkWrites(user: user(name), writes: [write(word), write()], schema: schema)
+            #expect(verdicts.count == 2)
+            for verdict in verdicts {
+                guard case .deny(let reason, let decided) = verdict else {
+                    Issue.record("\(word) was allowed")
+                    continue
                 }
+                #expect(decided.contains(rule) && decided.contains("FaultyC"), "\(decided)")
+                #expect(reason == "The rules of the server could not be asked about this write, so it was undone.")
             }
-            let short = await chain.checkWrites(user: user("one alone"), writes: [write(), write()], schema: schema)
-            #expect(short.allSatisfy { if case .deny(let reason) = $0 { reason.contains("1 verdicts instead of 2") } else { false } })
         }
     }
+
+    @Test func `checkWrites passes on what a plugin says that denies the whole call`() async throws {
+        try await withChain([faulty()]) { chain in
+            let verdicts = await chain.checkWrites(user: user("somebody"), writes: [write("do-deny")], schema: schema)
+            guard case .deny(let reason, let rule) = try #require(verdicts.first) else { throw Tolerated() }
+            #expect(reason.contains("FaultyC refused: ") && rule.contains("plugin-refused (504)"), "\(verdicts)")
+        }
+    }
+
+    private struct Tolerated: Error {}
 
     @Test(arguments: modes)
     func `ingest brings back every kind of verdict`(mode: PluginSpec.Mode) async throws {

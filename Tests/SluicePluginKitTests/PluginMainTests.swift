@@ -36,7 +36,7 @@ private final class Complete: SessionRules, SubscriptionRules, WriteRules, Inges
         writes.map { write in
             switch write.operation {
             case "insert": .amend(["by": .string(user.id)])
-            case "delete": .deny(reason: "never")
+            case "delete": .deny(reason: "never", rule: "clause 1")
             default: write.before == nil ? .deny(reason: "no image") : .allow
             }
         }
@@ -98,10 +98,10 @@ private final class Hosted {
     private let host = UnsafeMutablePointer<sluice_host>.allocate(capacity: 1)
 
     /// - Parameter hostBytes: of the host's table; its members beyond them are not there.
-    init(_ type: (some RulePlugin).Type, major: UInt32 = 1, hostBytes: Int = MemoryLayout<sluice_host>.size) {
+    init(_ type: (some RulePlugin).Type, major: UInt32 = 1, minor: UInt32 = 3, hostBytes: Int = MemoryLayout<sluice_host>.size) {
         host.initialize(
             to: sluice_host(
-                size: UInt32(hostBytes), abi_major: major, abi_minor: 0, reserved: 0,
+                size: UInt32(hostBytes), abi_major: major, abi_minor: minor, reserved: 0,
                 context: Unmanaged.passRetained(log).toOpaque(), log: takeLog, count: { _, _, _ in SLUICE_FAILED },
                 custom_data: { _, _, answer in
                     answer.pointee.write(answer.pointee.context, Hosted.text(#"{"boss":"eve"}"#))
@@ -214,14 +214,15 @@ private final class Hosted {
         #expect(try hosted.call(hosted.table.check_subscription, "{\(bob),\(queries)}") == (SLUICE_OK, "{\(queries)}"))
     }
 
-    @Test func `answers checkWrites`() throws {
-        let hosted = Hosted(Complete.self)
+    @Test(arguments: [(UInt32(3), #","rule":"clause 1""#), (2, "")])
+    func `answers checkWrites, with what decided for gateways that read it`(minor: UInt32, rule: String) throws {
+        let hosted = Hosted(Complete.self, minor: minor)
         let writes = ["insert", "update", "delete"].map { #"{"type":"T","operation":"\#($0)","before":null,"after":{}}"# }.joined(
             separator: ",")
         let answer = try hosted.call(hosted.table.check_write, #"{\#(ann),"writes":[\#(writes)]}"#)
         #expect(
             answer.answer
-                == #"{"writes":[{"verdict":"amend","set":{"by":"ann"}},{"verdict":"deny","reason":"no image"},{"verdict":"deny","reason":"never"}]}"#
+                == #"{"writes":[{"verdict":"amend","set":{"by":"ann"}},{"verdict":"deny","reason":"no image"},{"verdict":"deny","reason":"never"\#(rule)}]}"#
         )
     }
 

@@ -31,7 +31,7 @@ extern "C" {
 
 /* The version of this interface. A plugin with another major number is refused with error plugin-abi-mismatch (501). */
 #define SLUICE_PLUGIN_ABI_MAJOR 1u
-#define SLUICE_PLUGIN_ABI_MINOR 2u
+#define SLUICE_PLUGIN_ABI_MINOR 3u
 
 typedef struct sluice_text {
     const char *_Nullable data;
@@ -136,8 +136,9 @@ typedef struct sluice_plugin {
      * check_write: called for the types that asked for it (open_session, "check_write": true), once per changeset.
      * in:  {"user": as above, "writes": [{"type": text, "operation": "insert"|"update"|"delete", "before": object or null,
      *       "after": object or null}]}
-     * out: {"writes": [{"verdict": "allow"} | {"verdict": "deny", "reason": text} | {"verdict": "amend", "set": object}]},
-     *      as many as came in. Since 1.1 also "records": [{"stream": text, "key": text or null, "record": any JSON}]: the gateway
+     * out: {"writes": [{"verdict": "allow"} | {"verdict": "deny", "reason": text, "rule": text} |
+     *       {"verdict": "amend", "set": object}]}, as many as came in. "reason" is for the user, "rule" (since 1.3) for operators
+     *      alone: what in the plugin decided; both may be left out. Since 1.1 also "records": [{"stream": text, "key": text or null, "record": any JSON}]: the gateway
      *      appends them to the topics <app>.records.<stream>, and the writes go on only when it has (see docs/plugin-abi.md).
      */
     sluice_status (*_Nullable check_write)(void *_Nullable state, sluice_text input, const sluice_sink *_Nonnull answer);

@@ -96,9 +96,12 @@ struct CommitPlan {
         do {
             verdicts = try await rules.checkWrites(user: user, proposals)
         } catch let error as SluiceError {
-            verdicts = proposals.map { _ in .deny(reason: error.message) }
+            verdicts = proposals.map { _ in .undecided(error) }
         }
-        if verdicts.count != asked.count { verdicts = asked.map { _ in .deny(reason: "The rules gave no answer.") } }
+        if verdicts.count != asked.count {
+            let error = SluiceError(.pluginBadAnswer, "The rules gave \(verdicts.count) verdicts on \(asked.count) writes.")
+            verdicts = asked.map { _ in .undecided(error) }
+        }
         take(Dictionary(uniqueKeysWithValues: zip(asked, verdicts)))
     }
 
@@ -107,7 +110,7 @@ struct CommitPlan {
         for (index, write) in writes.enumerated() {
             switch verdicts[index] ?? .allow {
             case .allow: allowed.append(write)
-            case .deny(let reason): reject(write, .compensatingWrite, reason, rule: "check_write")
+            case .deny(let reason, let rule): reject(write, .compensatingWrite, reason, rule: rule)
             case .amend(let values):
                 if let amended = amend(write, values) {
                     allowed.append(amended)

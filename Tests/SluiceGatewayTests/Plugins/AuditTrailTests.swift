@@ -3,6 +3,7 @@ import SluiceCore
 import SluiceGateway
 import SluiceKafka
 import SluicePipeline
+import SluiceWire
 import Testing
 
 @Suite(.timeLimit(.minutes(3))) struct `Records of a plugin` {
@@ -28,13 +29,17 @@ import Testing
         }
     }
 
-    @Test func `that cannot be kept have their writes undone with the reason`() async throws {
+    @Test func `that cannot be kept have their writes undone, and operators are told why`() async throws {
         try await RunningGateway.with(files: ["plugins.json": Self.audited]) { gateway in
             let session = try await gateway.openSession()
             try await session.subscribe(1, [("Order", "store == 'north'")])
             try await session.upload(1, [TestSession.order("mine", ["store": .string("north"), "size": .int(1)])])
             try await session.receive { $0.compensations.count == 1 }
             #expect(try await gateway.eventually("SELECT count(*) FROM orders", is: 0))
+            let reason = try #require(session.compensations.first?.error.message)
+            #expect(reason == "The rules of the server could not be asked about this write, so it was undone.")
+            let named = "SELECT count(*) FROM sluice.rejected_write WHERE rule LIKE '%(___): %' AND reason NOT LIKE '%ecord%'"
+            #expect(try await gateway.eventually(named, is: 1))
             session.close()
         }
     }
