@@ -3,7 +3,7 @@ import SluicePluginKit
 /// Roles as App Services had them, from the rule files of an exported app directory.
 ///
 /// Files are read and checked once, at configure; a session then costs the evaluation of the expressions of its types.
-final class AppServicesRules: SessionRules {
+final class AppServicesRules: SessionRules, WriteRules {
     static let name = "AppServicesRules"
     static let version = "1.0"
     static let configKeys: [String: ConfigKey]? = [:]
@@ -28,6 +28,17 @@ final class AppServicesRules: SessionRules {
         for type in types { plan[type] = rules.types[type]?.plan(for: session) }
         return plan
     }
+
+    func checkWrites(user: PluginUser, writes: [PluginWrite]) throws -> [WriteVerdict] {
+        var session = SessionContext(user: user, values: rules.values, environment: rules.environment)
+        var taken: [String: PreparedRole] = [:]
+        return writes.map { write in
+            session.write = write
+            let role = taken[write.type] ?? rules.types[write.type]?.role(for: session)
+            taken[write.type] = role
+            return role?.verdict(in: session) ?? .deny(reason: "No role applies to this user; the write was undone.", rule: "no role")
+        }
+    }
 }
 
 /// The checked rules of an app.
@@ -49,6 +60,17 @@ struct SessionContext {
     var user: PluginUser
     var values: [String: PluginValue]
     var environment: Environment
+    /// What is checked; nil when the session is opened.
+    var write: PluginWrite?
+}
+
+extension PluginWrite {
+    subscript(image: Expansion.Image) -> PluginValue? {
+        switch image {
+        case .before: before
+        case .after: after
+        }
+    }
 }
 
 /// The roles that apply to one type, in order, prepared for its schema.
@@ -57,11 +79,11 @@ struct RolesOfType {
 
     /// The first role whose `apply_when` is true is taken (RULE-7), once per session (RULE-8). A role that is not sync
     /// compatible denies, and so does one whose `apply_when` cannot be decided: no later role is tried (RULE-9).
+    func role(for session: SessionContext) -> PreparedRole? {
+        roles.first { $0.needsDocument || $0.role.applyWhen.isTrue(in: session) }
+    }
+
     func plan(for session: SessionContext) -> TypeRules {
-        for role in roles {
-            if role.needsDocument { return role.denied }
-            if role.role.applyWhen.isTrue(in: session) { return role.rules(for: session) }
-        }
-        return .denied(role: "none: no role applies to this user")
+        role(for: session)?.rules(for: session) ?? .denied(role: "none: no role applies to this user")
     }
 }

@@ -8,10 +8,16 @@ enum Expansion: Hashable {
     case value(name: String, path: [String])
     case environmentTag
     case environmentValue(name: String, path: [String])
-    /// `%%root` and its like: there is no document when a session starts.
-    case document(String)
+    /// `%%prevRoot` and `%%root`, and the way into them: only a check of writes has them, not a session.
+    case document(Image, path: [String])
     /// `%%request` and its like: they exist, and have no meaning in sync.
     case foreign(String)
+
+    /// A document before and after a write.
+    enum Image: String {
+        case before = "%%prevRoot"
+        case after = "%%root"
+    }
 
     static let userMembers = ["id", "type", "data", "custom_data", "identities"]
     private static let names = [
@@ -35,8 +41,9 @@ enum Expansion: Hashable {
         case "environment" where path == ["tag"]: self = .environmentTag
         case "environment" where path.count >= 2 && path[0] == "values":
             self = .environmentValue(name: path[1], path: Array(path.dropFirst(2)))
-        case "root", "this", "prev", "prevRoot": self = .document(text)
-        case "request", "args", "partition": self = .foreign(text)
+        case "root" where !path.contains(""): self = .document(.after, path: path)
+        case "prevRoot" where !path.contains(""): self = .document(.before, path: path)
+        case "this", "prev", "request", "args", "partition": self = .foreign(text)
         default: throw RuleMistake("there is no \(text)", meant: parts[0], among: Self.names, prefix: "%%")
         }
     }
@@ -49,7 +56,8 @@ enum Expansion: Hashable {
         case .value(let name, let path): Self.follow(path, from: session.values[name])
         case .environmentTag: .string(session.environment.tag)
         case .environmentValue(let name, let path): Self.follow(path, from: session.environment.values[name])
-        case .document, .foreign: nil
+        case .document(let image, let path): session.write.flatMap { Self.follow(path, from: $0[image]) ?? .null }
+        case .foreign: nil
         }
     }
 

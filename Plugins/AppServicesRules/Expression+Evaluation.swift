@@ -58,6 +58,9 @@ extension Expression.Operand {
     func resolve(in session: SessionContext) -> Resolved? {
         switch self {
         case .value(let value): return Resolved(value: value)
+        case .expansion(.document(let image, let path)):
+            // What a document lacks is null, which is known: it is no reason to refuse a write that leaves it so.
+            return Expansion.document(image, path: path).resolve(in: session).map { Resolved(value: RuleValue($0)) }
         case .expansion(let expansion):
             guard let value = expansion.resolve(in: session), !value.isNull else { return nil }
             guard case .list(let elements) = RuleValue(value) else { return Resolved(value: RuleValue(value)) }

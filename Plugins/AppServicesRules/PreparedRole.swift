@@ -8,7 +8,9 @@ struct PreparedRole {
     /// Whether `apply_when` refers to a document (COMPAT-5).
     let needsDocument: Bool
 
-    private let type: PluginObjectType
+    let type: PluginObjectType
+    /// The fields that only a new object may set.
+    let immutable: Set<String>
     /// Nil is all fields.
     private let readable: Set<String>?
     private let writable: Set<String>?
@@ -20,6 +22,8 @@ struct PreparedRole {
         self.type = type
         incompatibilities = check.reasons
         needsDocument = check.applyWhenNeedsDocument
+        immutable = Set(
+            type.properties.keys.filter { $0 != type.primaryKey && (role.fields[$0] ?? role.additionalFields).isImmutable })
         writable = Self.mask(role, type, whole: role.write) { $0.write }
         let readable = Self.mask(role, type, whole: role.read) { $0.read }
         // Write permission implies read permission (RULE-2).
@@ -56,7 +60,8 @@ struct PreparedRole {
         let mayDelete = writable == nil && type.kind != "asymmetric"
         return TypeRules(
             read: read.queryText, write: write.queryText, insert: mayWrite && role.insert.isTrue(in: session),
-            delete: mayDelete && role.delete.isTrue(in: session), readableFields: readable, writableFields: writable, role: role.name)
+            delete: mayDelete && role.delete.isTrue(in: session), readableFields: readable, writableFields: writable, role: role.name,
+            checkWrite: mayWrite && checksWrites)
     }
 }
 
@@ -86,13 +91,29 @@ struct CompatibilityCheck {
             let names = role.applyWhen.fields.sorted() + Self.unavailable(in: role.applyWhen)
             reasons.append("apply_when: there is no \(names.joined(separator: ", ")) when a session starts")
         }
-        return reasons + permissionReasons
+        return reasons + role.checks.flatMap { checkReasons($0.expression) } + permissionReasons
+    }
+
+    /// Of a check of writes, which has both documents.
+    private func checkReasons(_ expression: Expression) -> [String] {
+        let names = expression.expansions.compactMap { if case .document(_, let path) = $0 { path.first } else { nil } }
+        let unknown = Set(names).sorted().filter { type.properties[$0] == nil }.map { "\(typeName) has no field \($0)\(meant($0))" }
+        let bare = expression.fields.sorted().map { "field \($0) is to be %%root.\($0) or %%prevRoot.\($0)" }
+        let foreign = expression.expansions.compactMap {
+            if case .foreign(let name) = $0 { "\(name) is not available in sync" } else { nil }
+        }
+        return (foreign + bare + unknown).map { "check_write: \($0)" }
+    }
+
+    private func meant(_ name: String) -> String {
+        Suggestion.closest(to: name, among: Array(type.properties.keys)).map { "; did you mean \"\($0)\"?" } ?? ""
     }
 
     private static func unavailable(in expression: Expression) -> [String] {
         expression.expansions.compactMap {
             switch $0 {
-            case .document(let name), .foreign(let name): name
+            case .document(let image, let path): ([image.rawValue] + path).joined(separator: ".")
+            case .foreign(let name): name
             case .constant, .user, .value, .environmentTag, .environmentValue: nil
             }
         }
@@ -107,8 +128,7 @@ struct CompatibilityCheck {
     private func fieldReason(_ name: String) -> String? {
         guard let property = type.properties[name] else {
             if name.contains(".") { return "\(name) is inside an embedded object or a link, which cannot be queried" }
-            let close = Suggestion.closest(to: name, among: Array(type.properties.keys)).map { "; did you mean \"\($0)\"?" } ?? ""
-            return "\(typeName) has no field \(name)\(close)"
+            return "\(typeName) has no field \(name)\(meant(name))"
         }
         if property.type.contains(":") || property.collection == "dictionary" {
             return "\(name) is \(property.type), which cannot be queried"

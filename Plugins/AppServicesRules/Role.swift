@@ -10,8 +10,16 @@ struct Role {
     var write: Permission?
     var insert: Expression = .constant(true)
     var delete: Expression = .constant(true)
+    /// What has to hold of the documents before and after each write; all of it.
+    var checks: [Clause] = []
     var fields: [String: FieldPermission] = [:]
     var additionalFields = FieldPermission()
+}
+
+/// A part of `check_write`, with its text for those who look up why a write was undone.
+struct Clause {
+    var text: String
+    var expression: Expression
 }
 
 /// `read` or `write`, of a role or of a field.
@@ -24,6 +32,8 @@ enum Permission: Hashable {
 struct FieldPermission: Hashable {
     var read: Permission?
     var write: Permission?
+    /// Whether it may be set in a new object only.
+    var isImmutable = false
     /// Whether it has permissions for fields inside an embedded object.
     var hasNestedFields = false
 }

@@ -9,6 +9,7 @@ struct RoleReader {
 
     private static let roleKeys = [
         "name", "apply_when", "document_filters", "read", "write", "insert", "delete", "search", "fields", "additional_fields",
+        "check_write",
     ]
     private static let fileKeys = ["_id", "id", "collection", "database", "roles", "filters", "schema", "relationships"]
 
@@ -65,8 +66,18 @@ struct RoleReader {
         role.write = value["write"].map { permission($0) }
         if let insert = value.member("insert") { role.insert = expression(insert) }
         if let delete = value.member("delete") { role.delete = expression(delete) }
+        if let check = value.member("check_write") { role.checks = clauses(check) }
         readFields(value, into: &role)
         return role
+    }
+
+    /// The members one by one, so that a refusal can name the one that decided.
+    private mutating func clauses(_ check: PluginValue.Member) -> [Clause] {
+        guard let members = check.value.members else { return [Clause(text: check.value.json, expression: expression(check))] }
+        return members.map { member in
+            let part = PluginValue.Member(check.key, .object([member]), line: member.line)
+            return Clause(text: part.value.json, expression: expression(part))
+        }
     }
 
     private mutating func readFields(_ value: PluginValue, into role: inout Role) {
@@ -75,17 +86,37 @@ struct RoleReader {
                 problem(fields, "\"fields\" of role \"\(role.name)\" is not an object")
                 return
             }
-            for member in members { role.fields[member.key] = field(member, allowsNested: true) }
+            for member in members { role.fields[member.key] = field(member, .listed) }
         }
-        if let others = value.member("additional_fields") { role.additionalFields = field(others, allowsNested: false) }
+        if let others = value.member("additional_fields") { role.additionalFields = field(others, .others) }
     }
 
-    private mutating func field(_ member: PluginValue.Member, allowsNested: Bool) -> FieldPermission {
-        check(member.value, ["read", "write"] + (allowsNested ? ["fields"] : []), at: "\"\(member.key)\"", owner: member)
+    /// Where permissions for a field stand.
+    private enum Place {
+        case listed
+        case others
+        /// Inside an embedded object.
+        case inside
+
+        var keys: [String] {
+            switch self {
+            case .listed: ["read", "write", "immutable", "fields"]
+            case .others: ["read", "write", "immutable"]
+            case .inside: ["read", "write", "fields"]
+            }
+        }
+    }
+
+    private mutating func field(_ member: PluginValue.Member, _ place: Place) -> FieldPermission {
+        check(member.value, place.keys, at: "\"\(member.key)\"", owner: member)
         var field = FieldPermission(read: member.value["read"].map { permission($0) }, write: member.value["write"].map { permission($0) })
+        if let flag = member.value.member("immutable"), place != .inside {
+            field.isImmutable = flag.value.bool ?? true
+            if flag.value.bool == nil { problem(flag, "\"immutable\" of \"\(member.key)\" is not true or false") }
+        }
         let nested = member.value["fields"]?.members ?? []
         field.hasNestedFields = !nested.isEmpty
-        for inner in nested { _ = self.field(inner, allowsNested: true) }
+        for inner in nested { _ = self.field(inner, .inside) }
         return field
     }
 

@@ -95,6 +95,11 @@ struct App {
 
     func task(for user: UserContext) async throws -> TypePlan { try await plan(for: user)["Task"] }
 
+    /// What the rules say to single writes.
+    func verdicts(on writes: [ProposedWrite], by user: UserContext) async throws -> [WriteVerdict] {
+        try await configured { chain, _ in await chain.checkWrites(user: user, writes: writes, schema: Self.schema) }
+    }
+
     /// The read query for a user, the write filter being false.
     static func query(_ filter: String, for user: UserContext = user("ann")) async throws -> String {
         try await App.filters(read: filter, write: "false").task(for: user).read

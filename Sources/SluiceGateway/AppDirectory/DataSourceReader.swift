@@ -75,6 +75,7 @@ struct DataSourceReader {
         for role in members["roles"]?.elements ?? [] {
             let inner = role.members(allowing: [
                 "name", "apply_when", "document_filters", "read", "write", "insert", "delete", "search", "fields", "additional_fields",
+                "check_write",
             ])
             if let name = inner.required("name", of: role)?.string {
                 if !names.insert(name).inserted { role.problem("Two roles are called '\(name)'.", fix: "Give each its own name.") }
@@ -82,8 +83,8 @@ struct DataSourceReader {
             }
             _ = inner.required("apply_when", of: role)
             _ = inner["document_filters"]?.members(allowing: ["read", "write"])
-            inner["fields"].map(checkFields)
-            _ = inner["additional_fields"]?.members(allowing: ["read", "write"])
+            inner["fields"].map { checkFields($0, more: ["immutable"]) }
+            _ = inner["additional_fields"]?.members(allowing: ["read", "write", "immutable"])
         }
         for filter in members["filters"]?.elements ?? [] {
             _ = filter.members(allowing: ["name", "apply_when", "query", "projection"])
@@ -95,10 +96,11 @@ struct DataSourceReader {
         node.problem("'\(name)' differs from the folder '\(folder)'.", fix: "Make them equal.")
     }
 
-    private func checkFields(_ fields: ConfigNode) {
+    /// - Parameter more: keys that an embedded object's fields cannot have.
+    private func checkFields(_ fields: ConfigNode, more: [String]) {
         for (_, field) in fields.members {
-            let members = field.members(allowing: ["read", "write", "fields", "additional_fields"])
-            members["fields"].map(checkFields)
+            let members = field.members(allowing: ["read", "write", "fields", "additional_fields"] + more)
+            members["fields"].map { checkFields($0, more: []) }
             _ = members["additional_fields"]?.members(allowing: ["read", "write"])
         }
     }

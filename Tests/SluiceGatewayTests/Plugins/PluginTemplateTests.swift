@@ -126,7 +126,7 @@ import Testing
         try (try Data(contentsOf: file) + [0]).write(to: file)
         let entries = try await PluginInspection.list(folder.url.path, keys: [])
         #expect(entries.map(\.problem?.code) == [nil, nil, .pluginAltered])
-        #expect(entries[0].text.contains("AppServicesRules 1.0: configure, open_session"))
+        #expect(entries[0].text.contains("AppServicesRules 1.0: check_write, configure, open_session"))
         #expect(entries[1].text.hasPrefix("plugins/DenyAllC/libDenyAllC.so: DenyAllC 1.0"))
     }
 }
