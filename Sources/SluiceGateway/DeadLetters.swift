@@ -115,7 +115,7 @@ struct DeadLetterReplay: Sendable {
     }
 
     private func send(_ rows: [DeadLetter], of type: ObjectType, _ schema: Schema, _ outcome: inout Outcome) async throws {
-        let results = try await intake.submit(rows.map { $0.bytes ?? Array($0.object.utf8) }, type: type, schema: schema)
+        let results = try await intake.submit(rows.map { $0.bytes ?? Array($0.object.utf8) }, type: type, schema: schema, rights: nil)
         var sent: [DeadLetter] = []
         for (row, result) in zip(rows, results) {
             switch result {

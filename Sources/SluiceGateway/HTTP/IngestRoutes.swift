@@ -31,7 +31,8 @@ struct IngestRoutes: Sendable {
         }
         let form = try IngestForm(request)
         let plan = try await services.rules.openSession(user: user, types: [name])
-        guard plan[name].insert, plan[name].write != TypePlan.denied.write else {
+        let rights = try IngestRights(plan[name], type: type)
+        guard rights.mayInsert else {
             throw ErrorResponse(SluiceError(.permissionDenied, "The rules do not let this user insert into \(name)."), status: .forbidden)
         }
         let pass = try gate.enter()
@@ -40,13 +41,14 @@ struct IngestRoutes: Sendable {
         case .first(let mine): lease = mine
         case nil: lease = nil
         case .repeated(let answer):
-            let run = try IngestRun(form, type: type, schema: schema, intake: services.ingest, gate: gate)
+            let run = try IngestRun(form, type: type, schema: schema, rights: rights, intake: services.ingest, gate: gate)
             try await run.skip(request.body)
             try IdempotencyKeys.check(answer, type: name, body: run.digest)
             withExtendedLifetime(pass) {}
             return IngestAnswer.replay(answer, isStreamed: IngestAnswer.isStreamed(request))
         }
-        let work = Work(form: form, type: type, schema: schema, intake: services.ingest, gate: gate, pass: pass, lease: lease)
+        let work = Work(
+            form: form, type: type, schema: schema, rights: rights, intake: services.ingest, gate: gate, pass: pass, lease: lease)
         return IngestAnswer.isStreamed(request) ? stream(request, work) : IngestAnswer.response(try await work.run(request.body) { _ in })
     }
 
@@ -66,6 +68,7 @@ struct IngestRoutes: Sendable {
         let form: IngestForm
         let type: ObjectType
         let schema: Schema
+        let rights: IngestRights
         let intake: any IngestIntake
         let gate: IngestGate
         let pass: IngestGate.Pass
@@ -73,7 +76,7 @@ struct IngestRoutes: Sendable {
 
         @concurrent func run(_ body: RequestBody, each: @concurrent ([IngestResult]) async throws -> Void) async throws -> IngestSummary {
             do {
-                let run = try IngestRun(form, type: type, schema: schema, intake: intake, gate: gate)
+                let run = try IngestRun(form, type: type, schema: schema, rights: rights, intake: intake, gate: gate)
                 try await run.run(body) { results in
                     try await lease?.renew()
                     try await each(results)

@@ -49,6 +49,7 @@ package struct IngestForm: Sendable {
 package final class IngestRun {
     private let type: ObjectType
     private let schema: Schema
+    private let rights: IngestRights
     private let intake: any IngestIntake
     private let gate: IngestGate
     private let decompressor: Decompressor?
@@ -56,12 +57,14 @@ package final class IngestRun {
     private var hash = SHA256()
     package private(set) var summary = IngestSummary()
 
+    /// - Parameter rights: of the user who sends the body.
     /// - Throws: `internalError` when there is no memory for decompressing.
     package init(
-        _ form: IngestForm, type: ObjectType, schema: Schema, intake: any IngestIntake, gate: IngestGate
+        _ form: IngestForm, type: ObjectType, schema: Schema, rights: IngestRights, intake: any IngestIntake, gate: IngestGate
     ) throws(SluiceError) {
         self.type = type
         self.schema = schema
+        self.rights = rights
         self.intake = intake
         self.gate = gate
         decompressor = try form.encoding.map { (encoding) throws(SluiceError) in try Decompressor(encoding) }
@@ -152,7 +155,7 @@ package final class IngestRun {
             let piece = records[start..<min(start + Limits.ingestPieceObjects, records.count)]
             let texts = piece.compactMap(\.bytes)
             let outcomes = try await gate.holding(texts.reduce(0) { $0 + $1.count }) {
-                texts.isEmpty ? [] : try await intake.submit(texts, type: type, schema: schema)
+                texts.isEmpty ? [] : try await intake.submit(texts, type: type, schema: schema, rights: rights)
             }
             var next = outcomes.makeIterator()
             let results = piece.map { record in

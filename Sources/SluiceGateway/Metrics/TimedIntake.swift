@@ -20,9 +20,11 @@ struct TimedIntake: IngestIntake {
         return refused
     }
 
-    func submit(_ records: [[UInt8]], type: ObjectType, schema: Schema) async throws -> [Result<IngestPlace?, SluiceError>] {
+    func submit(
+        _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
+    ) async throws -> [Result<IngestPlace?, SluiceError>] {
         let begin = environment.monotonicNanoseconds()
-        let places = try await intake.submit(records, type: type, schema: schema)
+        let places = try await intake.submit(records, type: type, schema: schema, rights: rights)
         seconds.observe(nanoseconds: environment.monotonicNanoseconds() - begin)
         return places
     }

@@ -8,33 +8,49 @@ package enum IngestCheck {
     ) -> (accepted: [(change: ObjectChange, json: [UInt8])], refused: [RejectedWrite]) {
         var accepted: [(ObjectChange, [UInt8])] = []
         var refused: [RejectedWrite] = []
+        var rights: [String: Result<IngestRights, SluiceError>] = [:]
         for object in objects {
+            let name = object.object.type
+            if rights[name] == nil { rights[name] = Self.rights(of: name, plan: plan, schema: schema.schema) }
             let json = ExtendedJSON.json(document(object, schema.schema)).utf8
-            let isLarge = json.count > Limits.ingestObjectBytes
-            guard let error = refusal(of: object, plan: plan, schema: schema) ?? (isLarge ? tooLarge(object.object.type, json.count) : nil)
-            else {
+            guard let refusal = refusal(of: object, rights[name]) ?? tooLarge(json, name) else {
                 accepted.append((object, json))
                 continue
             }
             refused.append(
-                RejectedWrite(changeset: 0, object: object.object, code: error.code, reason: error.message, values: object.values))
+                RejectedWrite(
+                    changeset: 0, object: object.object, code: refusal.error.code, reason: refusal.error.message, rule: refusal.rule,
+                    values: object.values))
         }
         return (accepted, refused)
     }
 
-    private static func refusal(of object: ObjectChange, plan: SessionPlan, schema: AppSchema) -> SluiceError? {
-        let name = object.object.type
-        guard let type = schema.schema[name], type.kind == .asymmetric else {
-            return SluiceError(.ingestUnknownType, "Class \(name) is not an asymmetric class of the server.")
+    private static func rights(of name: String, plan: SessionPlan, schema: Schema) -> Result<IngestRights, SluiceError> {
+        Result { () throws(SluiceError) in
+            guard let type = schema[name], type.kind == .asymmetric else {
+                throw SluiceError(.ingestUnknownType, "Class \(name) is not an asymmetric class of the server.")
+            }
+            return try IngestRights(plan[name], type: type)
         }
-        guard object.kind == .create else {
-            return SluiceError(.writeNotAllowed, "An object of asymmetric class \(name) can only be created.")
+    }
+
+    private static func refusal(of object: ObjectChange, _ rights: Result<IngestRights, SluiceError>?) -> IngestRights.Refusal? {
+        switch rights {
+        case .success(let rights):
+            guard object.kind == .create else {
+                let error = SluiceError(.writeNotAllowed, "An object of asymmetric class \(object.object.type) can only be created.")
+                return IngestRights.Refusal(error: error, rule: "the class")
+            }
+            return rights.refusal(of: object.values, key: object.object.key)
+        case .failure(let error): return IngestRights.Refusal(error: error, rule: error.code.name)
+        case nil: return nil
         }
-        let rights = plan[name]
-        guard rights.insert, rights.write != TypePlan.denied.write else {
-            return SluiceError(.writeNotAllowed, "The rules (role \(rights.role)) do not let this user insert into \(name).")
-        }
-        return nil
+    }
+
+    private static func tooLarge(_ json: [UInt8], _ name: String) -> IngestRights.Refusal? {
+        guard json.count > Limits.ingestObjectBytes else { return nil }
+        let error = tooLarge(name, json.count)
+        return IngestRights.Refusal(error: error, rule: error.code.name)
     }
 
     /// The object with its key, as values by property name.
@@ -44,9 +60,12 @@ package enum IngestCheck {
         return values
     }
 
-    /// Whether texts are objects of the type.
+    /// Whether texts are objects of the type that may be inserted.
+    /// - Parameter rights: nil where no user sends them.
     /// - Returns: of each the object's primary key, or what is wrong with it.
-    static func check(_ records: [[UInt8]], type: ObjectType, schema: Schema) -> [Result<Value, SluiceError>] {
+    static func check(
+        _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
+    ) -> [Result<Value, SluiceError>] {
         var reader = JSONRowReader(type, in: schema)
         var buffer = RowBuffer()
         return records.map { record in
@@ -54,13 +73,16 @@ package enum IngestCheck {
             if record.count <= Limits.ingestObjectBytes, let key = type.primaryKey, let row = reader.read(record[...], into: &buffer),
                 let value = buffer.withView(row, { $0.value(key) }), !value.isNull
             {
-                return .success(value)
+                let refusal = rights?.isConditional == true ? buffer.withView(row, { rights?.refusal(of: $0) }) : nil
+                return refusal.map { .failure($0.error) } ?? .success(value)
             }
-            return check(record, type: type, schema: schema)
+            return check(record, type: type, schema: schema, rights: rights)
         }
     }
 
-    private static func check(_ record: [UInt8], type: ObjectType, schema: Schema) -> Result<Value, SluiceError> {
+    private static func check(
+        _ record: [UInt8], type: ObjectType, schema: Schema, rights: IngestRights?
+    ) -> Result<Value, SluiceError> {
         Result { () throws(SluiceError) in
             guard record.count <= Limits.ingestObjectBytes else { throw tooLarge(type.name, record.count) }
             let json: JSON
@@ -71,6 +93,7 @@ package enum IngestCheck {
             guard let key = type.primaryKey, let value = values[type.properties[key].name], !value.isNull else {
                 throw SluiceError(.ingestMalformed, "An object of class \(type.name) has no primary key.")
             }
+            if let refusal = rights?.refusal(of: values, key: value) { throw refusal.error }
             return value
         }
     }

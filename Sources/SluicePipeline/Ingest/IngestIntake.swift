@@ -7,8 +7,11 @@ package protocol IngestIntake: Sendable {
     /// - Parameter sender: as the dead letters name where an object came from.
     func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite]
     /// Takes objects of one type as JSON texts, from HTTP.
+    /// - Parameter rights: of the user who sends them; nil when an operator does.
     /// - Returns: for each one where it is in the log (nil without one), or why it was refused.
-    func submit(_ records: [[UInt8]], type: ObjectType, schema: Schema) async throws -> [Result<IngestPlace?, SluiceError>]
+    func submit(
+        _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
+    ) async throws -> [Result<IngestPlace?, SluiceError>]
 }
 
 /// Where an accepted object is: in `<app>.ingest.<Type>`.
@@ -45,8 +48,10 @@ package final class LogIntake: IngestIntake {
         return refused
     }
 
-    package func submit(_ records: [[UInt8]], type: ObjectType, schema: Schema) async throws -> [Result<IngestPlace?, SluiceError>] {
-        let keys = IngestCheck.check(records, type: type, schema: schema)
+    package func submit(
+        _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
+    ) async throws -> [Result<IngestPlace?, SluiceError>] {
+        let keys = IngestCheck.check(records, type: type, schema: schema, rights: rights)
         var accepted: [Entry] = []
         for (record, key) in zip(records, keys) {
             if case .success(let key) = key { accepted.append(Entry(type: type.name, key: key, json: record)) }
@@ -105,8 +110,10 @@ package final class DirectIntake: IngestIntake {
         return refused
     }
 
-    package func submit(_ records: [[UInt8]], type: ObjectType, schema: Schema) async throws -> [Result<IngestPlace?, SluiceError>] {
-        let keys = IngestCheck.check(records, type: type, schema: schema)
+    package func submit(
+        _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
+    ) async throws -> [Result<IngestPlace?, SluiceError>] {
+        let keys = IngestCheck.check(records, type: type, schema: schema, rights: rights)
         let accepted = zip(records, keys).compactMap { record, key in (try? key.get()).map { _ in record } }
         if !accepted.isEmpty { try await write(accepted, of: type.name) }
         return keys.map { $0.map { _ in nil } }

@@ -20,7 +20,8 @@ import Testing
             method: .post, scheme: nil, authority: nil, path: "/v1/ingest/Reading", headerFields: [.contentType: "application/x-ndjson"])
         let request = Request(head: head, body: RequestBody(buffer: ByteBuffer(bytes: Readings.lines(2_500))))
         let run = try IngestRun(
-            try IngestForm(request), type: type, schema: Schema([type]), intake: TiredIntake(code: code), gate: IngestGate())
+            try IngestForm(request), type: type, schema: Schema([type]), rights: try IngestRights(.open, type: type),
+            intake: TiredIntake(code: code), gate: IngestGate())
         let told = Mutex<[Int]>([])
         try await run.run(request.body) { results in told.withLock { $0 += results.map(\.line) } }
         #expect(run.summary.accepted == 1_000 && run.summary.rejected == 0 && run.summary.failure?.code == code)
@@ -69,7 +70,9 @@ private final class TiredIntake: IngestIntake {
         _ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema
     ) async throws -> [RejectedWrite] { [] }
 
-    func submit(_ records: [[UInt8]], type: ObjectType, schema: Schema) async throws -> [Result<IngestPlace?, SluiceError>] {
+    func submit(
+        _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
+    ) async throws -> [Result<IngestPlace?, SluiceError>] {
         guard pieces.wrappingAdd(1, ordering: .relaxed).oldValue == 0 else { throw SluiceError(code, "Enough.") }
         return records.map { _ in .success(nil) }
     }

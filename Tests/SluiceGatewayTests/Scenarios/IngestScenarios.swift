@@ -116,6 +116,40 @@ final class Survey: AsymmetricObject {
         }
     }
 
+    @MainActor
+    @Test func `that the write filter does not match are refused by themselves`() async throws {
+        let rules = """
+            {
+                "database": "public", "collection": "readings",
+                "roles": [
+                    {
+                        "name": "north", "apply_when": {}, "document_filters": { "read": true, "write": { "store": "north" } },
+                        "read": true, "write": true, "insert": true, "delete": true
+                    }
+                ]
+            }
+            """
+        try await RunningGateway.with(files: [ShopApp.table("readings", "rules"): rules]) { @MainActor gateway in
+            let (folder, said) = (try Phone.Folder(), Phone.Said())
+            let realm = try await Self.open(gateway, folder, said)
+            try realm.write {
+                for (key, store) in [("a", "north"), ("b", "south"), ("c", "north")] {
+                    realm.create(Reading.self, value: ["_id": key, "store": store, "value": 1] as [String: Any])
+                }
+            }
+            try await Self.upload(realm)
+            await said.wait { !$0.sync.isEmpty }
+            let infos = said.sync.flatMap { $0.compensatingWriteInfo ?? [] }
+            #expect(infos.map(\.primaryKey) == [.string("b")] && infos.map(\.code) == [230])
+            #expect(infos.first?.reason == "Role north may not insert this object into Reading.", "\(infos.map(\.reason))")
+            // Those beside it, and later ones, stand.
+            try Self.send(realm, ["d"])
+            try await Self.upload(realm)
+            #expect(try await gateway.count("SELECT count(*) FROM readings WHERE _id IN ('a', 'c', 'd')") == 3)
+            #expect(try await gateway.count("SELECT count(*) FROM readings") == 3)
+        }
+    }
+
     private static let surveys: [String: String] = [
         ShopApp.table("surveys", "schema"): """
         {
