@@ -23,14 +23,14 @@ final class AppServicesRules: SessionRules, WriteRules {
     }
 
     func openSession(user: PluginUser, types: [String]) throws -> [String: TypeRules] {
-        let session = SessionContext(user: user, values: rules.values, environment: rules.environment)
+        let session = rules.context(of: user)
         var plan: [String: TypeRules] = [:]
         for type in types { plan[type] = rules.types[type]?.plan(for: session) }
         return plan
     }
 
     func checkWrites(user: PluginUser, writes: [PluginWrite]) throws -> [WriteVerdict] {
-        var session = SessionContext(user: user, values: rules.values, environment: rules.environment)
+        var session = rules.context(of: user)
         var taken: [String: PreparedRole] = [:]
         return writes.map { write in
             session.write = write
@@ -46,7 +46,13 @@ struct RuleBook {
     /// By type name. A type without an entry is denied.
     var types: [String: RolesOfType] = [:]
     var values: [String: PluginValue] = [:]
+    /// Values that an export does not hold.
+    var secrets: Set<String> = []
     var environment = Environment()
+
+    func context(of user: PluginUser) -> SessionContext {
+        SessionContext(user: user, values: values, secrets: secrets, environment: environment)
+    }
 }
 
 /// `%%environment`.
@@ -59,9 +65,12 @@ struct Environment {
 struct SessionContext {
     var user: PluginUser
     var values: [String: PluginValue]
+    var secrets: Set<String>
     var environment: Environment
     /// What is checked; nil when the session is opened.
     var write: PluginWrite?
+    /// What `insert` and `delete` are about; nil save while they are checked.
+    var document: RuleDocument?
 }
 
 extension PluginWrite {
@@ -77,10 +86,11 @@ extension PluginWrite {
 struct RolesOfType {
     var roles: [PreparedRole]
 
-    /// The first role whose `apply_when` is true is taken (RULE-7), once per session (RULE-8). A role that is not sync
-    /// compatible denies, and so does one whose `apply_when` cannot be decided: no later role is tried (RULE-9).
+    /// The first role whose `apply_when` is true is taken (RULE-7), once per session (RULE-8); one that is not known to be, since the
+    /// user lacks what it compares with, is passed over. A role that is not sync compatible denies: no later role is tried (RULE-9).
+    /// So does one whose `apply_when` nothing here can decide, such as one about a document: a later role might give more.
     func role(for session: SessionContext) -> PreparedRole? {
-        roles.first { $0.needsDocument || $0.role.applyWhen.isTrue(in: session) }
+        roles.first { $0.role.applyWhen.truth(in: session) ?? $0.isUndecidable }
     }
 
     func plan(for session: SessionContext) -> TypeRules {

@@ -12,6 +12,8 @@ enum Expansion: Hashable {
     case document(Image, path: [String])
     /// `%%request` and its like: they exist, and have no meaning in sync.
     case foreign(String)
+    /// A call of a server function, as messages name it: there are none here.
+    case function(String)
 
     /// A document before and after a write.
     enum Image: String {
@@ -57,7 +59,17 @@ enum Expansion: Hashable {
         case .environmentTag: .string(session.environment.tag)
         case .environmentValue(let name, let path): Self.follow(path, from: session.environment.values[name])
         case .document(let image, let path): session.write.flatMap { Self.follow(path, from: $0[image]) ?? .null }
-        case .foreign: nil
+        case .foreign, .function: nil
+        }
+    }
+
+    /// Whether it can have a value at all. What it says of a user is known also when it says nothing.
+    func isKnown(in session: SessionContext) -> Bool {
+        switch self {
+        case .constant, .user, .environmentTag, .environmentValue: true
+        case .value(let name, _): !session.secrets.contains(name)
+        case .document: session.write != nil
+        case .foreign, .function: false
         }
     }
 

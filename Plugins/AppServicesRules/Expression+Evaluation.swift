@@ -1,11 +1,11 @@
 import SluicePluginKit
 
 // Evaluation in a session. Besides true and false there is "not known" (nil): a comparison with an expansion that has no
-// value, such as a custom data member that this user lacks. It propagates as in three-valued logic, so that neither the
+// value, such as a custom data member that this user lacks, or that nothing here can tell. It propagates as in three-valued logic, so that neither the
 // comparison nor its negation lets anybody in.
 
 extension Expression {
-    /// Whether the expression certainly holds, for one that names no field.
+    /// Whether the expression certainly holds, with the session's document for the fields that it names.
     func isTrue(in session: SessionContext) -> Bool { truth(in: session) == true }
 
     func truth(in session: SessionContext) -> Bool? {
@@ -18,13 +18,46 @@ extension Expression {
             let truths = parts.map { $0.truth(in: session) }
             return truths.contains(true) ? true : truths.contains(nil) ? nil : false
         case .not(let part): return part.truth(in: session).map { !$0 }
+        case .exists(.expansion(let expansion), _) where !expansion.isKnown(in: session): return nil
+        case .test(.expansion(let expansion), _, _) where !expansion.isKnown(in: session): return nil
         case .exists(.expansion(let expansion), let flag):
             return (expansion.resolve(in: session).map { !$0.isNull } ?? false) == flag
         case .test(.expansion(let expansion), let comparison, let operand):
             let left = expansion.resolve(in: session).map { RuleValue($0) } ?? .null
             return operand.resolve(in: session).flatMap { comparison.holds(left, $0) }
-        case .exists(.field, _), .test(.field, _, _): return nil
+        case .exists(.field(let name), let flag): return session.document.map { $0.has(name) == flag }
+        case .test(.field(let name), let comparison, let operand):
+            guard let document = session.document, let right = operand.resolve(in: session) else { return nil }
+            return document.holds(name, comparison, right)
         }
+    }
+}
+
+/// A document that an expression's fields are of. Comparisons come to what the same ones come to as a query, or to not known.
+struct RuleDocument {
+    var value: PluginValue
+    var type: PluginObjectType
+
+    /// An empty list is as good as none.
+    func has(_ name: String) -> Bool {
+        switch value[name] ?? .null {
+        case .null: false
+        case .array(let elements): !elements.isEmpty
+        default: true
+        }
+    }
+
+    func holds(_ name: String, _ comparison: Expression.Comparison, _ right: Resolved) -> Bool? {
+        guard let property = type.properties[name] else { return nil }
+        let fits = { QueryLiteral.text($0, for: property) != nil }
+        var right = right
+        if case .list(let elements) = right.value {
+            let known = elements.filter(fits)
+            right = Resolved(value: .list(known), isComplete: right.isComplete && known.count == elements.count)
+        } else if !fits(right.value) {
+            return nil
+        }
+        return comparison.holds(RuleValue(value[name] ?? .null), right)
     }
 }
 

@@ -43,9 +43,8 @@ indirect enum Expression: Hashable {
 extension Expression {
     private static let logic = ["$and", "$or", "$nor", "$not", "%and", "%or", "%nor", "%not"]
     private static let operators = Comparison.allCases.map(\.rawValue) + ["$exists", "%exists", "$not", "%not"]
-    /// A call of a function, which nothing runs here: like an expansion that sync does not have, it makes its role deny.
     private static func function(_ value: PluginValue) -> Expansion {
-        .foreign("%function\(value["name"]?.string.map { " \"\($0)\"" } ?? "")")
+        .function("%function\(value["name"]?.string.map { " \"\($0)\"" } ?? "")")
     }
 
     /// - Throws: what cannot be meant, with the line if it is known.

@@ -14,6 +14,9 @@ indirect enum Predicate: Hashable {
         settled(isNegated: false).rendered
     }
 
+    /// Whether it lets nothing through.
+    var isNever: Bool { settled(isNegated: false) == .constant(false) }
+
     /// Replaces what is unknown by what lets nobody in at its place, and folds constants.
     private func settled(isNegated: Bool) -> Predicate {
         switch self {

@@ -5,25 +5,60 @@ import SluicePluginKit
 
 extension PreparedRole {
     /// Whether single writes have to be shown to the plugin.
-    var checksWrites: Bool { !immutable.isEmpty || !role.checks.isEmpty }
+    var checksWrites: Bool {
+        !immutable.isEmpty || !role.checks.isEmpty || !masks.guarded.isEmpty || !role.insert.fields.isEmpty || !role.delete.fields.isEmpty
+    }
 
     /// What the role says to the session's write.
     func verdict(in session: SessionContext) -> WriteVerdict {
-        guard let write = session.write, incompatibilities.isEmpty else {
+        guard let write = session.write, isUsable(in: session) else {
             return .deny(reason: "Role \(role.name) may not write \(session.write?.type ?? ""); the write was undone.", rule: denied.role)
+        }
+        if let clause = unmetPermission(write, session) {
+            return deny("\(Self.verb(write)) this \(write.type)", clause)
         }
         if let field = changedImmutable(write) {
             return .deny(
                 reason: "Field \(field) of \(write.type) cannot be changed any more; the write was undone.",
                 rule: "role \(role.name), fields.\(field).immutable")
         }
+        if let field = changedGuarded(write) {
+            return deny("write field \(field) of \(write.type)", "writable fields without \(field)")
+        }
         let unmet = role.checks.filter { !$0.expression.isTrue(in: session) }
         guard unmet.isEmpty else {
-            return .deny(
-                reason: "Role \(role.name) may not \(Self.verb(write)) \(write.type) in this way; the write was undone.",
-                rule: "role \(role.name), check_write, not met: \(unmet.map(\.text).joined(separator: ", "))")
+            let clauses = unmet.map(\.text).joined(separator: ", ")
+            return deny("\(Self.verb(write)) \(write.type) in this way", "check_write, not met: \(clauses)")
         }
         return .allow
+    }
+
+    private func deny(_ what: String, _ clause: String) -> WriteVerdict {
+        .deny(reason: "Role \(role.name) may not \(what); the write was undone.", rule: "role \(role.name), \(clause)")
+    }
+
+    /// `insert` or `delete`, when it is the one that counts and does not hold of the document.
+    private func unmetPermission(_ write: PluginWrite, _ session: SessionContext) -> String? {
+        var session = session
+        switch (write.before, write.after) {
+        case (nil, let made?):
+            session.document = RuleDocument(value: made, type: type)
+            return role.insert.isTrue(in: session) ? nil : "insert"
+        case (let gone?, nil):
+            session.document = RuleDocument(value: gone, type: type)
+            return role.delete.isTrue(in: session) ? nil : "delete"
+        default: return nil
+        }
+    }
+
+    /// The first way into an embedded object to what may not be written there.
+    private func changedGuarded(_ write: PluginWrite) -> String? {
+        guard let after = write.after else { return nil }
+        let changed = masks.guarded.first { path in
+            func value(_ document: PluginValue?) -> PluginValue { path.reduce(document ?? .null) { $0[$1] ?? .null } }
+            return Self.differ(value(write.before), value(after))
+        }
+        return changed?.joined(separator: ".")
     }
 
     /// The first by name of those that differ.

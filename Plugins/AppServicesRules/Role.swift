@@ -34,6 +34,8 @@ struct FieldPermission: Hashable {
     var write: Permission?
     /// Whether it may be set in a new object only.
     var isImmutable = false
-    /// Whether it has permissions for fields inside an embedded object.
-    var hasNestedFields = false
+    /// Permissions for fields inside an embedded object, and for those of them that are not listed.
+    var fields: [String: FieldPermission] = [:]
+    var otherRead: Permission?
+    var otherWrite: Permission?
 }

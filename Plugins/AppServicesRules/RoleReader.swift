@@ -3,7 +3,7 @@ import SluicePluginKit
 /// Reads the roles of one rule file, strictly: a key that means nothing may be a misspelt restriction (CFG-3).
 struct RoleReader {
     let file: String
-    /// Checks that values exist and can be used.
+    /// Checks that values exist.
     let checkValue: (String) throws(RuleMistake) -> Void
     private(set) var problems: [String] = []
 
@@ -100,9 +100,9 @@ struct RoleReader {
 
         var keys: [String] {
             switch self {
-            case .listed: ["read", "write", "immutable", "fields"]
+            case .listed: ["read", "write", "immutable", "fields", "additional_fields"]
             case .others: ["read", "write", "immutable"]
-            case .inside: ["read", "write", "fields"]
+            case .inside: ["read", "write", "fields", "additional_fields"]
             }
         }
     }
@@ -114,9 +114,12 @@ struct RoleReader {
             field.isImmutable = flag.value.bool ?? true
             if flag.value.bool == nil { problem(flag, "\"immutable\" of \"\(member.key)\" is not true or false") }
         }
-        let nested = member.value["fields"]?.members ?? []
-        field.hasNestedFields = !nested.isEmpty
-        for inner in nested { _ = self.field(inner, .inside) }
+        for inner in member.value["fields"]?.members ?? [] { field.fields[inner.key] = self.field(inner, .inside) }
+        if place != .others, let others = member.value.member("additional_fields") {
+            check(others.value, ["read", "write"], at: "\"additional_fields\" of \"\(member.key)\"", owner: others)
+            field.otherRead = others.value["read"].map { permission($0) }
+            field.otherWrite = others.value["write"].map { permission($0) }
+        }
         return field
     }
 

@@ -15,6 +15,7 @@ struct RuleBookReader {
     mutating func read() -> RuleBook {
         var book = RuleBook()
         book.values = readValues()
+        book.secrets = secrets
         book.environment = readEnvironment()
         let defaults = readDefaults(book.values)
         for folder in collectionFolders() {
@@ -27,7 +28,7 @@ struct RuleBookReader {
             // A collection with any role of its own uses none of the defaults (RULE-6).
             let service = folder.split(separator: "/")[1]
             let roles = own.isEmpty ? defaults[String(service)] ?? [] : own
-            book.types[type] = RolesOfType(roles: roles.map { PreparedRole($0, typeName: type, app: app) })
+            book.types[type] = RolesOfType(roles: roles.map { PreparedRole($0, typeName: type, app: app, secrets: secrets) })
         }
         for (type, roles) in book.types.sorted(by: { $0.key < $1.key }) { warn(about: roles.roles, of: type) }
         for (type, description) in app.schema.sorted(by: { $0.key < $1.key }) where description.kind != "embedded" {
@@ -43,6 +44,10 @@ struct RuleBookReader {
                 let reasons = role.incompatibilities.joined(separator: "; ")
                 warnings.append("\(type): role \"\(role.role.name)\" is not sync compatible and denies: \(reasons)")
             }
+            if role.incompatibilities.isEmpty, role.isUndecidable {
+                warnings.append("\(type): role \"\(role.role.name)\" denies whom it may be for: \(role.undecided.joined(separator: "; "))")
+            }
+            for note in role.masks.notes { warnings.append("\(type): role \"\(role.role.name)\": \(note)") }
             let properties = app.schema[type].map { Array($0.properties.keys) } ?? []
             for name in role.role.fields.keys.sorted() where !properties.contains(name) {
                 let close = Suggestion.closest(to: name, among: properties).map { "; did you mean \"\($0)\"?" } ?? ""
@@ -56,10 +61,7 @@ struct RuleBookReader {
     private mutating func roles(_ path: String, _ text: String, _ values: [String: PluginValue]) -> [Role] {
         let secrets = secrets
         var reader = RoleReader(file: path) { name throws(RuleMistake) in
-            if secrets.contains(name) {
-                throw RuleMistake("value \"\(name)\" is a secret, which an export does not hold: write it into values/\(name).json")
-            }
-            if values[name] == nil {
+            if values[name] == nil, !secrets.contains(name) {
                 throw RuleMistake("there is no value \"\(name)\" in values/", meant: name, among: Array(values.keys), prefix: "%%values.")
             }
         }

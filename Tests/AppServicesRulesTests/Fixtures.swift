@@ -48,8 +48,14 @@ struct App {
                 property(4, "collaborators", .string, .list), property(5, "size", .int), property(6, "open", .bool),
                 property(7, "title", .string), property(8, "ref", .objectId), property(9, "day", .timestamp),
                 property(10, "tag", .uuid), property(11, "place", .embedded("Place")), property(12, "account", .decimal),
+                property(13, "address", .embedded("Address")), property(14, "places", .embedded("Address"), .list),
             ]),
         ObjectType(name: "Place", kind: .embedded, properties: [property(1, "city", .string)], primaryKey: nil),
+        ObjectType(name: "Spot", kind: .embedded, properties: [property(1, "x", .int), property(2, "y", .int)], primaryKey: nil),
+        ObjectType(
+            name: "Address", kind: .embedded,
+            properties: [property(1, "city", .string), property(2, "zip", .string), property(3, "spot", .embedded("Spot"))],
+            primaryKey: nil),
         ObjectType(name: "Note", properties: [property(1, "_id", .string), property(2, "owner_id", .string)]),
         ObjectType(name: "Event", kind: .asymmetric, properties: [property(1, "_id", .string), property(2, "owner_id", .string)]),
     ])

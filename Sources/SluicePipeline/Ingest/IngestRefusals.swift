@@ -27,7 +27,7 @@ package struct IngestRefusals: Sendable {
                 "Objects of a device are refused.",
                 metadata: [
                     "type": "\(name)", "source": "\(sender)", "count": "\(refused.count)", "code": "\(refused[0].code.rawValue)",
-                    "reason": "\(refused[0].reason)",
+                    "reason": "\(refused[0].reason)", "rule": "\(refused[0].rule ?? "")",
                 ])
         }
     }

@@ -60,4 +60,34 @@ import Testing
             for session in [owner, session] { session.close() }
         }
     }
+
+    @Test func `let users make and delete what is theirs, and change what is not`() async throws {
+        let role = """
+            [{
+                "name": "member", "apply_when": {}, "document_filters": { "read": true, "write": true }, "read": true, "write": true,
+                "insert": { "owner_id": "%%user.id" }, "delete": { "owner_id": "%%user.id", "team": { "$ne": "kept" } }
+            }]
+            """
+        try await NoteApp.with(["Note": role]) { gateway in
+            let ann = try await gateway.account()
+            try await gateway.sql("INSERT INTO \"Note\" (_id, owner_id, team) VALUES ('c', 'bob', 'red'), ('d', '\(ann.id)', 'kept')")
+            let session = try await gateway.noteSession(ann, ["Note"])
+            func made(_ owner: String) -> [String: Value] { ["owner_id": .string(owner), "team": .string("red")] }
+            #expect(try await !session.isRefused(1, NoteApp.change("Note", "a", made(ann.id), .create)))
+            #expect(try await session.isRefused(2, NoteApp.change("Note", "b", made("bob"), .create)))
+            #expect(session.compensations.last?.error.message == "Role member may not create this Note; the write was undone.")
+            #expect(try await !session.isRefused(3, NoteApp.change("Note", "c", ["text": .string("by ann")])))
+            #expect(try await session.isRefused(4, NoteApp.change("Note", "c", [:], .delete)))
+            #expect(try await session.isRefused(5, NoteApp.change("Note", "d", [:], .delete)))
+            #expect(try await !session.isRefused(6, NoteApp.change("Note", "a", [:], .delete)))
+            let (kept, all) = (
+                try await gateway.count("SELECT count(*) FROM \"Note\" WHERE _id IN ('c', 'd')"),
+                try await gateway.count("SELECT count(*) FROM \"Note\"")
+            )
+            #expect((kept, all) == (2, 2))
+            let rules = "SELECT count(*) FROM sluice.rejected_write WHERE rule IN ('plugin AppServicesRules, role member, "
+            #expect(try await gateway.eventually(rules + "insert', 'plugin AppServicesRules, role member, delete')", is: 3))
+            session.close()
+        }
+    }
 }

@@ -1,0 +1,89 @@
+import SluicePluginKit
+
+/// Which fields of a type a role lets read and written.
+struct FieldMasks {
+    /// Nil is all fields. The primary key belongs to every permission that covers anything, since nothing can be said of an object
+    /// without it.
+    private(set) var readable: Set<String>?
+    private(set) var writable: Set<String>?
+    /// Ways to what may not be written inside embedded objects of which the rest may be.
+    private(set) var guarded: [[String]] = []
+    /// What of the role cannot be done, for the log.
+    private(set) var notes: [String] = []
+
+    /// A field, or one inside an embedded object, that has permissions of its own.
+    private struct Leaf {
+        var path: [String]
+        var read: Bool
+        var write: Bool
+        /// Whether there may be several of it.
+        var isInCollection: Bool
+    }
+
+    init(_ role: Role, _ type: PluginObjectType, _ schema: [String: PluginObjectType]) {
+        let names = type.properties.keys.filter { $0 != type.primaryKey }.sorted()
+        var (read, written): (Set<String>, Set<String>) = ([], [])
+        for name in names {
+            guard let property = type.properties[name] else { continue }
+            // Permission for the whole overrides that of fields.
+            var field = role.fields[name] ?? role.additionalFields
+            (field.read, field.write) = (role.read ?? field.read, role.write ?? field.write)
+            let leaves = Self.leaves(of: field, property, [name], isInCollection: false, schema, &notes)
+            // Write permission implies read permission (RULE-2).
+            let seen = leaves.filter { $0.read || $0.write }
+            if seen.count == leaves.count {
+                read.insert(name)
+                if take(leaves, isAsymmetric: type.kind == "asymmetric") { written.insert(name) }
+            } else if !seen.isEmpty {
+                notes.append("\(name) may be read in part only, which sync cannot do: it is hidden")
+            }
+        }
+        func mask(_ allowed: Set<String>, _ whole: Permission?) -> Set<String>? {
+            if whole == .literal(true) { return nil }
+            if allowed.isEmpty { return [] }
+            return allowed.count == names.count ? nil : allowed.union([type.primaryKey ?? "_id"])
+        }
+        writable = mask(written, role.write)
+        readable = role.write == .literal(true) ? nil : mask(read, role.read)
+    }
+
+    /// - Returns: whether a field may be written; what may not be inside it is kept.
+    private mutating func take(_ leaves: [Leaf], isAsymmetric: Bool) -> Bool {
+        let closed = leaves.filter { !$0.write }
+        if closed.isEmpty { return true }
+        guard closed.count < leaves.count else { return false }
+        if isAsymmetric || leaves.contains(where: \.isInCollection) {
+            let place = leaves.first?.path.first ?? ""
+            notes.append("\(place) may be written in part only, which is not checked in lists and asymmetric objects: it may not at all")
+            return false
+        }
+        guarded += closed.map(\.path)
+        return true
+    }
+
+    /// The field itself, or those inside it when it is an embedded object without permissions of its own (RULE-3).
+    private static func leaves(
+        of field: FieldPermission, _ property: PluginProperty, _ path: [String], isInCollection: Bool,
+        _ schema: [String: PluginObjectType], _ notes: inout [String]
+    ) -> [Leaf] {
+        let whole = Leaf(
+            path: path, read: field.read == .literal(true), write: field.write == .literal(true), isInCollection: isInCollection)
+        let hasInner = !field.fields.isEmpty || field.otherRead != nil || field.otherWrite != nil
+        guard hasInner, field.read == nil || field.write == nil else { return [whole] }
+        let place = path.joined(separator: ".")
+        guard property.type.hasPrefix("embedded:"), let type = schema[String(property.type.dropFirst("embedded:".count))] else {
+            notes.append("\(place) is no embedded object, so permissions inside it mean nothing")
+            return [whole]
+        }
+        for name in field.fields.keys.sorted() where type.properties[name] == nil {
+            notes.append("there is no field \(place).\(name) that it gives permissions for")
+        }
+        let isInCollection = isInCollection || property.collection != "none"
+        return type.properties.sorted { $0.key < $1.key }.flatMap { name, property in
+            var inner = field.fields[name] ?? FieldPermission(read: field.otherRead, write: field.otherWrite)
+            (inner.read, inner.write) = (field.read ?? inner.read, field.write ?? inner.write)
+            return leaves(
+                of: inner, property, path + [name], isInCollection: isInCollection, schema, &notes)
+        }
+    }
+}
