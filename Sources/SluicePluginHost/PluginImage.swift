@@ -10,9 +10,11 @@ package final class PluginImage: Sendable {
     let descriptor: Int32
     package let byteCount: Int
 
-    /// - Parameter name: for whoever looks at the process's mappings.
-    /// - Throws: `pluginUnavailable` when there is no memory or descriptor for it.
-    package init(_ bytes: [UInt8], name: String) throws(SluiceError) {
+    /// - Parameter path: what errors name, and, its last part, what whoever looks at the process's mappings sees.
+    /// - Throws: `pluginMissing` when the library is cut short, `pluginUnavailable` when there is no memory or descriptor for it.
+    package init(_ bytes: [UInt8], path: String) throws(SluiceError) {
+        try LibraryLength.check(bytes, path: path)
+        let name = path.split(separator: "/").last.map(String.init) ?? path
         descriptor = unsafe bytes.withUnsafeBytes { unsafe sluice_sealed_file(name, $0.baseAddress, $0.count) }
         byteCount = bytes.count
         guard descriptor >= 0 else {
@@ -21,7 +23,7 @@ package final class PluginImage: Sendable {
     }
 
     convenience init(readingFrom path: String) throws(SluiceError) {
-        try self.init(Self.read(path), name: path.split(separator: "/").last.map(String.init) ?? path)
+        try self.init(Self.read(path), path: path)
     }
 
     deinit { Descriptors.close(descriptor) }

@@ -1,5 +1,7 @@
+import Foundation
 import SluiceCore
 import SluicePluginHost
+import TestSupport
 import Testing
 
 @Suite struct `Loading a plugin` {
@@ -20,12 +22,49 @@ import Testing
         #expect(error?.message.contains("/proc/self/status cannot be loaded") == true)
     }
 
+    /// 0 leaves nothing, 63 bytes are no header yet.
+    @Test(arguments: [PluginSpec.Mode.process, .inProcess])
+    func `names a file that is cut short`(mode: PluginSpec.Mode) async throws {
+        let whole = try PluginImage.read(Built.plugin("FaultyC", mode))
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let counts = [0, 4, 63, 64, 200, 4_096] + [50, 90, 99].map { whole.count * $0 / 100 } + [whole.count - 1]
+        for count in counts {
+            let path = folder.appendingPathComponent("cut-\(count).so").path
+            try Data(whole.prefix(count)).write(to: URL(fileURLWithPath: path))
+            let error = await startError(PluginSpec(path: path, mode: mode))
+            #expect(error?.code == .pluginMissing, "\(count) of \(whole.count) bytes: \(error?.description ?? "loaded")")
+            #expect(error?.message.contains("\(path) cannot be loaded") == true, "\(error?.message ?? "")")
+        }
+    }
+
+    @Test(arguments: seeds(100)) func `survives a header that is nonsense`(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        var bytes = Array(try PluginImage.read(Built.plugin("FaultyC")).prefix(2_000))
+        for _ in 0..<1 + random.below(12) { bytes[4 + random.below(200)] = UInt8(truncatingIfNeeded: random.next()) }
+        for _ in 0..<random.below(3) { bytes[32 + random.below(32)] = 0xFF }
+        // Whatever it is, it is an answer.
+        _ = try? PluginImage(bytes, path: "nonsense.so")
+    }
+
     @Test(arguments: [PluginSpec.Mode.process, .inProcess])
     func `refuses a plugin of another version, naming both`(mode: PluginSpec.Mode) async {
         let error = await startError(PluginSpec(path: Built.plugin("OtherVersionC", mode), mode: mode))
         #expect(error?.code == .pluginABIMismatch)
         #expect(error?.message.contains("libOtherVersionC.so is built for version 2.4") == true)
         #expect(error?.message.contains("this is 1.3") == true)
+    }
+
+    @Test(arguments: [PluginSpec.Mode.process, .inProcess])
+    func `loads a plugin of an older minor version, and takes nothing from beyond its table`(mode: PluginSpec.Mode) async throws {
+        try await withChain([PluginSpec(path: Built.plugin("OlderMinorC", mode), mode: mode)]) { chain in
+            let missing = mode == .inProcess ? ["process"] : []
+            let expected = PluginInfo(name: "OlderMinorC", version: "0.9", hooks: [.openSession], configSchema: nil, missing: missing)
+            #expect(chain.plugins == [expected])
+            let plan = try await chain.openSession(user: user("somebody"), types: ["Store"])
+            #expect(plan?["Store"].read == "size > 1")
+        }
     }
 
     @Test func `names a host program that is not there`() async {

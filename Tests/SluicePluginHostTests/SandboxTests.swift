@@ -85,7 +85,7 @@ import Testing
         try FileManager.default.copyItem(atPath: Built.plugin("FaultyC"), toPath: file.path)
         defer { try? FileManager.default.removeItem(at: file) }
         let spec = PluginSpec(
-            path: file.path, image: try PluginImage(PluginImage.read(file.path), name: "FaultyC"), deadline: 5_000_000_000)
+            path: file.path, image: try PluginImage(PluginImage.read(file.path), path: file.path), deadline: 5_000_000_000)
         try Data("something else".utf8).write(to: file)
         try await withChain([spec]) { chain in
             #expect(await answers(chain))

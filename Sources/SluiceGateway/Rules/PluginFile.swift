@@ -36,9 +36,7 @@ struct PluginFile: Sendable {
     }
 
     /// What is loaded: these very bytes.
-    func image() throws(SluiceError) -> PluginImage {
-        try PluginImage(bytes, name: path.split(separator: "/").last.map(String.init) ?? path)
-    }
+    func image() throws(SluiceError) -> PluginImage { try PluginImage(bytes, path: path) }
 
     /// - Parameter key: an Ed25519 key as `openssl genpkey -algorithm ed25519` writes it, or its 32 bytes in base64.
     func signature(by key: String) throws(SluiceError) -> [UInt8] {
