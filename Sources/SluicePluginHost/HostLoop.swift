@@ -165,7 +165,11 @@ final class HostLoop {
         perform(calls.hostEnded(end.text, overran: end.overran, now: monotonicNow()))
         reportStart()
         forwarder.note(
-            .error, "the plugin host ended", ["how": .string(end.text), "error": .string(calls.lastError?.message ?? "none")])
+            .error, "the plugin host ended",
+            [
+                "how": .string(end.text), "error": .string(calls.lastError?.message ?? "none"),
+                "calls": calls.isOpen ? "are refused until it works" : "wait for the next one",
+            ])
     }
 
     @discardableResult

@@ -5,7 +5,7 @@ package import SluiceCore
 ///
 /// The host works on calls one at a time in the order they were sent. So when it dies, the oldest unanswered call is the
 /// one that killed it: that call fails, the others are sent again to the host that replaces it. A call that keeps on
-/// killing hosts is refused for a while.
+/// killing hosts is refused for a while. When no host lives long enough to answer anything, nobody waits for the next one.
 package struct HostedCalls {
     package struct Call {
         package var id: UInt64
@@ -79,6 +79,7 @@ package struct HostedCalls {
     /// A caller wants an answer.
     package mutating func submit(_ call: Call, now: UInt64) -> [Action] {
         if phase == .stopped { return [.finish(id: call.id, .failure(stoppedError))] }
+        if isOpen { return [.finish(id: call.id, .failure(waitedError(call)))] }
         waiting.append(call)
         return pump(now: now)
     }
@@ -122,10 +123,19 @@ package struct HostedCalls {
         let unanswered = sent
         sent.removeAll()
         bytesInFlight = 0
-        guard let head = unanswered.first else { return tick(now: now) }
+        guard let head = unanswered.first else { return refuseWaiting() + tick(now: now) }
         poison.strike(head.call, now: now)
         waiting.insert(contentsOf: unanswered.dropFirst().filter { !$0.isAbandoned }.map(\.call), at: 0)
-        return (head.isAbandoned ? [] : [.finish(id: head.call.id, .failure(error))]) + tick(now: now)
+        return (head.isAbandoned ? [] : [.finish(id: head.call.id, .failure(error))]) + refuseWaiting() + tick(now: now)
+    }
+
+    /// Whether calls are refused at once, as with a circuit breaker: hosts keep on ending, and none works at the moment.
+    package var isOpen: Bool { failures >= PluginLimits.failuresInRow && phase != .ready }
+
+    private mutating func refuseWaiting() -> [Action] {
+        guard isOpen else { return [] }
+        defer { waiting.removeAll() }
+        return waiting.map { .finish(id: $0.id, .failure(waitedError($0))) }
     }
 
     /// The host could not even be started.

@@ -108,6 +108,8 @@ package enum PluginLimits {
     package static let bytesWaiting = 64 << 20
     /// Longest wait before a crashed host is started again, nanoseconds; it begins at 0 and doubles from 100 ms.
     package static let restartNanoseconds: UInt64 = 10_000_000_000
+    /// Hosts that end one after another, without an answer in between, after which calls are refused until one works.
+    package static let failuresInRow = 5
     /// How often one and the same call may end the host before it is refused, for how long, and how many such calls are
     /// remembered.
     package static let poisonStrikes = 2

@@ -54,6 +54,12 @@ private struct Rig {
         perform(calls.received(id: id, HookAnswer(status: status, bytes: []), now: now))
     }
 
+    /// The next host, at the time when it is due.
+    mutating func comeBack() {
+        if case .down(let until) = calls.phase { advance(to: until) }
+        load()
+    }
+
     mutating func crash() { perform(calls.hostEnded("signal 11", now: now)) }
 
     mutating func advance(to time: UInt64) {
@@ -201,6 +207,56 @@ private struct Rig {
         rig.answer(2)
         #expect(rig.kills == 1)
         #expect(rig.code(1) == .pluginBadAnswer)
+    }
+
+    @Test func `wait for a host that has ended a few times, and for none that ends again and again`() {
+        var rig = Rig()
+        let day: UInt64 = 86_400_000_000_000
+        for id in 1...4 as ClosedRange<UInt64> {
+            rig.submit(id, patience: day)
+            rig.crash()
+            #expect(rig.code(id) == .pluginCrashed)
+            if id == 4 { rig.submit(50, patience: day) }
+            #expect(rig.code(50) == nil)
+            rig.comeBack()
+        }
+        rig.submit(5, patience: day)
+        rig.crash()
+        #expect(rig.code(50) == .pluginCrashed && rig.code(5) == .pluginUnavailable)
+        rig.submit(6, patience: day)
+        #expect(rig.code(6) == .pluginUnavailable)
+        rig.advance(to: rig.now + PluginLimits.restartNanoseconds)
+        // The next one is being tried.
+        rig.submit(7, patience: day)
+        #expect(rig.code(7) == .pluginUnavailable)
+        rig.load()
+        rig.submit(8, patience: day)
+        rig.answer(8)
+        #expect(rig.isAnswered(8))
+        rig.crash()
+        rig.submit(9, patience: day)
+        rig.load()
+        rig.answer(9)
+        #expect(rig.isAnswered(9))
+    }
+
+    @Test func `are refused while no host starts, and served by the first that does`() {
+        var rig = Rig()
+        let day: UInt64 = 86_400_000_000_000
+        rig.crash()
+        rig.submit(1, patience: day)
+        for _ in 0..<3 {
+            rig.perform(rig.calls.startFailed(SluiceError(.pluginUnavailable, "no descriptor"), now: rig.now))
+            rig.advance(to: rig.now + PluginLimits.restartNanoseconds)
+        }
+        #expect(rig.code(1) == nil)
+        rig.perform(rig.calls.startFailed(SluiceError(.pluginUnavailable, "no descriptor"), now: rig.now))
+        #expect(rig.code(1) == .pluginUnavailable)
+        rig.advance(to: rig.now + PluginLimits.restartNanoseconds)
+        rig.load()
+        rig.submit(2, patience: day)
+        rig.answer(2)
+        #expect(rig.isAnswered(2))
     }
 
     @Test func `fail when the chain stops`() {

@@ -110,10 +110,19 @@ extension Session {
 
     /// Builds a view; a plugin that does not answer is asked again for a while.
     func patientlyBuild(_ set: PBSubscribe) async throws -> View {
+        try await patiently(after: { $0.isPluginFailure }) { try await build(set) }
+    }
+
+    /// What a user may who says hello; while there is no plugin to ask, it is tried again for a while.
+    func patientlyOpen(_ user: UserContext, _ types: [String]) async throws -> SessionPlan {
+        try await patiently(after: { $0 == .pluginUnavailable }) { try await services.rules.openSession(user: user, types: types) }
+    }
+
+    private func patiently<R>(after isWorthIt: (ErrorCode) -> Bool, _ body: () async throws -> R) async throws -> R {
         let deadline = services.environment.monotonicNanoseconds() + Doubt.patience
         var pause = Doubt.firstPause
         while true {
-            do { return try await build(set) } catch let error as SluiceError where error.code.isPluginFailure {
+            do { return try await body() } catch let error as SluiceError where isWorthIt(error.code) {
                 guard services.environment.monotonicNanoseconds() + pause < deadline, state.phase == .open, !channel.isClosed else {
                     throw error
                 }
@@ -128,6 +137,8 @@ extension Session {
 enum Doubt {
     static let firstPause: UInt64 = 100_000_000
     static let longestPause: UInt64 = 5_000_000_000
-    /// For how long a subscription set is tried before it fails.
+    /// For how long a subscription set, or the opening of a session, is tried before it fails.
     static let patience: UInt64 = 10_000_000_000
+    /// When a client whose session failed over it is to come back at the earliest.
+    static let backoffMilliseconds: UInt32 = 2_000
 }

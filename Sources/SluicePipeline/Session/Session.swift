@@ -166,7 +166,7 @@ package actor Session {
         self.file = file
         committed = file.changeset
         state.begin(changeset: file.changeset)
-        plan = try await services.rules.openSession(user: user.user, types: types.map(\.name))
+        plan = try await patientlyOpen(user.user, types.map(\.name))
         send(
             SessionMessages.welcome(
                 file: file, schema: schema.schema, client: types, time: services.environment.wallMilliseconds()))

@@ -94,7 +94,8 @@ package enum SessionMessages {
         let action = error.code.sessionAction
         return encode {
             $0.error = PBSessionError(
-                error, action: action == .clientReset && !isRecoveryAllowed ? .clientResetNoRecovery : action, fatal: true)
+                error, action: action == .clientReset && !isRecoveryAllowed ? .clientResetNoRecovery : action, fatal: true,
+                backoffMilliseconds: error.code.isPluginFailure ? Doubt.backoffMilliseconds : 0)
         }
     }
 }
