@@ -1,0 +1,206 @@
+import Foundation
+import SluiceCore
+import SluiceGateway
+import SluiceWire
+import Testing
+
+/// FaultyC behind a gateway: what it does in one hook is the named error of the one who caused it, and a session beside goes on.
+@Suite(.timeLimit(.minutes(5))) struct `A gateway with a hostile plugin` {
+    private struct Deed {
+        var word: String
+        var code: ErrorCode
+        var text: String
+
+        init(_ word: String, _ code: ErrorCode, _ text: String) { (self.word, self.code, self.text) = (word, code, text) }
+    }
+
+    private static let deeds = [
+        Deed("do-crash", .pluginCrashed, "signal 11"), Deed("do-exit", .pluginCrashed, "exit status 3"),
+        Deed("do-loop", .pluginTimeout, "processor time"), Deed("do-leak", .pluginCrashed, "signal 6"),
+        Deed("do-garbage", .pluginBadAnswer, "not JSON"), Deed("do-overflow", .pluginBadAnswer, "with more than"),
+        Deed("do-odd-status", .pluginFailed, "FaultyC failed in"), Deed("do-write-to-socket", .pluginBadAnswer, "sent a message with"),
+    ]
+    private static let hang = Deed("do-hang", .pluginTimeout, "did not answer")
+
+    @Test func `names what it does when a session opens`() async throws {
+        try await Self.run { gateway, beside in
+            for deed in Self.deeds + [Self.hang] {
+                let session = try await gateway.session(token: try await gateway.account(customData: Self.data(deed.word)).token)
+                try await session.sendHello(["Store"])
+                let error = try await session.failure()
+                #expect(error.code == deed.code && error.message.contains(deed.text), "\(deed.word): \(error)")
+                #expect(session.error?.action == .transient && session.error?.backoffMilliseconds == 2_000, "\(deed.word)")
+                try await beside.goesOn(after: deed.word)
+            }
+            // It reaches nothing, and calling the host's functions wrongly does no harm: both are answers.
+            for word in ["do-break-out", "do-ask", "do-babble"] {
+                let session = try await gateway.session(token: try await gateway.account(customData: Self.data(word)).token)
+                try await session.hello(["Store"])
+                session.close()
+                try await beside.goesOn(after: word)
+            }
+            #expect(!FileManager.default.fileExists(atPath: "/tmp/faulty-was-here"))
+        }
+    }
+
+    @Test func `names what it does when somebody subscribes`() async throws {
+        try await Self.run { gateway, beside in
+            // Each is tried again for a while, and one that ends the host is refused the third time. Few enough do that others are not
+            // refused over it.
+            let words = ["do-crash", "do-loop", "do-garbage", "do-overflow", "do-odd-status"]
+            let ended = ["do-crash", "do-loop"]
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for deed in Self.deeds where words.contains(deed.word) {
+                    group.addTask {
+                        let session = try await gateway.openSession(["Store"])
+                        try await session.sendSubscribe(1, [("Store", "name != '\(deed.word)'")])
+                        try await session.receive { !$0.queryErrors.isEmpty || $0.hasEnded }
+                        let error = session.queryErrors.first?.error
+                        let code = ended.contains(deed.word) ? .pluginCrashed : deed.code
+                        #expect(error?.code == code, "\(deed.word): \(error?.description ?? "none")")
+                        // The session stands, and its next subscriptions are taken.
+                        try await session.subscribe(2, [("Store", "TRUEPREDICATE")])
+                        session.close()
+                    }
+                }
+                try await group.waitForAll()
+            }
+            try await beside.goesOn(after: "subscriptions")
+        }
+    }
+
+    @Test func `names what it does when somebody writes`() async throws {
+        try await Self.run { gateway, beside in
+            let session = try await gateway.openSession(["Store"])
+            try await session.subscribe(1, [("Store", "TRUEPREDICATE")])
+            for (number, deed) in (Self.deeds + [Self.hang]).enumerated() {
+                let key = ObjectKey(type: "Store", key: .string(deed.word))
+                let values: [String: Value] = ["name": .string(deed.word), "size": .int(5)]
+                try await session.upload(UInt64(number + 1), [ObjectChange(object: key, kind: .create, values: values)])
+                try await session.receive { $0.compensations.count > number || $0.hasEnded }
+                let told = session.compensations.last?.error
+                #expect(told?.code == .compensatingWrite && told?.message.contains("FaultyC") == false, "\(deed.word)")
+                // What went wrong is for operators.
+                let kept = """
+                    SELECT count(*) FROM sluice.rejected_write
+                    WHERE rule LIKE '%\(deed.code.rawValue)%' AND rule LIKE '%\(deed.text)%' AND key LIKE '%\(deed.word)%'
+                    """
+                #expect(try await gateway.count(kept) == 1, "\(deed.word)")
+                try await beside.goesOn(after: deed.word)
+            }
+            #expect(try await gateway.count("SELECT count(*) FROM stores WHERE name LIKE 'do-%'") == 0)
+            #expect(session.error == nil)
+        }
+    }
+
+    @Test func `names what it does with objects that are only sent`() async throws {
+        try await Self.run { gateway, beside in
+            let token = try await gateway.anonymousToken()
+            for deed in Self.deeds {
+                let reply = try await gateway.ingest(Array(#"{"_id":"\#(deed.word)","store":"north","value":1}"#.utf8), token: token)
+                if deed.code == .pluginFailed {
+                    // It says that it cannot decide, and there is nothing that it does decide about.
+                    #expect(reply.status >= 500 && reply.json["code"]?.int == Int64(deed.code.rawValue), "\(deed.word): \(reply)")
+                } else {
+                    #expect(reply.status == 200, "\(deed.word): \(reply)")
+                    let kept = """
+                        SELECT count(*) FROM sluice.ingest_rejected
+                        WHERE code = \(deed.code.rawValue) AND reason LIKE '%\(deed.text)%' AND object LIKE '%\(deed.word)%'
+                        """
+                    #expect(try await gateway.count(kept) == 1, "\(deed.word)")
+                }
+                try await beside.goesOn(after: deed.word)
+            }
+            #expect(try await gateway.count("SELECT count(*) FROM readings") == 0)
+        }
+    }
+
+    @Test func `keeps the session whose user's data it fails over`() async throws {
+        try await Self.run { gateway, beside in
+            let account = try await gateway.account()
+            let session = try await gateway.session(token: account.token)
+            try await session.hello(["Store"])
+            try await session.subscribe(1, [("Store", "TRUEPREDICATE")])
+            for (number, word) in ["do-crash", "do-loop", "do-overflow", "do-fail"].enumerated() {
+                try await gateway.setCustomData(Self.data(word), of: account.id)
+                try await beside.goesOn(after: word)
+                try await gateway.setCustomData("{}", of: account.id)
+                try await session.sendMark(UInt64(number + 1))
+                try await session.receive { $0.mark == UInt64(number + 1) || $0.hasEnded }
+                #expect(session.keys("Store") == beside.keys && session.error == nil, "\(word)")
+            }
+        }
+    }
+
+    @Test func `opens the session of somebody else while its hosts end one after another`() async throws {
+        try await Self.run { gateway, beside in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<6 {
+                    let account = try await gateway.account(customData: Self.data("do-crash \(number)"))
+                    group.addTask {
+                        let session = try await gateway.session(token: account.token)
+                        try await session.sendHello(["Store"])
+                        let error = try await session.failure()
+                        #expect([.pluginCrashed, .pluginUnavailable].contains(error.code), "\(error)")
+                    }
+                }
+                for _ in 0..<3 {
+                    group.addTask {
+                        let session = try await Self.openInTime(gateway)
+                        try await session.subscribe(1, [("Store", "TRUEPREDICATE")])
+                        session.close()
+                    }
+                }
+                try await group.waitForAll()
+            }
+            try await beside.goesOn(after: "crashes")
+        }
+    }
+
+    /// As a device does it: who is told that there is no plugin to ask just now comes back.
+    private static func openInTime(_ gateway: RunningGateway) async throws -> TestSession {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while true {
+            let session = try await gateway.session(token: try await gateway.anonymousToken())
+            try await session.sendHello(["Store"])
+            try await session.receive { $0.welcome != nil || $0.hasEnded }
+            if session.welcome != nil { return session }
+            #expect(session.error?.error.code == .pluginUnavailable && session.error?.action == .transient)
+            try #require(ContinuousClock.now < deadline, "No session opens any more.")
+        }
+    }
+
+    private static func data(_ word: String) -> String { #"{ "word": "\#(word)" }"# }
+
+    /// A gateway with the plugin, which has 128 MB, and half a second of processor time for each call.
+    private static func run(_ body: @escaping @Sendable (RunningGateway, Beside) async throws -> Void) async throws {
+        let plugin = Built.plugin("FaultyC")
+        let list = """
+            { "plugins": [{ "file": "\(plugin)", "sha256": "\(try PluginList.sha256(of: plugin))", "deadline_ms": 500, "memory_mb": 128 }] }
+            """
+        try await RunningGateway.with(files: FaultyApp.files.merging(["plugins.json": list]) { $1 }) { gateway in
+            let session = try await gateway.openSession(["Store"])
+            try await session.subscribe(1, [("Store", "TRUEPREDICATE")])
+            try await body(gateway, Beside(gateway: gateway, session: session))
+            #expect(session.error == nil && !session.hasEnded)
+        }
+    }
+
+    /// The session of somebody who has nothing to do with it.
+    private final class Beside {
+        private let gateway: RunningGateway
+        private let session: TestSession
+        private(set) var keys: Set<String> = []
+
+        init(gateway: RunningGateway, session: TestSession) { (self.gateway, self.session) = (gateway, session) }
+
+        /// Commits something that the session must get.
+        func goesOn(after word: String) async throws {
+            let key = "after \(keys.count) \(word)"
+            keys.insert(key)
+            try await gateway.sql("INSERT INTO stores (_id, name, size) VALUES ('\(key)', 'Beside', 2)")
+            try await session.receive { $0.keys("Store").contains(key) || $0.hasEnded }
+            #expect(session.keys("Store") == keys, "after \(word)")
+        }
+    }
+}
