@@ -37,6 +37,12 @@ import Testing
                     "SELECT count(*) FROM weather_observations WHERE \"_id\" LIKE '\(way)-%' AND units = 'si'")
                 #expect(stored == plan.count - plan.refused, "\(way), \(comment)")
             }
+            // Each letter is told of, and nothing else.
+            let kept = try await field.lettersKept()
+            #expect(try await field.lettersTold(of: kept) == kept, comment)
+            // Who is not answered sends again, and is refused again. As long as the broker stays, a producer is answered.
+            let letters = kept.values.filter { $0.hasPrefix("kafka-") }
+            if restart == nil { #expect(letters.count == plan.refused && Set(letters).count == plan.refused, comment) }
             let twice = "SELECT count(*) - count(DISTINCT (source, log_offset)) FROM sluice.ingest_rejected"
             #expect(try await field.count(twice) == 0, comment)
             let both = "SELECT count(*) FROM weather_observations w JOIN sluice.ingest_rejected r ON w.\"_id\" = r.object::jsonb ->> '_id'"

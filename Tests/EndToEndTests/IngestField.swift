@@ -70,6 +70,12 @@ final class IngestField: Sendable {
     func url(_ number: Int) -> String { gateways[number % gateways.count].url }
     func count(_ query: String) async throws -> Int? { try await sql.query(query).int(0, 0).map { Int($0) } }
 
+    /// What is in the table of the refused: the record's own name by the letter's id.
+    func lettersKept() async throws -> [Int: String] {
+        let result = try await sql.query("SELECT id, object::jsonb ->> '_id' FROM sluice.ingest_rejected")
+        return Dictionary(uniqueKeysWithValues: (0..<result.count).map { (Int(result.int($0, 0) ?? 0), result[$0, 1] ?? "") })
+    }
+
     private func register() async throws {
         let body = #"{"email":"\#(Self.email)","password":"\#(Self.password)","custom_data":{"origin":"JFK"}}"#
         _ = try await post("\(gateways[0].adminURL)/admin/v1/users", body)
