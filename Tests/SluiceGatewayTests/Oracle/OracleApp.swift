@@ -6,11 +6,11 @@ import TestSupport
 /// A random app: classes with properties of all kinds, which of them are queryable, and who may see what.
 struct OracleApp {
     enum Role: CaseIterable {
-        /// Sees and writes everything, or the objects of the zones that are open.
+        /// Sees everything, or the objects of the zones that are open.
         case everybody
-        /// Sees and writes the objects of one zone.
+        /// Sees the objects of one zone.
         case keeper
-        /// Sees and writes the same, without one of the fields.
+        /// Sees what everybody does, without some of the fields.
         case guest
     }
 
@@ -20,10 +20,8 @@ struct OracleApp {
     let configuration: AppConfiguration
     var schema: Schema { configuration.schema }
     let fields: QueryableFields
-    /// The field that guests do not see, by class.
-    let hidden: [String: String]
-    /// The field that edits of the rules hide from guests and show again, by class.
-    let veiled: [String: String]
+    /// What else the roles give, by class: what they let write may be read as well.
+    private let access: [String: OracleAccess]
 
     static let zones = ["north", "south", "west", "a*"]
 
@@ -32,10 +30,10 @@ struct OracleApp {
         let draft = Schema(classes.map { OracleApp.type($0, classes, &random) })
         let names = Set(draft.types.flatMap { $0.properties.map(\.name) })
         fields = QueryableFields(global: OracleApp.queryable.intersection(names), indexed: random.chance(60) ? "zone" : nil)
-        let masks = draft.types.map { type in (type.name, type.properties.dropFirst(2).map(\.name).shuffled(using: &random)) }
-        hidden = Dictionary(uniqueKeysWithValues: masks.map { ($0, $1[0]) })
-        veiled = Dictionary(uniqueKeysWithValues: masks.map { ($0, $1[1]) })
-        files = OracleApp.files(draft, fields, hidden: hidden)
+        var access: [String: OracleAccess] = [:]
+        for type in draft.types { access[type.name] = OracleAccess(type, &random) }
+        self.access = access
+        files = OracleApp.files(draft, fields, access)
         configuration = try AppDirectory.read(files: files)
     }
 
@@ -55,13 +53,29 @@ struct OracleApp {
         Samples.type.properties.filter { $0.type != .mixed && $0.collection != .dictionary && $0.name != "friend" && $0.name != "place" }
             .map(\.name) + ["zone"])
 
+    // MARK: What roles give
+
+    /// The zones of which a user sees the objects of a class, nil being all.
+    /// - Parameters:
+    ///   - zone: a keeper's.
+    ///   - open: those that are open to others, nil being all.
+    func visible(_ type: String, to role: Role, zone: String, open: Set<String>?) -> Set<String>? {
+        let read: Set<String>? = role == .keeper ? [zone] : open
+        guard let access = access[type] else { return read }
+        return access.visible(role, read: read)
+    }
+
+    /// The fields of a class that guests are not shown.
+    func masked(_ type: String, isVeiled: Bool) -> Set<String> {
+        guard let access = access[type] else { return [] }
+        return isVeiled ? [access.hidden, access.veiled] : [access.hidden]
+    }
+
     // MARK: Queries
 
     /// A query that a subscription may have.
-    func query(_ random: inout SplitMix64, on type: ObjectType, for role: Role) -> String {
-        let names = type.properties.map(\.name).filter {
-            fields.contains($0, of: type.name) && $0 != "zone" && $0 != "_id"
-        }
+    func query(_ random: inout SplitMix64, on type: ObjectType) -> String {
+        let names = type.properties.map(\.name).filter { fields.contains($0, of: type.name) && $0 != "zone" && $0 != "_id" }
         for _ in 0..<50 {
             var text = random.chance(25) || names.isEmpty ? "TRUEPREDICATE" : writer(names, &random)
             if fields.indexed != nil || random.chance(40) { text = "\(pin(&random)) AND (\(text))" }
@@ -118,7 +132,7 @@ struct OracleApp {
 // MARK: - As an app directory
 
 extension OracleApp {
-    private static func files(_ schema: Schema, _ fields: QueryableFields, hidden: [String: String]) -> [String: String] {
+    private static func files(_ schema: Schema, _ fields: QueryableFields, _ access: [String: OracleAccess]) -> [String: String] {
         var files = ShopApp.files.filter { !$0.key.contains("/public/") }
         files["sync/config.json"] = """
             {
@@ -129,7 +143,7 @@ extension OracleApp {
             """
         for type in schema.types {
             files[ShopApp.table(type.name, "schema")] = json(type, schema)
-            files[ShopApp.table(type.name, "rules")] = rules(type.name, hidden: [hidden[type.name] ?? ""])
+            files[ShopApp.table(type.name, "rules")] = access[type.name].map { rules(type.name, $0) }
             files[ShopApp.table(type.name, "relationships")] = relationships(type)
         }
         return files
@@ -178,30 +192,29 @@ extension OracleApp {
 
     /// The rules of a class by which everybody but keepers sees the objects of these zones, nil being all, and guests see fewer fields.
     func rules(_ type: String, open: Set<String>?, isVeiled: Bool) -> String {
-        OracleApp.rules(type, hidden: ([hidden[type]] + (isVeiled ? [veiled[type]] : [])).compactMap { $0 }, open: open)
+        access[type].map { OracleApp.rules(type, $0, open: open, isVeiled: isVeiled) } ?? ""
     }
 
-    private static func rules(_ type: String, hidden: [String], open: Set<String>? = nil) -> String {
-        let masks = hidden.map { #""\#($0)": { "read": false, "write": false }"# }.joined(separator: ", ")
-        let all = open.map { #"{ "zone": { "$in": [\#($0.sorted().map { "\"\($0)\"" }.joined(separator: ", "))] } }"# } ?? "true"
+    private static func rules(_ type: String, _ access: OracleAccess, open: Set<String>? = nil, isVeiled: Bool = false) -> String {
+        let all = open.map(OracleAccess.among) ?? "true"
         let rest = #""insert": true, "delete": true, "search": true"#
-        let ofZone = #"{ "zone": "%%user.custom_data.zone" }"#
         return """
             {
                 "database": "public", "collection": "\(type)",
                 "roles": [
                     {
                         "name": "keeper", "apply_when": { "%%user.custom_data.zone": { "%exists": true } },
-                        "document_filters": { "read": \(ofZone), "write": \(ofZone) }, "read": true, "write": true, \(rest)
+                        "document_filters": \(access.filters(.keeper, read: #"{ "zone": "%%user.custom_data.zone" }"#)),
+                        "read": true, "write": true, \(rest)
                     },
                     {
                         "name": "guest", "apply_when": { "%%user.custom_data.isGuest": true },
-                        "document_filters": { "read": \(all), "write": \(all) },
-                        "fields": { \(masks) },
+                        "document_filters": \(access.filters(.guest, read: all)),
+                        "fields": \(access.masks(isVeiled: isVeiled)),
                         "additional_fields": { "read": true, "write": true }, \(rest)
                     },
                     {
-                        "name": "everybody", "apply_when": {}, "document_filters": { "read": \(all), "write": \(all) },
+                        "name": "everybody", "apply_when": {}, "document_filters": \(access.filters(.everybody, read: all)),
                         "read": true, "write": true, \(rest)
                     }
                 ]

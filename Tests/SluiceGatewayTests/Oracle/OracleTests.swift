@@ -163,7 +163,7 @@ private struct OracleStage {
         let type = random.pick(app.schema.types).name
         if random.chance(40) {
             if veils.remove(type) == nil { veils.insert(type) } else { keptVeils.remove(type) }
-            OracleTests.trace("rules of \(type) \(veils.contains(type) ? "veil" : "unveil") \(app.veiled[type] ?? "")")
+            OracleTests.trace("rules of \(type) \(veils.contains(type) ? "veil" : "unveil") a field")
             edits += 1
             return try folder.put(
                 app.rules(type, open: open[type], isVeiled: veils.contains(type)), at: ShopApp.table(type, "rules"))
@@ -296,18 +296,17 @@ private struct OracleStage {
         var expected: [String: [Value: [String: Value]]] = [:]
         for (type, row) in rows {
             let key = row[0] ?? .null
-            if device.role == .keeper, row[1] != .string(device.zone) { continue }
-            if device.role != .keeper, let zones = open[type.name], !zones.contains(where: { row[1] == .string($0) }) { continue }
-            let hidden = [app.hidden[type.name], veils.contains(type.name) ? app.veiled[type.name] : nil].compactMap { $0 }
+            let zones = app.visible(type.name, to: device.role, zone: device.zone, open: open[type.name])
+            if let zones, !zones.contains(where: { row[1] == .string($0) }) { continue }
+            let masked = device.role == .guest ? app.masked(type.name, isVeiled: veils.contains(type.name)) : []
             // Their queries find nothing in what guests do not see.
             var seen = row
-            for name in hidden where device.role == .guest { if let index = type.index(of: name) { seen[index] = .null } }
+            for name in masked { if let index = type.index(of: name) { seen[index] = .null } }
             guard queries.contains(where: { $0.type == type.name && $0.bound.matches(seen, key: key, in: graph) }) else { continue }
             var values: [String: Value] = [:]
             for property in device.schema[type.name]?.properties ?? [] {
                 guard let index = type.index(of: property.name) else { continue }
-                let isHidden = device.role == .guest && hidden.contains(property.name)
-                values[property.name] = isHidden ? property.emptyValue : row[index] ?? .null
+                values[property.name] = masked.contains(property.name) ? property.emptyValue : row[index] ?? .null
             }
             expected[type.name, default: [:]][key] = values
         }
