@@ -7,11 +7,11 @@ import Testing
     private static let own = #"owner_id == "ann""#
 
     /// An app with the roles that stand below the heading.
-    private static func app(_ heading: String) throws -> App {
+    private static func app(_ heading: String, level: String = "###") throws -> App {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
             "../../Plugins/AppServicesRules/README.md")
         let text = try String(contentsOf: file.standardized, encoding: .utf8)
-        let section = try #require(text.components(separatedBy: "\n### \(heading)\n").dropFirst().first)
+        let section = try #require(text.components(separatedBy: "\n\(level) \(heading)\n").dropFirst().first)
         let block = try #require(section.components(separatedBy: "```json\n").dropFirst().first)
         return App(roles: block.components(separatedBy: "```")[0])
     }
@@ -54,6 +54,20 @@ import Testing
         let plan = try await Self.app("Dynamic collaboration").task(for: user("ann"))
         #expect(plan.write == #"owner_id == "ann" OR ANY collaborators == "ann""#)
         #expect(plan.read == plan.write)
+    }
+
+    @Test func `dynamic collaboration in which owners alone invite, and stay the owners`() async throws {
+        let app = try Self.app("About a write", level: "##")
+        let bobs: [String: Value] = ["owner_id": .string("bob"), "collaborators": .list([.string("ann")])]
+        func changed(_ name: String, _ value: Value) -> ProposedWrite {
+            ProposedWrite(type: "Task", operation: .update, before: bobs, after: bobs.merging([name: value]) { $1 })
+        }
+        let writes = [
+            changed("title", .string("x")), changed("owner_id", .string("ann")), changed("collaborators", .list([])),
+            ProposedWrite(type: "Task", operation: .insert, before: nil, after: bobs),
+        ]
+        #expect(try await app.verdicts(on: writes, by: user("ann")).map { $0 == .allow } == [true, false, false, true])
+        #expect(try await app.verdicts(on: writes, by: user("bob")).map { $0 == .allow } == [true, false, true, true])
     }
 
     @Test func `tiered`() async throws {
