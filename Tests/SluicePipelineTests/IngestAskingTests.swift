@@ -34,7 +34,9 @@ private struct Rules {
     @Test(arguments: seeds(200)) func `decides about all objects but those that the rules fail at`(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let count = 1 + random.below(random.chance(20) ? 2_500 : 60)
-        let codes: [ErrorCode] = [.pluginCrashed, .pluginTimeout, .pluginBadAnswer, .pluginRefused, .limitsExceeded]
+        var codes: [ErrorCode] = [.pluginCrashed, .pluginTimeout, .pluginBadAnswer, .pluginRefused, .limitsExceeded]
+        // Believed when there is no other.
+        if count > 6 { codes.append(.pluginFailed) }
         var rules = Rules()
         for _ in 0..<random.below(6) { rules.errors[random.below(count)] = random.pick(codes) }
         let verdicts = try rules.decide(count)

@@ -15,7 +15,7 @@ package struct IngestAsking {
         case done
     }
 
-    /// Of each object; nil where nothing is known yet.
+    /// Of each object, once all is done; nil accepts it.
     package private(set) var verdicts: [Result<IngestVerdict, SluiceError>?]
     /// What is still to be asked, in this order: after a failure all others come first.
     private var open: [Range<Int>] = []
@@ -38,7 +38,7 @@ package struct IngestAsking {
 
     /// - Throws: the rules' error, when they decided about nothing.
     package mutating func next() throws(SluiceError) -> Step {
-        if open.isEmpty, let first = undecided.first {
+        if suspicion == nil, open.isEmpty, let first = undecided.first {
             guard hasPassed else { throw strikes[first] ?? SluiceError(.pluginFailed, "The ingest rules decided nothing.") }
             lastTries.formUnion(undecided)
             open = undecided.map { $0..<$0 + 1 }
@@ -53,7 +53,8 @@ package struct IngestAsking {
         switch step {
         case .ask(let range):
             hasPassed = true
-            for index in range { verdicts[index] = .success(answers?[index - range.lowerBound] ?? .accept) }
+            guard let answers else { return }
+            for index in range { verdicts[index] = .success(answers[index - range.lowerBound]) }
         case .probe: settle()
         case .done: break
         }
