@@ -78,15 +78,30 @@ package struct ReplicaCommit: Sendable {
 
 /// A write that the gateway refused or undid.
 package struct RefusedWrite: Hashable, Sendable {
+    /// The one that carried it.
+    package var changeset: UInt64
     package var object: ObjectKey
     /// Of `ErrorCode`'s table, as the gateway sent it.
     package var code: UInt16
+    /// Of `RefusalCause`, or what a newer gateway says; empty for asymmetric objects.
+    package var cause: String
     package var reason: String
+    /// The fields at fault; empty where it is the whole object.
+    package var fields: [String]
+    /// What the app wanted to write, by property: as the gateway has it, and as the file has it where it does.
+    package var values: [String: Value]
 
-    package init(object: ObjectKey, code: UInt16, reason: String) {
+    package init(
+        changeset: UInt64 = 0, object: ObjectKey, code: UInt16, cause: String = "", reason: String, fields: [String] = [],
+        values: [String: Value] = [:]
+    ) {
+        self.changeset = changeset
         self.object = object
         self.code = code
+        self.cause = cause
         self.reason = reason
+        self.fields = fields
+        self.values = values
     }
 }
 

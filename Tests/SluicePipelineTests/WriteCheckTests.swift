@@ -33,7 +33,7 @@ import Testing
 
     private static func refusal(
         _ operation: SluiceCore.Operation, _ before: Row?, _ after: Row?, view: String? = "store == 'north'", plan: TypePlan = all,
-        type: ObjectType = type, key: Value = .string("k")
+        type: ObjectType = type, key: Value = .string("k"), named: [String]? = nil
     ) throws -> WriteCheck.Refusal? {
         let schema = AppSchema(
             version: 1, schema: Schema([type]), fields: QueryableFields(byType: ["Order": ["store", "size"]], indexed: "store"),
@@ -46,8 +46,7 @@ import Testing
         let refusal = check.refusal(
             IntendedWrite(
                 object: ObjectKey(type: "Order", key: key), type: type, operation: operation, before: before, after: after,
-                changed: changed,
-                isUnseen: false))
+                changed: changed, named: named.map { Set($0.compactMap { type.index(of: $0) }) } ?? changed, isUnseen: false))
         #expect(refusal == nil || refusal?.code == .compensatingWrite)
         return refusal
     }
@@ -110,6 +109,32 @@ import Testing
         #expect(
             try Self.reason(.delete, Self.row("north"), nil, plan: neither)
                 == "Role clerk may not delete Order \"k\"; the write was undone.")
+    }
+
+    @Test func `CW-4 of a field that the role does not see, whatever it holds`() throws {
+        var blind = TypePlan(
+            read: "TRUEPREDICATE", write: "TRUEPREDICATE", readableFields: ["store", "size"], writableFields: ["store", "size"],
+            role: "clerk")
+        func cause(_ title: String, _ plan: TypePlan) throws -> RefusalCause? {
+            try Self.refusal(.update, Self.row("north", title: "t"), Self.row("north", title: title), plan: plan, named: ["title"])?.cause
+        }
+        #expect(try cause("guess", blind) == .fields && cause("t", blind) == .fields)
+        // What is seen is no secret: nothing changes, nobody minds.
+        blind.readableFields = nil
+        #expect(try cause("guess", blind) == .fields && cause("t", blind) == nil)
+    }
+
+    @Test func `CW-3 with the same words whatever rules and values are`() throws {
+        let plans = [
+            Self.all, TypePlan(read: "TRUEPREDICATE", write: "size > 5", insert: false, delete: false, role: "clerk"),
+            TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", writableFields: [], role: "clerk"),
+        ]
+        let reasons = try plans.flatMap { plan in
+            try [Self.row("east", size: 9), Self.row("south", title: "x")].map { row in
+                try Self.reason(.update, row, Self.row("north", title: "y"), plan: plan)
+            }
+        }
+        #expect(Set(reasons) == ["Order \"k\" is outside of the current query view; the write was undone."])
     }
 
     @Test func `CW-5 after which the role might not write the object any more`() throws {

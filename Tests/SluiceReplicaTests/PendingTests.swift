@@ -87,16 +87,40 @@ import Testing
             try transaction.set(type: 0, key: .int(1), property: 1, .string("forbidden"))
             try transaction.create(type: 0, key: .int(2), values: ["title": .string("allowed")])
         }
-        try replica.rename(1, "forbidden again")
-        let refused = RefusedWrite(object: ObjectKey(type: "Todo", key: .int(1)), code: 231, reason: "no")
+        try replica.rename(1, "later")
+        let titles = try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).map(\.number)
+        var refused = RefusedWrite(
+            changeset: titles[0], object: ObjectKey(type: "Todo", key: .int(1)), code: 231, cause: "fields", reason: "no", fields: ["title"]
+        )
         let report = try await replica.applyCompensation(id: 7, writes: [refused])
+        // The app can have back what it wanted.
+        refused.values = ["title": .string("forbidden")]
         #expect(report?.writes == [refused])
+        #expect(try await replica.unreportedRefusals().map(\.writes) == [[refused]])
+        // A later write is judged by itself.
+        #expect(try replica.titles() == [1: "later", 2: "allowed"])
+        refused.changeset = titles[1]
+        let second = try await replica.applyCompensation(id: 8, writes: [refused])
+        #expect(second?.writes.first?.values == ["title": .string("later")])
         #expect(try replica.titles() == [1: "server", 2: "allowed"])
+        try await replica.reported(second?.id ?? 0)
         #expect(try await replica.applyCompensation(id: 7, writes: [refused]) == nil)
-        #expect(try await replica.lastCompensation() == 7)
+        #expect(try await replica.lastCompensation() == 8)
         #expect(try await replica.unreportedRefusals().count == 1)
         try await replica.reported(report?.id ?? 0)
         #expect(try await replica.unreportedRefusals().isEmpty)
+    }
+
+    @Test func `what was refused is told as the gateway has it when the file has dropped it`() async throws {
+        let replica = try await Replica.make(folder)
+        try replica.create(1, "wanted")
+        var commit = batch(10, put: [todo(2, "of the same changeset")])
+        commit.commits[0].changeset = 1
+        try await replica.apply(commit)
+        let refused = RefusedWrite(
+            changeset: 1, object: ObjectKey(type: "Todo", key: .int(1)), code: 231, reason: "no", values: ["title": .string("wanted")])
+        #expect(try await replica.applyCompensation(id: 1, writes: [refused])?.writes == [refused])
+        #expect(try replica.titles() == [2: "of the same changeset"])
     }
 
     @Test func `a forbidden creation is erased and a forbidden deletion undone`() async throws {
@@ -105,7 +129,9 @@ import Testing
         try replica.create(2, "made")
         try replica.write { try $0.delete(type: 0, key: .int(1)) }
         #expect(try replica.titles() == [2: "made"])
-        let writes = [1, 2].map { RefusedWrite(object: ObjectKey(type: "Todo", key: .int($0)), code: 231, reason: "no") }
+        let writes = [(2, 1), (1, 2)].map { key, number in
+            RefusedWrite(changeset: number, object: ObjectKey(type: "Todo", key: .int(key)), code: 231, reason: "no")
+        }
         try await replica.applyCompensation(id: 1, writes: writes)
         #expect(try replica.titles() == [1: "server"])
     }

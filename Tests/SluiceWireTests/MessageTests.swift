@@ -181,11 +181,18 @@ import Testing
         #expect(newer.sessionAction == .transient)
     }
 
-    @Test func `a rejected write keeps the server's row on its way`() throws {
-        let report = RejectedWriteReport(
-            changeset: 4, object: ObjectKey(type: "Everything", key: .objectId(ObjectIdentifierBytes(high: 3, low: 4))),
-            error: SluiceError(.compensatingWrite, "not allowed"), row: ["title": .string("as it was"), "flag": .null])
-        #expect(try RejectedWriteReport(try PBRejectedWrite(report, schema: Samples.schema), schema: Samples.schema) == report)
+    @Test func `a rejected write keeps cause and fields on its way`() throws {
+        for cause in RefusalCause.allCases + [nil] {
+            let report = RejectedWriteReport(
+                changeset: 4, object: ObjectKey(type: "Everything", key: .objectId(ObjectIdentifierBytes(high: 3, low: 4))),
+                error: SluiceError(.compensatingWrite, "not allowed"), cause: cause, fields: ["flag", "title"],
+                values: ["title": .string("as wanted"), "flag": .null, "at": .timestamp(Timestamp(seconds: 5))])
+            #expect(try RejectedWriteReport(PBRejectedWrite(report)) == report)
+        }
+        let long = RejectedWriteReport(
+            changeset: 4, object: ObjectKey(type: "Everything", key: .int(1)), error: SluiceError(.compensatingWrite, "not allowed"),
+            values: ["title": .string(String(repeating: "x", count: 1 << 20))])
+        #expect(PBRejectedWrite(long).values.isEmpty)
     }
 
     @Test func `bytes that are no message, or too many of them, are refused by name`() {

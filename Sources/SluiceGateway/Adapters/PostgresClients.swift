@@ -44,10 +44,12 @@ extension ClientFile {
 extension RejectedWrite {
     init(_ record: RejectedRecord) {
         self.init(
-            changeset: record.changeset, object: record.object, code: record.code, reason: record.reason, values: record.values)
+            changeset: record.changeset, object: record.object, code: record.code, cause: record.cause, reason: record.reason,
+            fields: record.fields, values: record.values)
     }
 
     var record: RejectedRecord {
-        RejectedRecord(changeset: changeset, object: object, code: code, reason: reason, rule: rule, values: values)
+        RejectedRecord(
+            changeset: changeset, object: object, code: code, cause: cause, reason: reason, fields: fields, rule: rule, values: values)
     }
 }

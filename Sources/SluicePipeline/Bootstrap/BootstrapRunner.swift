@@ -18,7 +18,7 @@ struct BootstrapRunner {
     /// Whose sessions it is for, and who seals what their client keeps.
     let user: String
     let sealer: any Sealer
-    /// The client's changesets that are committed now, up to this number.
+    /// The client's changesets that are committed now and of which it knows what was undone, up to this number.
     let taken: @Sendable () async -> UInt64
 
     /// How often a bootstrap is started again because more than `Limits.stagedBytes` passed it.

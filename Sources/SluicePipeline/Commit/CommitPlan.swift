@@ -18,7 +18,14 @@ struct CommitPlan {
         var clocks: ObjectClocks
     }
 
+    /// An edit of an object that is not there.
+    struct Futile {
+        var object: ObjectKey
+        var wanted: [String: Value]
+    }
+
     let changeset: UInt64
+    private(set) var futile: [Futile] = []
     private(set) var remembered: [Remembered] = []
     private(set) var writes: [Write] = []
     private(set) var rejected: [RejectedWrite] = []
@@ -49,36 +56,42 @@ struct CommitPlan {
         case (nil, nil):
             // Deleted already, or an edit of what is not there: nobody is told (CR-1), but a later deletion is remembered (CR-3).
             if state.clocks.isDeleted { remembered.append(Remembered(object: object, type: type, clocks: state.clocks)) }
+            let values = wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } }
+            if wanted.last?.kind != .delete { futile.append(Futile(object: object, wanted: values)) }
             return
         }
+        let names = wanted.flatMap { Array($0.values.keys) + Array($0.counters.keys) + $0.edits.map(\.property) }
         let intended = IntendedWrite(
-            object: object, type: type, operation: operation, before: before, after: after, changed: changed, isUnseen: isUnseen)
+            object: object, type: type, operation: operation, before: before, after: after, changed: changed,
+            named: Set(names.compactMap { type.index(of: $0) }), isUnseen: isUnseen)
         var values = wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } }
         // Of what was edited inside, the record has what it would have become.
         for name in wanted.flatMap(\.edits).map(\.property) { values[name] = state.values?[name] }
         writes.append(Write(intended: intended, stored: stored, clocks: state.clocks, wanted: values))
     }
 
-    /// Takes out what the session may not do, and what it may not do any more until it has seen an earlier refusal (CW-10).
-    mutating func refuse(_ check: WriteCheck, blocked: Set<ObjectKey>) {
+    /// Takes out what the session may not do.
+    ///
+    /// Each write is judged by itself: one that is legal stands although an earlier one to the same object was undone, of which the
+    /// device may not know yet. Only what edits an object whose creation was undone comes to nothing, and says so.
+    /// - Parameter undone: objects of which the client has not acknowledged that a write was undone.
+    mutating func refuse(_ check: WriteCheck, undone: Set<ObjectKey>) {
         var allowed: [Write] = []
         for write in writes {
-            if blocked.contains(write.intended.object) {
-                reject(
-                    write, .compensatingWrite, "An earlier write to this object was undone and the device had not yet heard of it.",
-                    rule: "an earlier refusal")
-            } else if let refusal = check.refusal(write.intended) {
-                reject(write, refusal.code, refusal.message, rule: refusal.rule)
-            } else {
-                allowed.append(write)
-            }
+            if let refusal = check.refusal(write.intended) { reject(write, refusal) } else { allowed.append(write) }
         }
         writes = allowed
+        remembered.removeAll { undone.contains($0.object) || !check.mayDelete($0.type.name) }
+        for edit in futile where undone.contains(edit.object) {
+            let message = "\(edit.object.type) \(edit.object.key.keyText) is not there, as its creation was undone; so was this write."
+            reject(edit.object, Refusal(cause: .neverMade, message: message, rule: "an earlier refusal"), edit.wanted)
+        }
     }
 
     /// Refuses what is left, for one reason.
     mutating func refuseAll(_ error: SluiceError) {
-        for write in writes { reject(write, error.code, error.message, rule: error.code.name) }
+        let refusal = Refusal(code: error.code, cause: .database, message: error.message, rule: error.code.name)
+        for write in writes { reject(write, refusal) }
         writes = []
     }
 
@@ -93,30 +106,31 @@ struct CommitPlan {
                 after: write.after?.named(write.type))
         }
         var verdicts: [WriteVerdict]
+        var cause = RefusalCause.plugin
         do {
             verdicts = try await rules.checkWrites(user: user, proposals)
+            guard verdicts.count == asked.count else {
+                throw SluiceError(.pluginBadAnswer, "The rules gave \(verdicts.count) verdicts on \(asked.count) writes.")
+            }
         } catch let error as SluiceError {
             verdicts = proposals.map { _ in .undecided(error) }
+            if error.code != .pluginRefused { cause = .pluginFailed }
         }
-        if verdicts.count != asked.count {
-            let error = SluiceError(.pluginBadAnswer, "The rules gave \(verdicts.count) verdicts on \(asked.count) writes.")
-            verdicts = asked.map { _ in .undecided(error) }
-        }
-        take(Dictionary(uniqueKeysWithValues: zip(asked, verdicts)))
+        take(Dictionary(uniqueKeysWithValues: zip(asked, verdicts)), denied: cause)
     }
 
-    private mutating func take(_ verdicts: [Int: WriteVerdict]) {
+    private mutating func take(_ verdicts: [Int: WriteVerdict], denied cause: RefusalCause) {
         var allowed: [Write] = []
         for (index, write) in writes.enumerated() {
             switch verdicts[index] ?? .allow {
             case .allow: allowed.append(write)
-            case .deny(let reason, let rule): reject(write, .compensatingWrite, reason, rule: rule)
+            case .deny(let reason, let rule): reject(write, Refusal(cause: cause, message: reason, rule: rule))
             case .amend(let values):
                 if let amended = amend(write, values) {
                     allowed.append(amended)
                 } else {
-                    reject(
-                        write, .pluginBadAnswer, "The rules amended the object with a property that it does not have.", rule: "check_write")
+                    let message = "The rules amended the object with a property that it does not have."
+                    reject(write, Refusal(code: .pluginBadAnswer, cause: .pluginFailed, message: message, rule: "check_write"))
                 }
             }
         }
@@ -154,10 +168,15 @@ struct CommitPlan {
         return WriteDecision(writes: allowed + kept, rejected: rejected)
     }
 
-    private mutating func reject(_ write: Write, _ code: ErrorCode, _ reason: String, rule: String) {
+    private typealias Refusal = WriteCheck.Refusal
+
+    private mutating func reject(_ write: Write, _ refusal: Refusal) { reject(write.intended.object, refusal, write.wanted) }
+
+    private mutating func reject(_ object: ObjectKey, _ refusal: Refusal, _ wanted: [String: Value]) {
         rejected.append(
             RejectedWrite(
-                changeset: changeset, object: write.intended.object, code: code, reason: reason, rule: rule, values: write.wanted))
+                changeset: changeset, object: object, code: refusal.code, cause: refusal.cause, reason: refusal.message,
+                fields: refusal.fields, rule: refusal.rule, values: wanted))
     }
 }
 

@@ -73,7 +73,7 @@ package struct Committer: Sendable {
             throw SluiceError(.badChangeset, "Changeset \(changeset.number) of client \(writer.client) came after \(basis.changeset).")
         }
         var plan = try merge(changeset, basis, writer)
-        plan.refuse(check, blocked: basis.rejected)
+        plan.refuse(check, undone: basis.rejected)
         return plan
     }
 

@@ -11,14 +11,17 @@ struct IntendedWrite {
     var after: Row?
     /// Indices of the properties that differ.
     var changed: Set<Int>
+    /// Indices of those that the client says something of, whether they differ or not.
+    var named: Set<Int>
     /// Whether the client makes an object that was there when it made it, out of its view.
     var isUnseen: Bool
 }
 
 /// Decides whether a session may do what it wants (`CW` of the server specification): pure, one object at a time.
 ///
-/// A refusal says what the user tried and which role refused; it never says whether an object that the user may not see
-/// exists (G5).
+/// A refusal says what the user tried and which role refused. Of an object that is out of the user's sight it says only that it is: neither
+/// rules nor values of it are looked at before. And a field that the user can neither read nor write is refused whatever it holds, as
+/// otherwise silence would tell that a guess was right (G5). What cannot be hidden is that a key is taken.
 struct WriteCheck {
     private struct Bound {
         var rights: TypePlan
@@ -29,11 +32,14 @@ struct WriteCheck {
 
     /// Why a write is undone.
     struct Refusal {
-        var code: ErrorCode
+        var code: ErrorCode = .compensatingWrite
+        var cause: RefusalCause
         /// For the user.
         var message: String
         /// The part of the role or the query that decided. For operators alone: what a rule says may be no business of a user's.
         var rule: String
+        /// The fields at fault; empty where it is the whole object.
+        var fields: [String] = []
     }
 
     private let bound: [String: Bound]
@@ -56,34 +62,43 @@ struct WriteCheck {
     /// Whether a plugin wants to be asked about writes of the type.
     func asksPlugin(_ type: String) -> Bool { bound[type]?.rights.checkWrite ?? false }
 
+    /// Whether the session may remember a deletion of what is not there any more, or not yet.
+    func mayDelete(_ type: String) -> Bool {
+        guard let bound = bound[type] else { return false }
+        return bound.view != nil && bound.rights.delete
+    }
+
     /// Nil when the write is allowed; otherwise why not.
     func refusal(_ write: IntendedWrite) -> Refusal? {
         let key = write.object.key.keyText
         guard let bound = bound[write.object.type], write.type.kind == .topLevel else {
             return Refusal(
-                code: .writeNotAllowed, message: "Class \(write.object.type) cannot be written through changesets.", rule: "the class")
+                code: .writeNotAllowed, cause: .notWritten,
+                message: "Class \(write.object.type) cannot be written through changesets.", rule: "the class")
         }
         let name = "\(write.object.type) \(key)"
         guard let view = bound.view else {
             return Refusal(
-                code: .compensatingWrite,
+                cause: .noSubscription,
                 message: "No subscription is open for class \(write.object.type); the write to \(name) was undone.", rule: "no subscription"
             )
         }
+        if let before = write.before, !before.matches(view) { return outside(name, view, before) }
         if let refusal = permission(write, bound, name) { return refusal }
-        let seen = write.before ?? write.after
-        guard let seen, seen.matches(view) else {
-            return Refusal(
-                code: .compensatingWrite, message: "\(name) is outside of the current query view; the write was undone.",
-                rule: "the view, not met: \(Self.failing(view, seen))")
-        }
+        if write.before == nil, let after = write.after, !after.matches(view) { return outside(name, view, after) }
         // Only of what the session may see now.
         if write.isUnseen {
             return Refusal(
-                code: .compensatingWrite,
-                message: "\(name) existed already, outside of the query view in which it was created; it stays.", rule: "the view")
+                cause: .existed, message: "\(name) existed already, outside of the query view in which it was created; it stays.",
+                rule: "the view")
         }
         return nil
+    }
+
+    private func outside(_ name: String, _ view: Predicate, _ row: Row) -> Refusal {
+        Refusal(
+            cause: .outsideView, message: "\(name) is outside of the current query view; the write was undone.",
+            rule: "the view, not met: \(Self.failing(view, row))")
     }
 
     /// Those parts of a predicate that a row does not meet.
@@ -95,30 +110,35 @@ struct WriteCheck {
 
     private func permission(_ write: IntendedWrite, _ bound: Bound, _ name: String) -> Refusal? {
         let role = bound.rights.role
-        func denied(_ what: String, _ rule: String) -> Refusal {
+        func denied(_ cause: RefusalCause, _ what: String, _ rule: String, fields: [String] = []) -> Refusal {
             Refusal(
-                code: .compensatingWrite, message: "Role \(role) may not \(what) \(name); the write was undone.",
-                rule: "role \(role), \(rule)")
+                cause: cause, message: "Role \(role) may not \(what) \(name); the write was undone.",
+                rule: "role \(role), \(rule)", fields: fields)
         }
         switch write.operation {
         case .insert:
-            if !bound.rights.insert { return denied("create", "insert") }
+            if !bound.rights.insert { return denied(.insert, "create", "insert") }
         case .delete:
-            if !bound.rights.delete { return denied("delete", "delete") }
+            if !bound.rights.delete { return denied(.delete, "delete", "delete") }
         case .update:
             if let indexed = bound.indexed, write.changed.contains(indexed) {
                 let field = write.type.properties[indexed].name
-                return denied("change the indexed queryable field \(field) of", "indexed queryable field \(field)")
+                return denied(
+                    .indexedField, "change the indexed queryable field \(field) of", "indexed queryable field \(field)", fields: [field])
             }
         }
         // Both images: the write filter must hold before (CW-4) and still hold afterwards (CW-5).
         for image in [write.before, write.after] {
-            if let image, !image.matches(bound.write) { return denied("write", "write, not met: \(Self.failing(bound.write, image))") }
+            if let image, !image.matches(bound.write) {
+                return denied(.writeRule, "write", "write, not met: \(Self.failing(bound.write, image))")
+            }
         }
         if let fields = bound.rights.writableFields, write.operation != .delete {
-            let names = write.changed.map { write.type.properties[$0].name }.filter { !fields.contains($0) }.sorted()
+            let unseen = write.operation == .update ? write.named.intersection(bound.rights.hidden(of: write.type)) : []
+            let names = write.changed.union(unseen).map { write.type.properties[$0].name }.filter { !fields.contains($0) }.sorted()
             if let first = names.first {
-                return denied("write field \(first) of", "writable fields without \(names.joined(separator: ", "))")
+                return denied(
+                    .fields, "write field \(first) of", "writable fields without \(names.joined(separator: ", "))", fields: names)
             }
         }
         return nil

@@ -117,19 +117,26 @@ package struct RejectedWrite: Hashable, Sendable {
     package var changeset: UInt64
     package var object: ObjectKey
     package var code: ErrorCode
+    /// Nil for asymmetric objects, where the code says it.
+    package var cause: RefusalCause?
     package var reason: String
+    /// The fields at fault; empty where it is the whole object.
+    package var fields: [String]
     /// What decided, for operators: the role and its clause. The client is not told; nil where it is read back for one.
     package var rule: String?
     /// What the client wanted to write.
     package var values: [String: Value]
 
     package init(
-        changeset: UInt64, object: ObjectKey, code: ErrorCode, reason: String, rule: String? = nil, values: [String: Value]
+        changeset: UInt64, object: ObjectKey, code: ErrorCode, cause: RefusalCause? = nil, reason: String, fields: [String] = [],
+        rule: String? = nil, values: [String: Value]
     ) {
         self.changeset = changeset
         self.object = object
         self.code = code
+        self.cause = cause
         self.reason = reason
+        self.fields = fields
         self.rule = rule
         self.values = values
     }
@@ -143,7 +150,7 @@ package struct WriteBasis: Sendable {
     package var now: LSN
     /// The oldest position that a client can still write from.
     package var horizon: LSN
-    /// Objects that a compensation concerns which the client has not applied: their writes are to be discarded (CW-10).
+    /// Objects that a compensation concerns which the client has not applied.
     package var rejected: Set<ObjectKey>
     /// What is stored of the objects asked for; one without row or clocks is missing.
     package var stored: [ObjectKey: StoredObject]

@@ -32,6 +32,10 @@ package actor Session {
     var unannounced: (lsn: LSN, isCommit: Bool)?
     /// The file's changesets up to this number are committed.
     var committed: UInt64 = 0
+    /// The first of them of which a write was undone and the client has not been told.
+    private var firstUntold: UInt64?
+    /// The client may drop what it keeps of its changesets up to this number: they are committed, and it knows what was undone.
+    var told: UInt64 { firstUntold.map { $0 - 1 } ?? committed }
     /// What is committed and not acknowledged yet, and who sees to that.
     private var unacknowledged: [Acknowledgement] = []
     private var acknowledging: Task<Void, Never>?
@@ -173,7 +177,7 @@ package actor Session {
         subscriber = await services.fanout.add(channel, view: .empty, staged: false, client: file.id)
         // A new file has written nothing that could have been undone.
         for open in hello.client == 0 ? [] : try await services.clients.openCompensations(id: file.id) {
-            send(SessionMessages.compensation(id: open.id, writes: open.writes, schema: schema.schema))
+            send(SessionMessages.compensation(id: open.id, writes: open.writes))
         }
         logger.debug("A session is open.")
     }
@@ -232,9 +236,10 @@ package actor Session {
             services.observer.uploaded(
                 undone: outcome.rejected.count, nanoseconds: services.environment.monotonicNanoseconds() - begin)
             committed = changeset.number
+            if outcome.compensation != nil, firstUntold == nil { firstUntold = committed }
             note(outcome.rejected)
             let compensation = outcome.compensation.map {
-                SessionMessages.compensation(id: $0, writes: outcome.rejected, schema: schema.schema)
+                SessionMessages.compensation(id: $0, writes: outcome.rejected)
             }
             await acknowledge(
                 Acknowledgement(changeset: changeset.number, lsn: outcome.lsn, isCommit: true, compensation: compensation))
@@ -274,6 +279,7 @@ package actor Session {
                 return
             }
             for message in durable.compactMap(\.compensation) { send(message) }
+            firstUntold = unacknowledged.first { $0.compensation != nil }?.changeset
             send(SessionMessages.uploadAck(number: last.changeset, lsn: last.lsn))
             await announce(last.lsn, isCommit: last.isCommit)
         }

@@ -60,11 +60,11 @@ package enum SessionMessages {
     }
 
     /// The client keeps the server's state of objects with pending writes, so the report needs no rows.
-    static func compensation(id: UInt64, writes: [RejectedWrite], schema: Schema) -> [UInt8] {
+    static func compensation(id: UInt64, writes: [RejectedWrite]) -> [UInt8] {
         encode { message in
             message.compensation = .with {
                 $0.id = id
-                $0.writes = writes.compactMap { self.message($0, schema) }
+                $0.writes = writes.map { self.message($0) }
             }
         }
     }
@@ -73,15 +73,16 @@ package enum SessionMessages {
         encode { message in
             message.ingestAck = .with {
                 $0.number = number
-                $0.writes = rejected.compactMap { self.message($0, Schema([])) }
+                $0.writes = rejected.map { self.message($0) }
             }
         }
     }
 
-    private static func message(_ write: RejectedWrite, _ schema: Schema) -> PBRejectedWrite? {
-        try? PBRejectedWrite(
+    private static func message(_ write: RejectedWrite) -> PBRejectedWrite {
+        PBRejectedWrite(
             RejectedWriteReport(
-                changeset: write.changeset, object: write.object, error: SluiceError(write.code, write.reason)), schema: schema)
+                changeset: write.changeset, object: write.object, error: SluiceError(write.code, write.reason), cause: write.cause,
+                fields: write.fields, values: write.values))
     }
 
     static func markReached(_ id: UInt64) -> [UInt8] { encode { $0.markReached = .with { $0.id = id } } }

@@ -37,7 +37,7 @@ package enum CompanionSchema {
     /// Step n leads from version n to n + 1. Never change one that was released.
     private static let steps = [
         core + users + ingest, horizon, session, appSchema, userChange, deadLetters, timePartitions, ingestRequest, refusalRule,
-        refusalObject,
+        refusalObject, refusalCause,
     ]
 
     /// Clients, clocks, property numbers, refusals.
@@ -205,4 +205,9 @@ package enum CompanionSchema {
 
     /// What was refused of one object, for `sluice why`.
     private static let refusalObject = "CREATE INDEX rejected_write_object ON sluice.rejected_write (type, key, id)"
+
+    /// Why, for programs, and the fields at fault: as the client is told again after a reconnection.
+    private static let refusalCause = """
+        ALTER TABLE sluice.rejected_write ADD COLUMN cause text NOT NULL DEFAULT '', ADD COLUMN fields jsonb NOT NULL DEFAULT '[]'
+        """
 }

@@ -125,7 +125,7 @@ package struct RowBasis: Sendable {
     package var now: LSN
     /// See `ClientHorizon`.
     package var horizon: LSN
-    /// Objects that an open compensation concerns which the client has not applied (CW-10).
+    /// Objects that an open compensation concerns which the client has not applied.
     package var rejected: Set<ObjectKey> = []
     /// By type and key; an object with neither row nor clocks is missing.
     package var rows: [String: [Value: LockedRow]] = [:]

@@ -5,15 +5,21 @@ package struct RejectedRecord: Hashable, Sendable {
     package var changeset: UInt64
     package var object: ObjectKey
     package var code: ErrorCode
+    package var cause: RefusalCause?
     package var reason: String
+    /// The fields at fault; empty where it is the whole object.
+    package var fields: [String]
     /// What decided, for operators; not read back.
     package var rule: String?
     package var values: [String: Value]
 
     package init(
-        changeset: UInt64, object: ObjectKey, code: ErrorCode, reason: String, rule: String? = nil, values: [String: Value]
+        changeset: UInt64, object: ObjectKey, code: ErrorCode, cause: RefusalCause? = nil, reason: String, fields: [String] = [],
+        rule: String? = nil, values: [String: Value]
     ) {
         self.rule = rule
+        self.cause = cause
+        self.fields = fields
         self.changeset = changeset
         self.object = object
         self.code = code
@@ -43,7 +49,7 @@ package struct RejectedWriteStore: Sendable {
         try await pool.perform { session in
             let result = try session.query(
                 """
-                SELECT compensation, changeset, type, key_value, code, reason, values FROM sluice.rejected_write
+                SELECT compensation, changeset, type, key_value, code, reason, values, cause, fields FROM sluice.rejected_write
                 WHERE client = $1 AND NOT acknowledged ORDER BY compensation, id
                 """, [.int(Int64(clamping: client.rawValue))], cached: true)
             var all: [(compensation: UInt64, writes: [RejectedRecord])] = []
@@ -93,8 +99,8 @@ package struct RejectedWriteStore: Sendable {
         for member in try result.json(row, 6).members ?? [] { values[member.key] = ExtendedJSON.value(member.value) }
         return RejectedRecord(
             changeset: UInt64(result.int(row, 1) ?? 0), object: ObjectKey(type: result[row, 2] ?? "", key: key),
-            code: code(result, row, 4),
-            reason: result[row, 5] ?? "", values: values)
+            code: code(result, row, 4), cause: result[row, 7].flatMap { RefusalCause(rawValue: $0) }, reason: result[row, 5] ?? "",
+            fields: (try result.json(row, 8).array ?? []).compactMap(\.string), values: values)
     }
 
     /// Keeps refusals within a transaction. - Returns: the number of the compensation.
@@ -104,8 +110,9 @@ package struct RejectedWriteStore: Sendable {
             let key = ExtendedJSON.json(record.object.key)
             try session.execute(
                 """
-                INSERT INTO sluice.rejected_write (compensation, client, changeset, type, key, key_value, code, reason, values, rule)
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+                INSERT INTO sluice.rejected_write (compensation, client, changeset, type, key, key_value, code, reason, values, rule,
+                    cause, fields)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
                 """,
                 [
                     .int(next), .int(Int64(clamping: client.rawValue)), .int(Int64(clamping: record.changeset)),
@@ -113,7 +120,8 @@ package struct RejectedWriteStore: Sendable {
                     .text(StoreText.printable(key).text), .int(record.code.rawValue),
                     .text(StoreText.printable(record.reason)),
                     .text(StoreText.printable(ExtendedJSON.json(record.values)).text),
-                    record.rule.map { .text(StoreText.printable($0)) } ?? .null,
+                    record.rule.map { .text(StoreText.printable($0)) } ?? .null, .text(record.cause?.rawValue ?? ""),
+                    .text(JSON.array(record.fields.map { .string($0) }).text),
                 ], cached: true)
         }
         return UInt64(next)

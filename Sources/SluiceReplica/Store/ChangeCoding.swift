@@ -55,17 +55,27 @@ enum ChangeCoding {
 
     static func encode(_ writes: [RefusedWrite]) -> [UInt8] {
         StoredValue.encode(
-            .list(writes.map { .list([.string($0.object.type), $0.object.key, .int(Int64($0.code)), .string($0.reason)]) }))
+            .list(
+                writes.map { write in
+                    .list([
+                        .string(write.object.type), write.object.key, .int(Int64(write.code)), .string(write.reason),
+                        .int(Int64(clamping: write.changeset)), .string(write.cause), .list(write.fields.map { .string($0) }),
+                        .dictionary(write.values),
+                    ])
+                }))
     }
 
     static func decodeRefusals(_ bytes: UnsafeRawBufferPointer) -> [RefusedWrite] {
         guard case .list(let writes)? = StoredValue.decode(bytes) else { return [] }
         return writes.compactMap { write in
-            guard case .list(let parts) = write, parts.count == 4, case .string(let type) = parts[0],
-                case .int(let code) = parts[2], case .string(let reason) = parts[3]
+            guard case .list(let parts) = write, parts.count == 8, case .string(let type) = parts[0],
+                case .int(let code) = parts[2], case .string(let reason) = parts[3], case .int(let changeset) = parts[4],
+                case .string(let cause) = parts[5], case .list(let fields) = parts[6], case .dictionary(let values) = parts[7]
             else { return nil }
             return RefusedWrite(
-                object: ObjectKey(type: type, key: parts[1]), code: UInt16(clamping: code), reason: reason)
+                changeset: UInt64(clamping: changeset), object: ObjectKey(type: type, key: parts[1]), code: UInt16(clamping: code),
+                cause: cause, reason: reason, fields: fields.compactMap { if case .string(let name) = $0 { name } else { nil } },
+                values: values)
         }
     }
 }

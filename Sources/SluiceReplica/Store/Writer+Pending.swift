@@ -210,15 +210,40 @@ extension Writer {
     func applyCompensation(id: UInt64, writes: [RefusedWrite]) throws(SluiceError) -> WriteRefusal? {
         guard id > meta.compensation else { return nil }
         meta.compensation = id
-        for write in writes {
+        var refused = writes
+        for (index, write) in writes.enumerated() {
             guard let layout = layout(named: write.object.type), layout.hasTable else { continue }
-            let statement = try connection.statement("DELETE FROM _sluice_pending_change WHERE type = ? AND key = ?")
-            statement.bind(0, write.object.type)
-            layout.bindKey(write.object.key, at: 1, to: statement)
+            refused[index].values.merge(try wanted(layout, write)) { $1 }
+            let statement = try connection.statement("DELETE FROM _sluice_pending_change WHERE number = ? AND type = ? AND key = ?")
+            statement.bind(0, write.changeset)
+            statement.bind(1, write.object.type)
+            layout.bindKey(write.object.key, at: 2, to: statement)
             try statement.run()
             try show(layout, key: write.object.key)
         }
-        return try keepRefusal(writes)
+        return try keepRefusal(refused)
+    }
+
+    /// What a changeset wanted of an object: the values that it gave, and what it edited inside as it is shown now. Nothing when a
+    /// commit has come already that has the rest of the changeset.
+    private func wanted(_ layout: TableLayout, _ write: RefusedWrite) throws(SluiceError) -> [String: Value] {
+        let statement = try connection.statement(
+            "SELECT change FROM _sluice_pending_change WHERE number = ? AND type = ? AND key = ? ORDER BY ordinal")
+        statement.bind(0, write.changeset)
+        statement.bind(1, write.object.type)
+        layout.bindKey(write.object.key, at: 2, to: statement)
+        defer { statement.reset() }
+        var (values, edited): ([String: Value], Set<String>) = ([:], [])
+        while try statement.step() {
+            let change = try ChangeCoding.decode(statement.bytes(0))
+            values.merge(change.values) { $1 }
+            edited.formUnion(change.counters.keys)
+            edited.formUnion(change.edits.map(\.property))
+        }
+        if !edited.isEmpty, let row = try store.row(type: layout.index, key: write.object.key) {
+            for name in edited { if let index = layout.type.index(of: name) { values[name] = row[index] } }
+        }
+        return values
     }
 
     func keepRefusal(_ writes: [RefusedWrite]) throws(SluiceError) -> WriteRefusal? {

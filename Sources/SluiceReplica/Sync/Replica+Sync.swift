@@ -106,8 +106,8 @@ extension Replica {
         try await onWriter { writer throws(SluiceError) in writer.meta.compensation }
     }
 
-    /// Takes back the pending writes to the objects named: they show the server's state again.
-    /// - Returns: what to tell the app; nil when compensation `id` has been applied before.
+    /// Takes back what the changesets named wrote to the objects named: they show the server's state again, with what was written later.
+    /// - Returns: what to tell the app, with the values that were wanted; nil when compensation `id` has been applied before.
     @discardableResult
     package func applyCompensation(id: UInt64, writes: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal? {
         try await commit { writer throws(SluiceError) in try writer.applyCompensation(id: id, writes: writes) }

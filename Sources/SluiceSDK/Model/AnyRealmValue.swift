@@ -98,6 +98,22 @@ extension AnyRealmValue: RealmCollectionValue {
             }
     }
 
+    /// A value that is in no object: a link is its object's key.
+    init(unmanaged value: Value) {
+        switch value {
+        case .link(_, let key): self.init(scalar: key)
+        case .list(let elements):
+            let list = List<AnyRealmValue>()
+            list.append(objectsIn: elements.map { AnyRealmValue(unmanaged: $0) })
+            self = .list(list)
+        case .dictionary(let members):
+            let map = Map<String, AnyRealmValue>()
+            for (key, member) in members { map[key] = AnyRealmValue(unmanaged: member) }
+            self = .dictionary(map)
+        default: self.init(scalar: value)
+        }
+    }
+
     private init(_ value: Value, at place: _Place) {
         switch value {
         case .link(let type, let key): self = place.core?.object(named: type, key: key).map { .object($0) } ?? .none

@@ -61,9 +61,7 @@ public struct SyncError: Error, Equatable, CustomNSError, LocalizedError, Custom
             .writeRejected,
             "Client attempted a write that is not allowed; it has been reverted: "
                 + writes.map { "\($0.object.type) \(RQLText.literal($0.object.key)): \($0.reason)" }.joined(separator: "; "),
-            writes: writes.map {
-                CompensatingWriteInfo(objectType: $0.object.type, key: $0.object.key, reason: $0.reason, code: Int($0.code))
-            })
+            writes: writes.map { CompensatingWriteInfo($0) })
     }
 
     static func loggedOut(_ user: User) -> SyncError {
@@ -115,21 +113,3 @@ public struct SyncError: Error, Equatable, CustomNSError, LocalizedError, Custom
 
 /// Lets `catch SyncError.writeRejected` match an error by its code.
 public func ~= (code: SyncError.Code, error: any Error) -> Bool { (error as? SyncError)?.code == code }
-
-/// One object whose writes were undone.
-public struct CompensatingWriteInfo: Hashable, Sendable {
-    public let objectType: String
-    let key: Value
-    public let reason: String
-    /// The number of the reason in docs/errors.md.
-    public let code: Int
-
-    init(objectType: String, key: Value, reason: String, code: Int) {
-        self.objectType = objectType
-        self.key = key
-        self.reason = reason
-        self.code = code
-    }
-
-    public var primaryKey: AnyRealmValue { AnyRealmValue(scalar: key) }
-}

@@ -112,9 +112,10 @@ extension ServerMessage {
 
     private static func refused(_ writes: [PBRejectedWrite]) throws(SluiceError) -> [RefusedWrite] {
         try writes.map { write throws(SluiceError) in
-            RefusedWrite(
-                object: ObjectKey(type: write.type, key: try Value(write.primaryKey)), code: UInt16(clamping: write.code),
-                reason: write.reason)
+            let report = try RejectedWriteReport(write)
+            return RefusedWrite(
+                changeset: write.changeset, object: report.object, code: UInt16(clamping: write.code), cause: write.cause,
+                reason: write.reason, fields: write.fields, values: report.values)
         }
     }
 }

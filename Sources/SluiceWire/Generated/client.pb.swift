@@ -601,7 +601,7 @@ package nonisolated struct PBUpload: Sendable {
 
   package var changesets: [PBChangeset] = []
 
-  /// The last compensation the client has applied: objects rejected up to it may be written again (CW-10).
+  /// The last compensation the client has applied; up to it none is sent again (CW-14).
   package var compensation: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -997,22 +997,20 @@ package nonisolated struct PBRejectedWrite: Sendable {
 
   package var reason: String = String()
 
-  /// The server's row when the client may see it; absent when it may not, or there is none.
-  package var row: PBRow {
-    get {_row ?? PBRow()}
-    set {_row = newValue}
-  }
-  /// Returns true if `row` has been explicitly set.
-  package var hasRow: Bool {self._row != nil}
-  /// Clears the value of `row`. Subsequent reads from it will return its default value.
-  package mutating func clearRow() {self._row = nil}
+  /// Why, for programs: docs/protocol.md lists the words.
+  package var cause: String = String()
+
+  /// The fields at fault; empty where it is the whole object.
+  package var fields: [String] = []
+
+  /// What was wanted, as an object in Extended JSON; empty for a deletion, and where it is long. A client may have dropped it by now.
+  package var values: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
 
   fileprivate var _primaryKey: PBValue? = nil
-  fileprivate var _row: PBRow? = nil
 }
 
 /// The objects of this Ingest are in the log.
@@ -2452,7 +2450,7 @@ nonisolated extension PBCompensation: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension PBRejectedWrite: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".RejectedWrite"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}changeset\0\u{1}type\0\u{3}primary_key\0\u{1}code\0\u{1}reason\0\u{1}row\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}changeset\0\u{1}type\0\u{3}primary_key\0\u{1}code\0\u{1}reason\0\u{2}\u{2}cause\0\u{1}fields\0\u{1}values\0\u{c}\u{6}\u{1}")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2465,7 +2463,9 @@ nonisolated extension PBRejectedWrite: SwiftProtobuf.Message, SwiftProtobuf._Mes
       case 3: try { try decoder.decodeSingularMessageField(value: &self._primaryKey) }()
       case 4: try { try decoder.decodeSingularUInt32Field(value: &self.code) }()
       case 5: try { try decoder.decodeSingularStringField(value: &self.reason) }()
-      case 6: try { try decoder.decodeSingularMessageField(value: &self._row) }()
+      case 7: try { try decoder.decodeSingularStringField(value: &self.cause) }()
+      case 8: try { try decoder.decodeRepeatedStringField(value: &self.fields) }()
+      case 9: try { try decoder.decodeSingularStringField(value: &self.values) }()
       default: break
       }
     }
@@ -2491,9 +2491,15 @@ nonisolated extension PBRejectedWrite: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if !self.reason.isEmpty {
       try visitor.visitSingularStringField(value: self.reason, fieldNumber: 5)
     }
-    try { if let v = self._row {
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
-    } }()
+    if !self.cause.isEmpty {
+      try visitor.visitSingularStringField(value: self.cause, fieldNumber: 7)
+    }
+    if !self.fields.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.fields, fieldNumber: 8)
+    }
+    if !self.values.isEmpty {
+      try visitor.visitSingularStringField(value: self.values, fieldNumber: 9)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2503,7 +2509,9 @@ nonisolated extension PBRejectedWrite: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if lhs._primaryKey != rhs._primaryKey {return false}
     if lhs.code != rhs.code {return false}
     if lhs.reason != rhs.reason {return false}
-    if lhs._row != rhs._row {return false}
+    if lhs.cause != rhs.cause {return false}
+    if lhs.fields != rhs.fields {return false}
+    if lhs.values != rhs.values {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

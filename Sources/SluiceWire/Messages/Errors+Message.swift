@@ -64,44 +64,54 @@ package struct RejectedWriteReport: Hashable, Sendable {
     package var changeset: UInt64
     package var object: ObjectKey
     package var error: SluiceError
-    /// The server's row by property name when the client may see it; nil when it may not, or there is none.
-    package var row: [String: Value]?
+    /// Nil for asymmetric objects, and for causes that a newer gateway knows.
+    package var cause: RefusalCause?
+    /// The fields at fault; empty where it is the whole object.
+    package var fields: [String]
+    /// What was wanted, by property, up to `longestValues` bytes as JSON.
+    package var values: [String: Value]
 
-    package init(changeset: UInt64, object: ObjectKey, error: SluiceError, row: [String: Value]? = nil) {
+    /// Bytes of one object's values; a client that wanted more than this has it itself, unless it learnt of its commit before.
+    package static let longestValues = 64 << 10
+
+    package init(
+        changeset: UInt64, object: ObjectKey, error: SluiceError, cause: RefusalCause? = nil, fields: [String] = [],
+        values: [String: Value] = [:]
+    ) {
         self.changeset = changeset
         self.object = object
         self.error = error
-        self.row = row
+        self.cause = cause
+        self.fields = fields
+        self.values = values
     }
 }
 
 extension PBRejectedWrite {
-    /// - Throws: `unknownType` or `unknownProperty` when the row does not fit the schema.
-    package init(_ report: RejectedWriteReport, schema: Schema) throws(SluiceError) {
+    package init(_ report: RejectedWriteReport) {
         self.init()
         changeset = report.changeset
         type = report.object.type
         primaryKey = PBValue(report.object.key)
         code = UInt32(report.error.code.rawValue)
         reason = report.error.message
-        if let values = report.row { row = try PBRow(values, type: try schema.type(named: type)) }
+        cause = report.cause?.rawValue ?? ""
+        fields = report.fields
+        let text = report.values.isEmpty ? "" : ExtendedJSON.json(report.values).text
+        if text.utf8.count <= RejectedWriteReport.longestValues { values = text }
     }
 }
 
 extension RejectedWriteReport {
-    /// - Throws: `badSyntax` for malformed values; `unknownType`, `wrongValueType` when a row does not fit the schema.
-    package init(_ message: PBRejectedWrite, schema: Schema) throws(SluiceError) {
-        var values: [String: Value]?
-        if message.hasRow {
-            let type = try schema.type(named: message.type)
-            let row = try Row(message.row, type: type)
-            values = [:]
-            for (index, property) in type.properties.enumerated() {
-                if let value = row[index] { values?[property.name] = value }
-            }
+    /// - Throws: `badSyntax` for a malformed key, `badJSON` for malformed values.
+    package init(_ message: PBRejectedWrite) throws(SluiceError) {
+        var values: [String: Value] = [:]
+        if !message.values.isEmpty {
+            for member in try JSON.parse(message.values).members ?? [] { values[member.key] = ExtendedJSON.value(member.value) }
         }
         self.init(
             changeset: message.changeset, object: ObjectKey(type: message.type, key: try Value(message.primaryKey)),
-            error: SluiceError(code: message.code, name: "", message: message.reason, fix: ""), row: values)
+            error: SluiceError(code: message.code, name: "", message: message.reason, fix: ""),
+            cause: RefusalCause(rawValue: message.cause), fields: message.fields, values: values)
     }
 }

@@ -233,7 +233,7 @@ final class TestSession {
         case .commits(let commits): try apply(commits)
         case .uploadAck(let ack): acknowledged = ack.number
         case .compensation(let compensation):
-            compensations += try compensation.writes.map { try RejectedWriteReport($0, schema: schema) }
+            compensations += try compensation.writes.map { try RejectedWriteReport($0) }
         case .queryError(let error): queryErrors.append((error.version, error.error))
         case .error(let error): self.error = error
         case .markReached(let mark): self.mark = mark.id

@@ -76,6 +76,29 @@ import Testing
     }
 
     @MainActor
+    @Test func `Scenario 31: later writes to the same object that are legal stand, and what was refused can be had back`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            try await gateway.sql(Self.rows)
+            let phone = try await Phone.open(gateway, orders: ["store == 'north'"])
+            phone.session.suspend()
+            try phone.add("n1", store: "east", title: "lost")
+            try phone.realm.write { phone.orders.first { $0._id == "n1" }?.title = "legal" }
+            try phone.add("bad", store: "east", title: "never")
+            try phone.realm.write { phone.orders.first { $0._id == "bad" }?.title = "of nothing" }
+            phone.session.resume()
+            try await phone.session.wait(for: .upload)
+            try await phone.wait { orders in orders.map { "\($0._id) \($0.store) \($0.title ?? "")" } == ["n1 north legal"] }
+            #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id = 'n1' AND store = 'north' AND title = 'legal'") == 1)
+            await phone.said.wait { $0.sync.flatMap { $0.compensatingWriteInfo ?? [] }.count == 3 }
+            let writes = phone.said.sync.flatMap { $0.compensatingWriteInfo ?? [] }
+            #expect(writes.map(\.cause) == [.indexedField, .outsideView, .neverMade], "\(writes)")
+            #expect(writes.map(\.fields) == [["store"], [], []])
+            #expect(writes.map { $0.values["title"]?.stringValue } == ["lost", "never", "of nothing"])
+            #expect(writes[0].values["store"] == .string("east"))
+        }
+    }
+
+    @MainActor
     @Test func `Scenario 30: a role that may not write is named`() async throws {
         try await RunningGateway.with { @MainActor gateway in
             try await gateway.sql(Self.rows)
