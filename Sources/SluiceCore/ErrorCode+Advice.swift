@@ -33,6 +33,11 @@ extension ErrorCode {
             ("A write was not allowed and has been undone.", "Check the reason given; the values are kept in sluice.rejected_write.")
         case .slowClient: ("The client did not read what it was sent.", "Nothing: the client reconnects and catches up by bootstrap.")
         case .resync: ("The session must start again from a fresh bootstrap.", "Nothing: the client reconnects by itself.")
+        case .syncDisabled:
+            (
+                "Sync of the app is disabled; nothing is lost, and clients try again by themselves.",
+                "Set \"state\" in sync/config.json to \"enabled\" and start the gateway again."
+            )
         case .shuttingDown: ("The gateway is stopping.", "Nothing: the client reconnects, possibly elsewhere.")
         case .unknownType: ("An object type is not in the schema.", "Add the type to the app's schema, or correct its name.")
         case .unknownProperty:

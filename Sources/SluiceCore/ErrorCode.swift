@@ -29,6 +29,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case unknownType = 253
     case unknownProperty = 254
     case wrongValueType = 255
+    case syncDisabled = 256
 
     // Query language
     case querySyntax = 300

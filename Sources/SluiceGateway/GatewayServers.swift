@@ -21,7 +21,8 @@ struct GatewayServers: Sendable {
         var quiet = logger
         quiet.logLevel = .critical
         let appID = configuration.app.appID
-        let sessions = SessionService(services: parts.sessionServices, watch: parts.watch)
+        let sessions = SessionService(
+            services: parts.sessionServices, watch: parts.watch, isEnabled: configuration.app.isSyncEnabled)
         self.sessions = sessions
         let path = WireProtocol.path(app: appID)
         let router = Router(context: ClientContext.self)

@@ -14,10 +14,14 @@ final class SessionService: Service {
     private let calls: AsyncStream<SocketChannel>
     private let caller: AsyncStream<SocketChannel>.Continuation
     private let open = Mutex<[ObjectIdentifier: SocketChannel]>([:])
+    private let isEnabled: Bool
     private let maximum: Int
 
-    /// - Parameter maximum: sessions at once (LIM: 5,000 in the original; default 20,000).
-    init(services: SessionServices, watch: SessionWatch, maximum: Int = 20_000) {
+    /// - Parameters:
+    ///   - isEnabled: whether the app is synced; clients are sent away otherwise, and come back later (LIFE-1).
+    ///   - maximum: sessions at once (LIM: 5,000 in the original; default 20,000).
+    init(services: SessionServices, watch: SessionWatch, isEnabled: Bool, maximum: Int = 20_000) {
+        self.isEnabled = isEnabled
         self.services = services
         self.watch = watch
         self.maximum = maximum
@@ -31,6 +35,7 @@ final class SessionService: Service {
 
     /// Decides on an upgrade request; called on an event loop.
     func accept(_ request: UpgradeRequest) -> UpgradeDecision {
+        guard isEnabled else { return .refuse(SluiceError(.syncDisabled, "Sync of this app is disabled.")) }
         let channel = SocketChannel(services: services, egress: watch.egress, onWork: { [caller] in caller.yield($0) }) {
             [weak self, watch] channel in
             watch.ended.add()

@@ -65,6 +65,6 @@ import Testing
         let next = try state.take(changeset: 5)
         #expect(!again)
         #expect(next)
-        #expect(performing: { try state.take(changeset: 7) }, throws: { ($0 as? SluiceError)?.code == .badChangeset })
+        #expect(performing: { try state.take(changeset: 7) }, throws: { ($0 as? SluiceError)?.code == .badClientFile })
     }
 }

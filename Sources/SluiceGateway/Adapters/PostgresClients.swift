@@ -18,8 +18,8 @@ struct PostgresClients: ClientRegistry {
         return ClientFile(try await clients.allot(user: user, secret: secret))
     }
 
-    func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN) async throws -> ClientFile {
-        ClientFile(try await clients.open(id: id, secret: secret, user: user, oldestBase: oldestBase))
+    func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, applied: LSN) async throws -> ClientFile {
+        ClientFile(try await clients.open(id: id, secret: secret, user: user, oldestBase: oldestBase, applied: applied))
     }
 
     func recordIngest(id: ClientID, number: UInt64) async throws { try await clients.recordIngest(id: id, number: number) }

@@ -71,9 +71,11 @@ package struct ClientFile: Sendable {
 package protocol ClientRegistry: Sendable {
     func allot(user: String) async throws -> ClientFile
     /// Begins a session of the file: writes of those before are over or refused from now on.
-    /// Throws `badClientFile` for an unknown pair, `userMismatch` for another user's.
-    /// - Parameter oldestBase: no changeset that the file has yet to send has an older base; zero when it does not say.
-    func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN) async throws -> ClientFile
+    /// Throws `badClientFile` for an unknown pair and a file that has seen what the database has not; `userMismatch` for another user's.
+    /// - Parameters:
+    ///   - oldestBase: no changeset that the file has yet to send has an older base; zero when it does not say.
+    ///   - applied: up to where the file has seen what happened.
+    func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, applied: LSN) async throws -> ClientFile
     func recordIngest(id: ClientID, number: UInt64) async throws
     /// Rejected writes that the client has not acknowledged, by compensation number.
     func openCompensations(id: ClientID) async throws -> [(id: UInt64, writes: [RejectedWrite])]

@@ -61,10 +61,13 @@ package struct SessionState: Sendable {
     }
 
     /// Whether a changeset is new (UP-3: a resend is recognised by its number).
+    /// - Throws: `badClientFile` when numbers are missing: the client has heard that they took effect, and the database, restored from an
+    ///   older backup, does not have them (RST-1).
     package mutating func take(changeset number: UInt64) throws(SluiceError) -> Bool {
         guard number > lastChangeset else { return false }
         guard number == lastChangeset + 1 else {
-            throw SluiceError(.badChangeset, "Changeset \(number) came after \(lastChangeset): \(number - lastChangeset - 1) are missing.")
+            throw SluiceError(
+                .badClientFile, "Changeset \(number) came after \(lastChangeset): \(number - lastChangeset - 1) are not in the database.")
         }
         lastChangeset = number
         return true

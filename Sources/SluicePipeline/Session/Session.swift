@@ -203,7 +203,8 @@ package actor Session {
     private func openFile(_ hello: PBHello, user: String) async throws -> ClientFile {
         if hello.client == 0 { return try await services.clients.allot(user: user) }
         return try await services.clients.open(
-            id: ClientID(rawValue: hello.client), secret: Array(hello.secret), user: user, oldestBase: LSN(rawValue: hello.oldestBase))
+            id: ClientID(rawValue: hello.client), secret: Array(hello.secret), user: user, oldestBase: LSN(rawValue: hello.oldestBase),
+            applied: LSN(rawValue: hello.appliedLsn))
     }
 
     private func refresh(token: String) async throws {

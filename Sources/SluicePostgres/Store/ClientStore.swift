@@ -32,19 +32,30 @@ package struct ClientStore: Sendable {
     /// Finds a client file, notes that it was seen, and begins a session of it. It waits for a write of the session before that is
     /// under way, so that what it answers, and what is read after it, holds that write; later ones are refused.
     /// - Parameter oldestBase: No changeset that the file has yet to send has an older base; zero when it does not say.
-    /// - Throws: `badClientFile` for an unknown number or a wrong secret, `userMismatch` for another user's file.
-    package func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN = .zero) async throws -> ClientRecord {
+    /// - Parameter applied: what the file has seen. A database that is not there yet has been restored from an older backup (RST-1).
+    /// - Throws: `badClientFile` for an unknown number or a wrong secret, and for a file that has seen what the database has not;
+    ///   `userMismatch` for another user's file.
+    package func open(
+        id: ClientID, secret: [UInt8], user: String, oldestBase: LSN = .zero, applied: LSN = .zero
+    ) async throws -> ClientRecord {
         try await pool.perform { session in
             let number = Int64(clamping: id.rawValue)
             let result = try session.query(
-                "SELECT user_id, secret FROM sluice.client WHERE id = $1", [.int(number)], cached: true)
+                "SELECT user_id, secret, pg_current_wal_insert_lsn() FROM sluice.client WHERE id = $1", [.int(number)], cached: true)
             guard let owner = result[0, 0], let known = result.bytes(0, 1), Self.equal(known, secret) else {
                 throw SluiceError(.badClientFile, "There is no client file \(id) with this secret.")
             }
             guard owner == user else { throw SluiceError(.userMismatch, "Client file \(id) belongs to another user than \(user).") }
+            if let end = result[0, 2].flatMap({ LSN($0) }), end < applied {
+                throw SluiceError(
+                    .badClientFile,
+                    "Client file \(id) has seen \(applied), the log of the database ends at \(end): it was restored from an older backup.")
+            }
             let opened = try session.query(
                 """
-                UPDATE sluice.client SET seen_at = now(), position = greatest(position, $2::pg_lsn), session = session + 1 WHERE id = $1
+                UPDATE sluice.client SET seen_at = now(), session = session + 1,
+                    position = greatest(position, least($2::pg_lsn, pg_current_wal_insert_lsn()))
+                WHERE id = $1
                 RETURNING last_changeset, last_ingest, session
                 """, [.int(number), .text(oldestBase.description)], cached: true)
             try ClientHorizon.advance(session)

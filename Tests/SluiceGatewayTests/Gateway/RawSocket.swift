@@ -35,8 +35,10 @@ final class RawSocket: Sendable {
             try result.write(Array(head.utf8))
             var answer = ""
             while !answer.hasSuffix("\r\n\r\n") { answer += String(decoding: try result.read(1), as: UTF8.self) }
-            guard answer.hasPrefix("HTTP/1.1 101 ") else { throw Failure(what: answer) }
-            return result
+            if answer.hasPrefix("HTTP/1.1 101 ") { return result }
+            let length = answer.lowercased().split(separator: "\r\n").first { $0.hasPrefix("content-length: ") }
+            let body = try result.read(length.flatMap { Int($0.dropFirst("content-length: ".count)) } ?? 0)
+            throw Failure(what: answer + String(decoding: body, as: UTF8.self))
         }
     }
 
