@@ -9,7 +9,7 @@ import Testing
 ///
 /// `SLUICE_CAUSAL_SEED` runs one seed, `SLUICE_CAUSAL_RUNS` so many new ones instead of one; `SLUICE_CAUSAL_FAULTS=all` with everything that
 /// can fail instead of partitions alone.
-@Suite(.serialized, .timeLimit(.minutes(60))) struct CausalTests {
+@Suite(.serialized, .timeLimit(.minutes(120))) struct CausalTests {
     static let environment = ProcessInfo.processInfo.environment
     private static var faults: [RegisterDevice.Fault] {
         environment["SLUICE_CAUSAL_FAULTS"] == "all" ? RegisterDevice.Fault.allCases : [.cutBoth, .cutToServer, .cutToClient]

@@ -6,7 +6,7 @@ import Synchronization
 #endif
 
 /// A way to a server that can be cut in one direction or in both. As in a partition, nobody is told: what is sent into a cut waits,
-/// and arrives when it is healed.
+/// and arrives when it is healed, or is lost with its connection where the network has forgotten that meanwhile.
 final class FaultyLink: Sendable {
     struct Cut: OptionSet, Sendable {
         let rawValue: Int
@@ -17,6 +17,7 @@ final class FaultyLink: Sendable {
 
     let port: Int
     private let cut = Mutex<Cut>([])
+    private let mustBreak = Mutex(false)
     private let isOver = Mutex(false)
 
     /// - Parameter server: a port of 127.0.0.1.
@@ -34,6 +35,8 @@ final class FaultyLink: Sendable {
     }
 
     func set(_ directions: Cut) { cut.withLock { $0 = directions } }
+    /// Ends all connections there are; what waits in them is lost.
+    func breakConnections() { mustBreak.withLock { $0 = true } }
     func end() { isOver.withLock { $0 = true } }
 
     private static func address(_ port: Int) -> sockaddr_in {
@@ -60,6 +63,14 @@ final class FaultyLink: Sendable {
     private func run(_ listener: Int32, _ server: Int) {
         var ways: [Way] = []
         while !isOver.withLock({ $0 }) {
+            let breaks = mustBreak.withLock { mustBreak in
+                defer { mustBreak = false }
+                return mustBreak
+            }
+            if breaks {
+                for descriptor in Set(ways.map(\.from)) { close(descriptor) }
+                ways = []
+            }
             let cut = cut.withLock { $0 }
             var waits = [pollfd(fd: listener, events: Int16(POLLIN), revents: 0)]
             for way in ways {

@@ -58,9 +58,9 @@ final class RegisterDevice: Sendable {
                 program.signal(SIGSTOP)
                 try await Task.sleep(for: pause)
                 program.signal(SIGCONT)
-            case .cutBoth: try await cut(.both, pause)
-            case .cutToServer: try await cut(.toServer, pause)
-            case .cutToClient: try await cut(.toClient, pause)
+            case .cutBoth: try await cut(.both, pause, &random)
+            case .cutToServer: try await cut(.toServer, pause, &random)
+            case .cutToClient: try await cut(.toClient, pause, &random)
             }
         }
         return program
@@ -71,9 +71,11 @@ final class RegisterDevice: Sendable {
         log.withLock { $0.append("\(transactions): \(event)") }
     }
 
-    private func cut(_ directions: FaultyLink.Cut, _ pause: Duration) async throws {
+    private func cut(_ directions: FaultyLink.Cut, _ pause: Duration, _ random: inout SplitMix64) async throws {
+        let breaks = random.chance(50)
         link.set(directions)
         try await Task.sleep(for: pause)
+        if breaks { link.breakConnections() }
         link.set([])
     }
 
