@@ -33,7 +33,7 @@ extension ErrorCode {
             ("A write was not allowed and has been undone.", "Check the reason given; the values are kept in sluice.rejected_write.")
         case .slowClient: ("The client did not read what it was sent.", "Nothing: the client reconnects and catches up by bootstrap.")
         case .resync: ("The session must start again from a fresh bootstrap.", "Nothing: the client reconnects by itself.")
-        case .syncDisabled:
+        case .sessionDisabled:
             (
                 "Sync of the app is disabled; nothing is lost, and clients try again by themselves.",
                 "Set \"state\" in sync/config.json to \"enabled\" and start the gateway again."

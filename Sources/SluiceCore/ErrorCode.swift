@@ -17,6 +17,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case permissionDenied = 206
     case badClientFile = 208
     case badChangeset = 212
+    case sessionDisabled = 213
     case userDisabled = 220
     case userMismatch = 223
     case invalidSchemaChange = 225
@@ -29,7 +30,6 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case unknownType = 253
     case unknownProperty = 254
     case wrongValueType = 255
-    case syncDisabled = 256
 
     // Query language
     case querySyntax = 300

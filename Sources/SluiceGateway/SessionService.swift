@@ -35,7 +35,7 @@ final class SessionService: Service {
 
     /// Decides on an upgrade request; called on an event loop.
     func accept(_ request: UpgradeRequest) -> UpgradeDecision {
-        guard isEnabled else { return .refuse(SluiceError(.syncDisabled, "Sync of this app is disabled.")) }
+        guard isEnabled else { return .refuse(SluiceError(.sessionDisabled, "Sync of this app is disabled.")) }
         let channel = SocketChannel(services: services, egress: watch.egress, onWork: { [caller] in caller.yield($0) }) {
             [weak self, watch] channel in
             watch.ended.add()

@@ -16,7 +16,7 @@ extension ErrorCode {
         case .bodyTooLarge, .limitsExceeded, .ingestTooLarge: .contentTooLarge
         case .unsupportedEncoding: .unsupportedMediaType
         case .tooManyRequests, .logFull: .tooManyRequests
-        case .shuttingDown, .syncDisabled, .postgresUnreachable, .logUnreachable, .pluginUnavailable, .logDelivery:
+        case .shuttingDown, .sessionDisabled, .postgresUnreachable, .logUnreachable, .pluginUnavailable, .logDelivery:
             .serviceUnavailable
         case .timeout, .pluginTimeout: .gatewayTimeout
         default: .internalServerError

@@ -1,10 +1,18 @@
 import SluiceCore
 import SluicePostgres
+import Synchronization
 
 /// A fresh database with the companion schema and one table for each type of the fixture.
-struct StoreFixture: Sendable {
+final class StoreFixture: Sendable {
     let pool: PostgresPool
     let conninfo: String
+    /// Objects whose values PostgreSQL refused.
+    let refusedObjects = Mutex<[ObjectKey]>([])
+
+    private init(pool: PostgresPool, conninfo: String) {
+        self.pool = pool
+        self.conninfo = conninfo
+    }
 
     static let store = ObjectType(
         name: "Store", properties: [Property(id: 1, name: "_id", type: .objectId), Property(id: 2, name: "city", type: .string)])
@@ -83,11 +91,16 @@ struct StoreFixture: Sendable {
         _ client: ClientID, changeset: UInt64, _ body: @Sendable (PostgresRowTransaction) throws -> Void
     ) async throws -> LSN {
         let origin = Origin(client: client, changeset: changeset)
-        return try await rows.transaction { transaction, session in
-            _ = try transaction.open(session, origin)
-            try body(transaction)
-            transaction.finish(origin, base: .zero)
-        }.lsn
+        do {
+            return try await rows.transaction { transaction, session in
+                _ = try transaction.open(session, origin)
+                try body(transaction)
+                transaction.finish(origin, base: .zero)
+            }.lsn
+        } catch let refused as RefusedRow {
+            refusedObjects.withLock { $0.append(refused.object) }
+            throw refused.error
+        }
     }
 }
 

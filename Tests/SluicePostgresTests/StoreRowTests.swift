@@ -103,6 +103,8 @@ import Testing
                 }
                 #expect(error?.code == .writeNotAllowed && error?.message.contains(reason) == true)
             }
+            let object = ObjectKey(type: "Store", key: .objectId(ObjectIdentifierBytes(high: 1, low: 1)))
+            #expect(fixture.refusedObjects.withLock { $0 } == [object, object, object])
             #expect(try await fixture.sql("SELECT count(*) FROM sluice.row_clock").int(0, 0) == 0)
         }
     }

@@ -15,17 +15,21 @@ struct PostgresWrites: WriteStore {
 
     func transaction(_ request: WriteRequest, _ decide: WriteDecider) async throws -> WriteOutcome {
         let written: ((rejected: [RejectedWrite], compensation: UInt64?), lsn: LSN)
-        switch decide {
-        case .atOnce(let decide):
-            written = try await rows.transaction { transaction, session in
-                try Self.write(decide(try Self.begin(request, transaction, session)), request, transaction, session)
+        do {
+            switch decide {
+            case .atOnce(let decide):
+                written = try await rows.transaction { transaction, session in
+                    try Self.write(decide(try Self.begin(request, transaction, session)), request, transaction, session)
+                }
+            case .waiting(let decide):
+                written = try await rows.waitingTransaction { transaction, connection in
+                    let basis = try await connection.withSession { try Self.begin(request, transaction, $0) }
+                    let decision = try await decide(basis)
+                    return try await connection.withSession { try Self.write(decision, request, transaction, $0) }
+                }
             }
-        case .waiting(let decide):
-            written = try await rows.waitingTransaction { transaction, connection in
-                let basis = try await connection.withSession { try Self.begin(request, transaction, $0) }
-                let decision = try await decide(basis)
-                return try await connection.withSession { try Self.write(decision, request, transaction, $0) }
-            }
+        } catch let refused as RefusedRow {
+            throw RefusedByDatabase(object: refused.object, error: refused.error)
         }
         return WriteOutcome(lsn: written.lsn, rejected: written.0.rejected, compensation: written.0.compensation)
     }

@@ -90,9 +90,19 @@ struct CommitPlan {
 
     /// Refuses what is left, for one reason.
     mutating func refuseAll(_ error: SluiceError) {
-        let refusal = Refusal(code: error.code, cause: .database, message: error.message, rule: error.code.name)
-        for write in writes { reject(write, refusal) }
+        for write in writes { reject(write, Self.refusal(error)) }
         writes = []
+    }
+
+    /// Refuses what the database has refused before.
+    mutating func refuse(_ errors: [ObjectKey: SluiceError]) {
+        if errors.isEmpty { return }
+        for write in writes { if let error = errors[write.intended.object] { reject(write, Self.refusal(error)) } }
+        writes.removeAll { errors[$0.intended.object] != nil }
+    }
+
+    private static func refusal(_ error: SluiceError) -> Refusal {
+        Refusal(code: error.code, cause: .database, message: error.message, rule: error.code.name)
     }
 
     /// Asks the plugins that want to see writes; a plugin that cannot answer denies.

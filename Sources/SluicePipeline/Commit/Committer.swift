@@ -40,20 +40,40 @@ package struct Committer: Sendable {
         let request = WriteRequest(
             origin: Origin(client: writer.client, changeset: changeset.number), session: writer.session,
             acknowledged: writer.compensation, base: changeset.base, objects: try objects(changeset, writer))
-        do {
-            return try await store.transaction(request, decider(changeset, writer, check, types, refusing: nil))
-        } catch let error as SluiceError where error.code == .writeNotAllowed {
-            // A constraint of the database refused a value: all of the changeset is refused, and the client goes on.
-            return try await store.transaction(request, decider(changeset, writer, check, types, refusing: error))
+        var refused: [ObjectKey: SluiceError] = [:]
+        while true {
+            do {
+                return try await store.transaction(request, decider(changeset, writer, check, types, refusing: .some(of: refused)))
+            } catch let refusal as RefusedByDatabase where refused[refusal.object] == nil && refused.count < Self.refusedOneByOne {
+                // A constraint of the database: the other objects stand (UP-6).
+                refused[refusal.object] = refusal.error
+            } catch let refusal as RefusedByDatabase {
+                return try await store.transaction(request, decider(changeset, writer, check, types, refusing: .all(refusal.error)))
+            } catch let error as SluiceError where error.code == .writeNotAllowed {
+                // At commit nobody knows whose values they were.
+                return try await store.transaction(request, decider(changeset, writer, check, types, refusing: .all(error)))
+            }
         }
     }
 
+    /// Objects of a changeset that the database may refuse, each in a transaction of its own that is rolled back; with one more all are.
+    private static let refusedOneByOne = 32
+
+    /// What the database has refused of a changeset.
+    private enum DatabaseRefusals {
+        case some(of: [ObjectKey: SluiceError])
+        case all(SluiceError)
+    }
+
     private func decider(
-        _ changeset: Changeset, _ writer: Writer, _ check: WriteCheck, _ types: Set<String>, refusing refusal: SluiceError?
+        _ changeset: Changeset, _ writer: Writer, _ check: WriteCheck, _ types: Set<String>, refusing refusals: DatabaseRefusals
     ) -> WriteDecider {
         @Sendable func decision(_ plan: CommitPlan?) -> WriteDecision {
             guard var plan else { return WriteDecision(isOld: true) }
-            if let refusal { plan.refuseAll(refusal) }
+            switch refusals {
+            case .some(let errors): plan.refuse(errors)
+            case .all(let error): plan.refuseAll(error)
+            }
             return plan.decision
         }
         guard types.contains(where: check.asksPlugin) else {

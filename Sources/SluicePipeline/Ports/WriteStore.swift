@@ -112,6 +112,17 @@ package enum StoredWrite: Sendable {
     case nothing
 }
 
+/// The values of one object are refused by the database; nothing was written.
+package struct RefusedByDatabase: Error {
+    package var object: ObjectKey
+    package var error: SluiceError
+
+    package init(object: ObjectKey, error: SluiceError) {
+        self.object = object
+        self.error = error
+    }
+}
+
 /// A write that was refused, as it is kept and reported.
 package struct RejectedWrite: Hashable, Sendable {
     package var changeset: UInt64

@@ -107,7 +107,9 @@ extension ErrorCode {
         switch self {
         case .tokenExpired: .refreshUser
         case .badAuthentication, .userDisabled, .invalidSession: .logOutUser
-        case .badClientFile, .userMismatch: .clientReset
+        case .badClientFile: .clientReset
+        // What one user wrote is not to be sent in another's name.
+        case .userMismatch: .clientResetNoRecovery
         case .unknownMessage, .badSyntax, .limitsExceeded, .wrongProtocolVersion, .badMessageOrder, .badChangeset,
             .invalidSchemaChange, .unknownType, .unknownProperty, .wrongValueType, .permissionDenied:
             .applicationBug

@@ -27,7 +27,8 @@ package struct PostgresRowStore: Sendable {
     /// keeps no state outside. All of it is one call on a connection's queue. A changeset's commit is `durable` only later.
     ///
     /// - Returns: what the body returned, and an LSN at or after the commit's.
-    /// - Throws: `writeNotAllowed` when PostgreSQL refuses values (a constraint or trigger of its own, also at commit).
+    /// - Throws: `RefusedRow` when PostgreSQL refuses the values of a row (a constraint or trigger of its own); `writeNotAllowed` when it does
+    ///   so at commit.
     package func transaction<R: Sendable>(
         _ body: @Sendable (PostgresRowTransaction, PostgresSession) throws -> R
     ) async throws -> (result: R, lsn: LSN) {
@@ -83,6 +84,13 @@ package struct PostgresRowStore: Sendable {
             }
         }
     }
+}
+
+/// A row whose values PostgreSQL refuses; nothing was written.
+package struct RefusedRow: Error {
+    package var object: ObjectKey
+    /// `writeNotAllowed`, in PostgreSQL's words.
+    package var error: SluiceError
 }
 
 /// A row that somebody else has just inserted.

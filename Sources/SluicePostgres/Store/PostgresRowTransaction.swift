@@ -49,7 +49,7 @@ package struct PostgresRowTransaction: Sendable {
     }
 
     /// Has a row written that `load` or `open` has locked, and its clocks. When PostgreSQL refuses the values, the transaction
-    /// ends in `writeNotAllowed`.
+    /// ends in `RefusedRow`.
     /// - Parameter deleted: The position that the clocks remember a deletion with, when the object is gone.
     package func write(_ type: String, key: Value, _ write: RowWrite, clocks: [UInt8], deleted: LSN? = nil) throws {
         var statement = RowStatement(try tables(type), key)
@@ -63,7 +63,7 @@ package struct PostgresRowTransaction: Sendable {
         let isInsert = if case .insert = write { true } else { false }
         waiting.add(
             PostgresStatement(statement.sql, statement.parameters),
-            as: .write(name: "\(type) \(StoreText.key(key))", isInsert: isInsert))
+            as: .write(ObjectKey(type: type, key: key), isInsert: isInsert))
     }
 
     /// Keeps refused writes. - Returns: the number of the compensation.
@@ -102,10 +102,10 @@ package struct PostgresRowTransaction: Sendable {
             for (result, kind) in zip(results, kinds) { try kind.check(result) }
             return Array(results.dropFirst(before.count))
         } catch let failure as PipelineFailure {
-            guard kinds.indices.contains(failure.statement), kinds[failure.statement].isWrite,
+            guard kinds.indices.contains(failure.statement), case .write(let object, _) = kinds[failure.statement],
                 let refused = failure.error as? PostgresFailure, refused.isRefusedValue || Self.isRaised(refused)
             else { throw failure.error }
-            throw Self.refusal(refused)
+            throw RefusedRow(object: object, error: Self.refusal(refused))
         }
     }
 
@@ -134,16 +134,17 @@ package struct RowBasis: Sendable {
 /// Statements without an answer that a transaction has still to run.
 private final class Waiting: Sendable {
     enum Kind: Sendable {
-        case write(name: String, isInsert: Bool)
+        case write(ObjectKey, isInsert: Bool)
         case other
-
-        var isWrite: Bool { if case .write = self { true } else { false } }
 
         /// A write that changed no row took no effect.
         func check(_ result: PostgresResult) throws {
-            guard case .write(let name, let isInsert) = self, result.affected == 0 else { return }
+            guard case .write(let object, let isInsert) = self, result.affected == 0 else { return }
             if isInsert { throw RowCollision() }
-            throw SluiceError(.writeNotAllowed, "\(name): PostgreSQL changed no row; a trigger may have suppressed it.")
+            let name = "\(object.type) \(StoreText.key(object.key))"
+            throw RefusedRow(
+                object: object,
+                error: SluiceError(.writeNotAllowed, "\(name): PostgreSQL changed no row; a trigger may have suppressed it."))
         }
     }
 

@@ -43,7 +43,8 @@ import Testing
                 let error = await #expect(throws: SluiceError.self) { try await gateway.session(token: user.token) }
                 #expect(error?.message.contains("503") == true, "\(String(describing: error))")
                 let refusal = await #expect(throws: (any Error).self) { try await RawSocket.webSocket(gateway.url) }
-                #expect("\(refusal.map { "\($0)" } ?? "")".contains("\(ErrorCode.syncDisabled.rawValue)"), "\(String(describing: refusal))")
+                #expect(
+                    "\(refusal.map { "\($0)" } ?? "")".contains("\(ErrorCode.sessionDisabled.rawValue)"), "\(String(describing: refusal))")
                 #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id = 'mine'") == 0)
                 try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n2', 'north', 2)")
             }

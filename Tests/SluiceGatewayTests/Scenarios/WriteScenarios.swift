@@ -99,6 +99,38 @@ import Testing
     }
 
     @MainActor
+    @Test func `Scenario 31: of a transaction with values that the database refuses the others stand`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            try await gateway.sql(Self.rows + "; ALTER TABLE orders ADD CHECK (size < 100)")
+            let phone = try await Phone.open(gateway, orders: ["store == 'north'"])
+            try phone.realm.write {
+                for (key, size) in [("a", 1), ("b", 100), ("c", 2), ("d", 101)] {
+                    phone.realm.create(Order.self, value: ["_id": key, "store": "north", "size": size])
+                }
+                phone.orders.first { $0._id == "n1" }?.size = 500
+            }
+            try await phone.session.wait(for: .upload)
+            try await phone.wait { Set($0.map(\._id)) == ["n1", "a", "c"] }
+            await phone.said.wait { !$0.sync.isEmpty }
+            let writes = phone.said.sync.flatMap { $0.compensatingWriteInfo ?? [] }
+            #expect(Set(writes.map(\.primaryKey)) == [.string("b"), .string("d"), .string("n1")])
+            #expect(writes.allSatisfy { $0.cause == .database && $0.reason.contains("violates check constraint") }, "\(writes)")
+            #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id IN ('a', 'b', 'c', 'd')") == 2)
+            #expect(phone.orders.first { $0._id == "n1" }?.size == 1)
+            // More than are tried one by one.
+            try phone.realm.write {
+                for number in 0..<40 {
+                    phone.realm.create(Order.self, value: ["_id": "m\(number)", "store": "north", "size": 100 + number])
+                }
+                phone.realm.create(Order.self, value: ["_id": "e", "store": "north", "size": 1])
+            }
+            try await phone.session.wait(for: .upload)
+            try await phone.wait { Set($0.map(\._id)) == ["n1", "a", "c"] }
+            #expect(try await gateway.count("SELECT count(*) FROM sluice.rejected_write WHERE cause = 'database'") == 44)
+        }
+    }
+
+    @MainActor
     @Test func `Scenario 30: a role that may not write is named`() async throws {
         try await RunningGateway.with { @MainActor gateway in
             try await gateway.sql(Self.rows)
