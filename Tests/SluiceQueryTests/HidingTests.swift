@@ -23,6 +23,8 @@ struct HidingTests {
         #expect(try hiding(["tags"], "ANY tags == 'a' OR tags.@count > 0") == "FALSEPREDICATE")
         #expect(try hiding(["number"], "number == other") == "other == NULL")
         #expect(try hiding(["other"], "number < other") == "FALSEPREDICATE")
+        #expect(try hiding(["other"], "number <= other") == "number == NULL")
+        #expect(try hiding(["number"], "number != other") == "other != NULL")
         #expect(try hiding(["number", "other"], "number == other") == "TRUEPREDICATE")
         #expect(try hiding(["flag"], "number == 1") == "number == 1")
     }

@@ -19,10 +19,12 @@ extension BoundPredicate {
             return hidden.contains(subject.property) ? .constant(isTrueOfNulls(type)) : self
         case .properties(let left, let comparison, let right, _):
             guard hidden.contains(left) || hidden.contains(right) else { return self }
-            if hidden.isSuperset(of: [left, right]) { return .constant(isTrueOfNulls(type)) }
-            // Of null only equality can be told.
-            guard comparison == .equal || comparison == .notEqual else { return .constant(false) }
-            return .test(.property(hidden.contains(left) ? right : left), Test(comparison, .null))
+            let whereNull = isTrueOfNulls(type)
+            if hidden.isSuperset(of: [left, right]) { return .constant(whereNull) }
+            // Null is not equal to a value, and nothing else of the two.
+            let elsewhere = comparison == .notEqual
+            if whereNull == elsewhere { return .constant(whereNull) }
+            return .test(.property(hidden.contains(left) ? right : left), Test(whereNull ? .equal : .notEqual, .null))
         }
     }
 
