@@ -57,7 +57,7 @@ package final class PrivatePostgres: Sendable {
             let server = "host=127.0.0.1 port=\(port) user=sluice password=\(password)"
             do {
                 try await waitUntilReady(server, child, files, deadline)
-                try await makeDatabase(server, database)
+                try await makeDatabase(server, database, deadline)
                 return PrivatePostgres(conninfo: "\(server) dbname=\(quoted(database))", port: port, child: child)
             } catch {
                 child.signal(SIGQUIT)
@@ -121,8 +121,9 @@ package final class PrivatePostgres: Sendable {
         }
     }
 
-    private static func makeDatabase(_ server: String, _ name: String) async throws {
-        let connection = try await PostgresConnection.connect("\(server) dbname=postgres")
+    private static func makeDatabase(_ server: String, _ name: String, _ deadline: ContinuousClock.Instant) async throws {
+        let rest = max(deadline - .now, .seconds(10))
+        let connection = try await PostgresConnection.connect("\(server) dbname=postgres", within: rest)
         let found = try await connection.query("SELECT 1 FROM pg_database WHERE datname = $1", [.text(name)])
         if found.isEmpty {
             let sql = "CREATE DATABASE \(SQLText.identifier(name)) TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'"
