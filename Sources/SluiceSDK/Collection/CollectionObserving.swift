@@ -91,7 +91,7 @@ private struct CollectionObservingStart<Collection: ThreadConfined, Change>: @un
         _ core: RealmCore, _ collection: Collection, _ token: WeakConfined<NotificationToken>, _ block: @escaping (Change) -> Void
     ) {
         guard let strong = token.content, strong.isValid else { return }
-        core.refresh()
+        core.refreshToObserve()
         let watch = core.attempt(nil) { store throws(SluiceError) in try begin(collection, core, store) }
         guard let watch else { return }
         // The observation keeps its Realm alive; both go when the token ends.

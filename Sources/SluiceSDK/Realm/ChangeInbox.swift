@@ -15,12 +15,14 @@ final class ChangeInbox: Sendable {
         var silenced: Set<ObjectIdentifier> = []
         /// An observer has begun here: what led to this version is none of its changes.
         var boundary: UInt64 = 0
+        /// An observer is about to begin: until it is known where, no two commits become one entry, as it might begin between them.
+        var isHeld = false
         /// How often in a row `take` found that news were on their way.
         var waits = 0
 
         /// Whether all who hear of an entry hear of a change too.
         func continues(_ entry: Entry, with change: ReplicaChange) -> Bool {
-            entry.silenced == silenced && (entry.change.version > boundary || change.version <= boundary)
+            !isHeld && entry.silenced == silenced && (entry.change.version > boundary || change.version <= boundary)
         }
     }
 
@@ -59,8 +61,11 @@ final class ChangeInbox: Sendable {
     /// Observers that are not to hear of the changes that come until the next call.
     func silence(_ observers: Set<ObjectIdentifier>) { state.withLock { $0.silenced = observers } }
 
+    /// Keeps all commits apart until `separate` or `take`.
+    func hold() { state.withLock { $0.isHeld = true } }
+
     /// Keeps apart what led to a version and what comes after it.
-    func separate(at version: UInt64) { state.withLock { $0.boundary = version } }
+    func separate(at version: UInt64) { state.withLock { ($0.boundary, $0.isHeld) = (version, false) } }
 
     /// News of a commit come a moment after it can be seen. Who was told of a state then would be told of its last commit twice.
     /// - Parameters:
@@ -70,7 +75,7 @@ final class ChangeInbox: Sendable {
         state.withLock { state in
             let newest = state.entries.lazy.map(\.change.version).max() ?? version
             if newest > version, !isLast { return .behind }
-            state.isScheduled = false
+            (state.isScheduled, state.isHeld) = (false, false)
             if newest < version, state.waits < ChangeInbox.waitLimit {
                 state.waits += 1
                 return .later

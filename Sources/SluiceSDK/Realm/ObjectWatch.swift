@@ -189,7 +189,7 @@ final class ObjectWatch {
         func begin(in scheduler: Scheduler, _ block: @escaping (Change) -> Void) {
             guard token.isValid, let core = try? file.core(configuration, scheduler: scheduler) else { return }
             guard let object = core.find(locator) as? ObjectBase else { return block(.deleted) }
-            core.refresh()
+            core.refreshToObserve()
             begin(in: core, on: object, block)
         }
 

@@ -32,6 +32,12 @@ extension RealmCore {
         var isValid: Bool { token.content?.isValid ?? false }
     }
 
+    /// Moves on to where an observation is to begin. News that come before it has begun are not mixed with those of what led there.
+    func refreshToObserve() {
+        inbox.hold()
+        refresh()
+    }
+
     /// Begins an observation at the state that the Realm shows.
     func observe(_ observation: Observation) {
         observation.start = state.version
