@@ -8,33 +8,34 @@ public struct CompensatingWriteInfo: Hashable, Sendable {
         public let rawValue: String
 
         public init(rawValue: String) { self.rawValue = rawValue }
+        private init(_ cause: RefusalCause) { rawValue = cause.rawValue }
 
         /// The class is not written like others: its objects are embedded, or only sent.
-        public static let notWritten = Cause(rawValue: RefusalCause.notWritten.rawValue)
+        public static let notWritten = Cause(.notWritten)
         /// No subscription is open for the class.
-        public static let noSubscription = Cause(rawValue: RefusalCause.noSubscription.rawValue)
+        public static let noSubscription = Cause(.noSubscription)
         /// The object is, or would be, outside of what is subscribed to and may be read.
-        public static let outsideView = Cause(rawValue: RefusalCause.outsideView.rawValue)
+        public static let outsideView = Cause(.outsideView)
         /// It was there already when it was made, out of view.
-        public static let existed = Cause(rawValue: RefusalCause.existed.rawValue)
+        public static let existed = Cause(.existed)
         /// The user may not make objects of the class.
-        public static let insert = Cause(rawValue: RefusalCause.insert.rawValue)
+        public static let insert = Cause(.insert)
         /// The user may not delete objects of the class.
-        public static let delete = Cause(rawValue: RefusalCause.delete.rawValue)
+        public static let delete = Cause(.delete)
         /// The user may not write the object as it was, or as it would be.
-        public static let writeRule = Cause(rawValue: RefusalCause.writeRule.rawValue)
+        public static let writeRule = Cause(.writeRule)
         /// The user may not write `fields`.
-        public static let fields = Cause(rawValue: RefusalCause.fields.rawValue)
+        public static let fields = Cause(.fields)
         /// The indexed queryable field of an object cannot be changed by clients.
-        public static let indexedField = Cause(rawValue: RefusalCause.indexedField.rawValue)
+        public static let indexedField = Cause(.indexedField)
         /// A rule of the app's own said no.
-        public static let plugin = Cause(rawValue: RefusalCause.plugin.rawValue)
+        public static let plugin = Cause(.plugin)
         /// A rule of the app's own could not be asked. The same write may be allowed later.
-        public static let pluginFailed = Cause(rawValue: RefusalCause.pluginFailed.rawValue)
+        public static let pluginFailed = Cause(.pluginFailed)
         /// The database refused a value.
-        public static let database = Cause(rawValue: RefusalCause.database.rawValue)
+        public static let database = Cause(.database)
         /// It edits an object whose creation was undone.
-        public static let neverMade = Cause(rawValue: RefusalCause.neverMade.rawValue)
+        public static let neverMade = Cause(.neverMade)
     }
 
     public let objectType: String
