@@ -16,7 +16,9 @@ final class OracleDevice {
     /// What the user has been since the last barrier.
     private var held: [(role: OracleApp.Role, zone: String)]
     let schema: Schema
-    private let gateway: RunningGateway
+    private let gateways: [RunningGateway]
+    /// The one that it finds, of those there are.
+    private var gateway: RunningGateway
     private let path: String
     private let account: RunningGateway.Account
     /// Kept over restarts, as apps keep it.
@@ -31,8 +33,11 @@ final class OracleDevice {
 
     var name: String { role == .keeper ? "keeper of \(zone)" : "\(role)" }
 
-    init(_ gateway: RunningGateway, _ app: OracleApp, _ role: OracleApp.Role, folder: String, _ random: inout SplitMix64) async throws {
-        self.gateway = gateway
+    init(
+        _ gateways: [RunningGateway], _ app: OracleApp, _ role: OracleApp.Role, folder: String, _ random: inout SplitMix64
+    ) async throws {
+        self.gateways = gateways
+        gateway = random.pick(gateways)
         self.app = app
         self.role = role
         zone = random.pick(OracleApp.zones)
@@ -62,7 +67,7 @@ final class OracleDevice {
         _ replica: Replica, _ gateway: RunningGateway, _ token: String, _ reports: Reports
     ) -> (SyncEngine, Task<Void, Never>) {
         let engine = SyncEngine(
-            configuration: SyncConfiguration(url: gateway.url, app: "shop"), replica: replica,
+            configuration: SyncConfiguration(url: gateway.url, app: gateway.app), replica: replica,
             refresh: { () throws(SluiceError) in token }, onReport: { reports.note($0) })
         engine.start()
         // Unstructured because: an app's engine lives as long as the app; `stop` ends it.
@@ -75,9 +80,10 @@ final class OracleDevice {
     }
 
     /// The app ends, at any point of what it was doing, and begins again with the file.
-    func restart() async throws {
+    func restart(_ random: inout SplitMix64) async throws {
         OracleTests.trace("\(name) begins again")
         await stop()
+        gateway = random.pick(gateways)
         replica = try Replica(path: path, schema: schema)
         (engine, running) = OracleDevice.begin(replica, gateway, token, reports)
     }
@@ -92,6 +98,16 @@ final class OracleDevice {
         engine.start()
     }
 
+    /// Goes online again, at another gateway should it find one.
+    func comeBack(_ random: inout SplitMix64) async throws {
+        let found = random.pick(gateways)
+        guard found.url != gateway.url else { return goOnline() }
+        OracleTests.trace("\(name) goes online at \(found.url)")
+        await stop()
+        gateway = found
+        (engine, running) = OracleDevice.begin(replica, gateway, token, reports)
+    }
+
     /// Errors that no app should ever have to see in this play.
     var failures: [String] { reports.failures }
 
@@ -100,7 +116,7 @@ final class OracleDevice {
         (role, zone) = (random.pick([.keeper, .keeper, .everybody, .guest]), random.pick(OracleApp.zones))
         OracleTests.trace("a user becomes \(name)")
         held.append((role, zone))
-        try await gateway.setCustomData(OracleDevice.data(role, zone), of: account.id)
+        try await random.pick(gateways).setCustomData(OracleDevice.data(role, zone), of: account.id)
     }
 
     /// Everything is as the user's role says now.

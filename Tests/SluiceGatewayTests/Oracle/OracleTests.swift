@@ -1,8 +1,9 @@
 import Foundation
 import SluiceCore
 import SluiceGateway
+import SluiceKafka
+import SluicePipeline
 import SluicePostgres
-import SluiceQuery
 import TestSupport
 import Testing
 
@@ -66,6 +67,9 @@ private struct OraclePlay: Sendable {
     let app: OracleApp
     /// Whether the rules are edited. It takes a second each time, so that few plays do.
     private let isEdited: Bool
+    /// Whether two gateways share the devices, over Kafka, and a device that comes back finds either of them; otherwise there is one, with
+    /// the embedded log. It takes seconds, so that the seeds that eight divides do.
+    private var isShared: Bool { seed.isMultiple(of: 8) }
     private let random: SplitMix64
 
     /// - Parameter isEdited: nil leaves it to the seed.
@@ -80,236 +84,42 @@ private struct OraclePlay: Sendable {
 
     func run(_ conninfo: String) async throws {
         let (app, seed, random) = (app, seed, random)
+        let name = isShared ? "oracle-\(UUID().uuidString.lowercased())" : "shop"
+        let files = app.files.merging(["realm_config.json": #"{ "app_id": "\#(name)", "name": "oracle" }"#]) { $1 }
         let folder = isEdited ? try Phone.Folder() : nil
-        for (path, text) in folder == nil ? [:] : app.files { try folder?.put(text, at: path) }
+        for (path, text) in folder == nil ? [:] : files { try folder?.put(text, at: path) }
         let connection = try await PostgresConnection.connect(conninfo)
         _ = try await TableCatalog(schema: app.schema).create(connection)
         await connection.close()
         let configuration = GatewayConfiguration(
-            app: app.configuration, directory: folder?.url.path, postgres: conninfo, kafka: nil, network: .init(port: 0, adminPort: 0))
-        try await RunningGateway.run(configuration) { gateway in
-            var stage = OracleStage(gateway, app, random, "seed \(seed)", folder)
+            app: try AppDirectory.read(files: files), directory: folder?.url.path, postgres: conninfo, kafka: isShared ? try broker() : nil,
+            network: .init(port: 0, adminPort: 0))
+        try await gateways(configuration) { gateways in
+            var stage = OracleStage(gateways, app, random, "seed \(seed)", folder)
             try await stage.play()
         }
-    }
-}
-
-/// The play while its gateway runs.
-private struct OracleStage {
-    let gateway: RunningGateway
-    let app: OracleApp
-    let comment: String
-    /// The app directory, when its rules are edited.
-    private let folder: Phone.Folder?
-    private var edits = 0
-    /// The zones that are open to others than keepers, by class, and those that were since the last barrier; all of a class not named.
-    private var open: [String: Set<String>] = [:]
-    private var wasOpen: [String: Set<String>] = [:]
-    /// The classes of which guests do not see one field more, and of those the ones where it has been so since the last barrier.
-    private var veils: Set<String> = []
-    private var keptVeils: Set<String> = []
-    private var random: SplitMix64
-
-    init(_ gateway: RunningGateway, _ app: OracleApp, _ random: SplitMix64, _ comment: String, _ folder: Phone.Folder?) {
-        self.folder = folder
-        self.gateway = gateway
-        self.app = app
-        self.random = random
-        self.comment = comment
+        if isShared { try await deleteTopics(of: name) }
     }
 
-    mutating func play() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("sluice-oracle-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let connection = try await PostgresConnection.connect(gateway.conninfo)
-        for _ in 0..<4 { await writeSQL(connection) }
-        var devices: [OracleDevice] = []
-        for role in OracleApp.Role.allCases {
-            let device = try await OracleDevice(gateway, app, role, folder: folder.path, &random)
-            try device.subscribe(&random)
-            devices.append(device)
-        }
-        for round in 0..<2 {
-            let edited = random.below(30)
-            for step in 0..<30 {
-                if step == edited { try editRules() }
-                if random.chance(35) { await writeSQL(connection) } else { try await act(random.pick(devices)) }
-                if random.chance(10) {
-                    for device in devices { try device.expectNoLeak(open: wasOpen, veils: keptVeils, "\(comment), round \(round)") }
-                }
-            }
-            try await barrier(devices, connection, "\(comment), round \(round)")
-        }
-        for device in devices { await device.stop() }
-        await connection.close()
-    }
-
-    private mutating func act(_ device: OracleDevice) async throws {
-        switch random.below(20) {
-        case 0, 1: try device.subscribe(&random)
-        case 2: device.goOffline()
-        case 3, 4: device.goOnline()
-        case 5: try await device.restart()
-        case 6: await device.waitForUpload(milliseconds: random.below(60))
-        case 7, 8: try await device.changeRole(&random)
-        default: try device.write(&random)
+    private func gateways(
+        _ configuration: GatewayConfiguration, _ body: @escaping @Sendable ([RunningGateway]) async throws -> Void
+    ) async throws {
+        let isShared = isShared
+        try await RunningGateway.run(configuration) { first in
+            guard isShared else { return try await body([first]) }
+            try await RunningGateway.run(configuration) { try await body([first, $0]) }
         }
     }
 
-    /// Opens other zones of one class to those who are no keepers, or hides a field of it from guests, or shows it again.
-    private mutating func editRules() throws {
-        guard let folder else { return }
-        let type = random.pick(app.schema.types).name
-        if random.chance(40) {
-            if veils.remove(type) == nil { veils.insert(type) } else { keptVeils.remove(type) }
-            OracleTests.trace("rules of \(type) \(veils.contains(type) ? "veil" : "unveil") a field")
-            edits += 1
-            return try folder.put(
-                app.rules(type, open: open[type], isVeiled: veils.contains(type)), at: ShopApp.table(type, "rules"))
-        }
-        var zones = open[type]
-        while zones == open[type] { zones = Set(OracleApp.zones.filter { _ in random.chance(50) } + [random.pick(OracleApp.zones)]) }
-        OracleTests.trace("rules of \(type) open \(zones?.sorted() ?? [])")
-        wasOpen[type] = wasOpen[type]?.union(zones ?? [])
-        open[type] = zones
-        edits += 1
-        try folder.put(app.rules(type, open: zones ?? [], isVeiled: veils.contains(type)), at: ShopApp.table(type, "rules"))
+    private func broker() throws -> String {
+        try #require(ProcessInfo.processInfo.environment["SLUICE_TEST_KAFKA"], "Run `make test`, which starts a broker.")
     }
 
-    // MARK: SQL
-
-    /// A transaction of another program. One that PostgreSQL refuses wrote nothing: that is part of the play.
-    private mutating func writeSQL(_ connection: PostgresConnection) async {
-        let statements = (0...random.below(4)).map { _ in statement() }
-        let end = random.chance(10) ? "ROLLBACK" : "COMMIT"
-        OracleTests.trace("SQL: \(statements.joined(separator: "; ")); \(end)")
-        if (try? await connection.script("BEGIN;\(statements.joined(separator: ";"));\(end)")) == nil {
-            _ = try? await connection.script("ROLLBACK")
-        }
-    }
-
-    private mutating func statement() -> String {
-        let type = random.pick(app.schema.types)
-        let forms = type.properties.map { ColumnForm($0, in: app.schema) }
-        let table = TableMapping(type).sqlName
-        let columns = type.properties.map { "\"\($0.name)\"" }
-        let key = literal(forms[0], OracleApp.key(random.below(12), type))
-        switch random.below(12) {
-        case 0: return "DELETE FROM \(table) WHERE \"_id\" = \(key)"
-        case 1: return "UPDATE \(table) SET zone = '\(random.pick(OracleApp.zones))' WHERE zone = '\(random.pick(OracleApp.zones))'"
-        case 2: return random.chance(20) ? "TRUNCATE \(table)" : "DELETE FROM \(table) WHERE zone = '\(random.pick(OracleApp.zones))'"
-        case 3...6:
-            let index = 1 + random.below(forms.count - 1)
-            let value = literal(forms[index], app.value(type.properties[index], &random))
-            return "UPDATE \(table) SET \(columns[index]) = \(value) WHERE \"_id\" = \(key)"
-        default:
-            let values = type.properties.indices.dropFirst().map { literal(forms[$0], app.value(type.properties[$0], &random)) }
-            let updates = columns.dropFirst().map { "\($0) = EXCLUDED.\($0)" }
-            return """
-                INSERT INTO \(table) (\(columns.joined(separator: ", "))) VALUES (\(([key] + values).joined(separator: ", ")))
-                ON CONFLICT ("_id") DO UPDATE SET \(updates.joined(separator: ", "))
-                """
-        }
-    }
-
-    private func literal(_ form: ColumnForm, _ value: Value) -> String {
-        if case .binary(let bytes) = value, form.property.collection == .none, form.property.type == .binary {
-            return "'\\x\(bytes.map { byte in String(byte >> 4, radix: 16) + String(byte & 15, radix: 16) }.joined())'"
-        }
-        return form.text(value).map { "'\($0.replacing("'", with: "''"))'" } ?? "NULL"
-    }
-
-    // MARK: Barrier
-
-    private mutating func barrier(_ devices: [OracleDevice], _ connection: PostgresConnection, _ comment: String) async throws {
-        if edits > 0 { try await gateway.untilMetric("sluice_rule_generation", is: Double(1 + edits)) }
-        for device in devices { device.goOnline() }
-        for device in devices { try await device.waitForUpload() }
-        for device in devices { try await device.waitForDownload() }
-        OracleTests.trace("barrier")
-        let rows = try await table(connection)
-        let graph = MemoryGraph(schema: app.schema, rows: rows.map { ($0.type.name, $0.row) })
-        for device in devices {
-            let expected = try expected(of: device, rows, graph)
-            let shown = try device.rows()
-            for type in device.schema.types {
-                let (want, have) = (expected[type.name] ?? [:], shown[type.name] ?? [:])
-                let asked = device.queries.filter { $0.type == type.name }.map(\.text)
-                let others = rows.filter { $0.type.name == type.name && $0.row[0].map { want[$0] == nil && have[$0] != nil } == true }
-                #expect(
-                    Set(want.keys) == Set(have.keys),
-                    """
-                    \(comment): \(device.name) of \(type.name), which asked for \(asked); shown besides: \
-                    \(have.filter { want[$0.key] == nil }), in the table: \(others.map { row in (0..<row.type.properties.count).map { row.row[$0] ?? .null } })
-                    """)
-                for (key, values) in want {
-                    for (name, value) in values where have[key] != nil && !isSame(have[key]?[name], value) {
-                        Issue.record(
-                            "\(comment): \(device.name) shows \(name) of \(type.name) \(key) as \(have[key]?[name] ?? .null), not \(value)")
-                    }
-                }
-            }
-            #expect(device.failures.isEmpty, "\(comment): \(device.name)")
-            device.passBarrier()
-        }
-        (wasOpen, keptVeils) = (open, veils)
-    }
-
-    /// NaN is NaN here.
-    private func isSame(_ left: Value?, _ right: Value) -> Bool { left == right || left.map { "\($0)" } == "\(right)" }
-
-    /// All rows that PostgreSQL has.
-    private func table(_ connection: PostgresConnection) async throws -> [(type: ObjectType, row: Row)] {
-        var rows: [(type: ObjectType, row: Row)] = []
-        for type in app.schema.types {
-            let forms = type.properties.map { ColumnForm($0, in: app.schema) }
-            let columns = type.properties.map { "\"\($0.name)\"" }.joined(separator: ", ")
-            let result = try await connection.query("SELECT \(columns) FROM \(TableMapping(type).sqlName)")
-            for number in 0..<result.count {
-                rows.append((type, try OracleStage.row(forms, forms.indices.map { result[number, $0] })))
-            }
-        }
-        return rows
-    }
-
-    private static func row(_ forms: [ColumnForm], _ texts: [String?]) throws -> Row {
-        var buffer = RowBuffer()
-        buffer.beginRow()
-        for (form, text) in zip(forms, texts) {
-            var bytes = text.map { Array($0.utf8) }
-            let cell = try bytes?.withUnsafeMutableBufferPointer { bytes in try form.decode(UnsafeBufferPointer(bytes), into: &buffer) }
-            buffer.append(try cell ?? form.decode(nil, into: &buffer))
-        }
-        let place = buffer.endRow()
-        return buffer.withView(place) { Row($0) }
-    }
-
-    /// What a device should show: the rows that one of its queries and its user's role let through, with the fields that they may
-    /// see, of those that the app knows.
-    private func expected(
-        of device: OracleDevice, _ rows: [(type: ObjectType, row: Row)], _ graph: MemoryGraph
-    ) throws -> [String: [Value: [String: Value]]] {
-        let queries = try device.queries.map { query in
-            (type: query.type, bound: try Query.parse(query.text).bind(to: try #require(app.schema[query.type]), in: app.schema))
-        }
-        var expected: [String: [Value: [String: Value]]] = [:]
-        for (type, row) in rows {
-            let key = row[0] ?? .null
-            let zones = app.visible(type.name, to: device.role, zone: device.zone, open: open[type.name])
-            if let zones, !zones.contains(where: { row[1] == .string($0) }) { continue }
-            let masked = device.role == .guest ? app.masked(type.name, isVeiled: veils.contains(type.name)) : []
-            // Their queries find nothing in what guests do not see.
-            var seen = row
-            for name in masked { if let index = type.index(of: name) { seen[index] = .null } }
-            guard queries.contains(where: { $0.type == type.name && $0.bound.matches(seen, key: key, in: graph) }) else { continue }
-            var values: [String: Value] = [:]
-            for property in device.schema[type.name]?.properties ?? [] {
-                guard let index = type.index(of: property.name) else { continue }
-                values[property.name] = masked.contains(property.name) ? property.emptyValue : row[index] ?? .null
-            }
-            expected[type.name, default: [:]][key] = values
-        }
-        return expected
+    /// The broker is that of all tests, and hundreds of plays would fill it.
+    private func deleteTopics(of name: String) async throws {
+        let admin = try KafkaAdmin(KafkaConfiguration(bootstrapServers: try broker(), clientID: "test"))
+        let topics = Topics(app: name)
+        try await admin.delete([topics.progress] + app.schema.types.map { topics.changes(of: $0.name) })
+        await admin.close()
     }
 }
