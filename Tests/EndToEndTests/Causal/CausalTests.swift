@@ -8,97 +8,56 @@ import Testing
 /// networks fail. What they have seen must be causally consistent and atomic, and in the end all have what PostgreSQL has.
 ///
 /// `SLUICE_CAUSAL_SEED` runs one seed, `SLUICE_CAUSAL_RUNS` so many new ones instead of one; `SLUICE_CAUSAL_FAULTS=all` with everything that
-/// can fail instead of partitions alone.
+/// can fail instead of partitions alone. `SLUICE_KILL_SEED` and `SLUICE_KILL_RUNS` are those of the runs in which gateways are killed.
 @Suite(.serialized, .timeLimit(.minutes(120))) struct CausalTests {
     static let environment = ProcessInfo.processInfo.environment
     private static var faults: [RegisterDevice.Fault] {
         environment["SLUICE_CAUSAL_FAULTS"] == "all" ? RegisterDevice.Fault.allCases : [.cutBoth, .cutToServer, .cutToClient]
     }
 
-    private static var seeds: [UInt64] {
-        if let seed = environment["SLUICE_CAUSAL_SEED"].flatMap({ UInt64($0) }) { return [seed] }
-        return (0..<(environment["SLUICE_CAUSAL_RUNS"].flatMap { Int($0) } ?? 1)).map { _ in .random(in: .min ... .max) }
+    private static func seeds(_ name: String, usually: Int) -> [UInt64] {
+        if let seed = environment["SLUICE_\(name)_SEED"].flatMap({ UInt64($0) }) { return [seed] }
+        return (0..<(environment["SLUICE_\(name)_RUNS"].flatMap { Int($0) } ?? usually)).map { _ in .random(in: .min ... .max) }
     }
 
-    @Test(arguments: seeds) func `devices in partitions stay causally consistent`(seed: UInt64) async throws {
-        try await play(seed, Self.faults)
-    }
-
-    private func play(_ seed: UInt64, _ faults: [RegisterDevice.Fault]) async throws {
-        var random = SplitMix64(seed: seed)
+    @Test(arguments: seeds("CAUSAL", usually: 1)) func `devices in partitions stay causally consistent`(seed: UInt64) async throws {
         let folder = try DataFolder()
-        let server = try await DevelopmentServer.start(folder, ["--app", try registers(in: folder)])
-        _ = try await server.sql(
-            #"INSERT INTO "Register" (_id, shard, value) SELECT id, 'shard ' || id % 10, 0 FROM generate_series(0, 99) id"#)
-        let rate = Double(10 + random.below(41))
-        let count = 5 + random.below(6)
-        let devices = try (0..<count).map { try RegisterDevice($0, of: server, rate: rate / Double(count)) }
-        let deadline = ContinuousClock.now + .seconds(60)
-        let programs = try await withThrowingTaskGroup(of: (Int, Program).self) { group in
-            for device in devices {
-                var own = SplitMix64(seed: random.next())
-                group.addTask { (device.number, try await device.run(until: deadline, faults, &own)) }
-            }
-            return try await group.reduce(into: [Int: Program]()) { $0[$1.0] = $1.1 }
-        }
-        try await forEach(of: devices, programs) { try await $0.upload($1) }
-        let rows = try await server.sql(#"SELECT value FROM "Register" ORDER BY _id"#)
-        let final = try (0..<rows.count).map { Int(try #require(rows.int($0, 0))) }
-        try await forEach(of: devices, programs) { device, program in
-            let state = try await device.download(program)
-            #expect(state == final, "seed \(seed): device \(device.number) is not what PostgreSQL is")
-        }
-        let histories = try devices.map { try $0.history() }
-        let transactions = histories.map(\.count).reduce(0, +)
-        #expect(transactions > 5 * count, "seed \(seed): \(transactions) transactions")
-        let problems = CausalCheck.problems(histories, final: final)
-        #expect(
-            problems.isEmpty,
-            """
-            seed \(seed), \(count) devices, \(transactions) transactions: \(problems.prefix(5)), \
-            \(devices.map { $0.events + " and said " + (programs[$0.number]?.said ?? "") })
-            """)
+        let server = try await DevelopmentServer.start(folder, ["--app", try RegisterApp.write(named: "registers", to: folder)])
+        let port = try #require(server.url.split(separator: ":").last.flatMap { Int($0) })
+        var play = CausalPlay(seed, of: server.appID, sql: try await PostgresConnection.connect(server.postgres)) { [port] }
+        try await play.run(for: .seconds(60), Self.faults)
         #expect(await server.stop() == .exit(0), "\(server.program.said)")
     }
 
-    private func forEach(
-        of devices: [RegisterDevice], _ programs: [Int: Program], _ body: @escaping @Sendable (RegisterDevice, Program) async throws -> Void
-    ) async throws {
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for device in devices {
-                let program = try #require(programs[device.number])
-                group.addTask { try await body(device, program) }
+    @Test(arguments: seeds("KILL", usually: 2))
+    func `devices of two gateways over Kafka stay causally consistent, whichever of them is killed`(seed: UInt64) async throws {
+        let folder = try DataFolder()
+        let app = "registers-\(UUID().uuidString.lowercased())"
+        try await ServedGateways.with(try RegisterApp.write(named: app, to: folder), keepsPorts: false) { gateways in
+            var play = CausalPlay(seed, of: app, sql: gateways.sql) { gateways.all.compactMap(\.port) }
+            try await play.run(for: .seconds(20), Self.faults) { deadline, random in
+                var random = random
+                return try await gateways.fail(until: deadline, &random)
             }
-            try await group.waitForAll()
         }
+        withExtendedLifetime(folder) {}
     }
+}
 
-    /// An app directory with the one class. Its shard is the indexed queryable field, so that a transaction's writes go through several
-    /// partitions.
-    private func registers(in folder: DataFolder) throws -> String {
-        let files = [
-            "realm_config.json": #"{ "app_id": "registers", "config_version": 20210101, "name": "registers" }"#,
-            "auth/providers.json": #"""
-            { "anon-user": { "name": "anon-user", "type": "anon-user", "disabled": false },
-              "local-userpass": { "name": "local-userpass", "type": "local-userpass", "config": { "autoConfirm": true }, "disabled": false } }
-            """#,
-            "sync/config.json": #"""
-            { "type": "flexible", "state": "enabled", "service_name": "postgres", "database_name": "public",
-              "development_mode_enabled": false, "queryable_fields_names": ["shard"],
-              "indexed_queryable_fields_names": ["shard"] }
-            """#,
-            "data_sources/postgres/config.json": #"{ "name": "postgres", "type": "postgresql", "config": {}, "version": 1 }"#,
-            "data_sources/postgres/public/Register/schema.json": #"""
-            { "title": "Register", "bsonType": "object", "required": ["_id", "shard", "value"],
-              "properties": { "_id": { "bsonType": "long" }, "shard": { "bsonType": "string" }, "value": { "bsonType": "long" } } }
-            """#,
-        ]
-        let app = URL(fileURLWithPath: folder.path).appendingPathComponent("registers")
-        for (name, text) in files {
-            let file = app.appendingPathComponent(name)
-            try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
-            try text.write(to: file, atomically: true, encoding: .utf8)
+extension ServedGateways {
+    /// Kills one or both and starts them again, one time after the other. - Returns: what was killed, and for how long.
+    func fail(until deadline: ContinuousClock.Instant, _ random: inout SplitMix64) async throws -> [String] {
+        var done: [String] = []
+        while ContinuousClock.now < deadline {
+            // The moments are what the play draws; nothing is waited for.
+            try await Task.sleep(for: .milliseconds(500 + random.below(4_000)))
+            let killed = random.chance(25) ? all : [random.pick(all)]
+            for gateway in killed { await gateway.kill() }
+            let pause = Duration.milliseconds(random.below(3_000))
+            done.append("\(killed.map { gateway in all.firstIndex { $0 === gateway } ?? -1 }) for \(pause)")
+            try await Task.sleep(for: pause)
+            for gateway in killed { try await gateway.start() }
         }
-        return app.path
+        return done
     }
 }

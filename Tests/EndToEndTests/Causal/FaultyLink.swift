@@ -20,8 +20,8 @@ final class FaultyLink: Sendable {
     private let mustBreak = Mutex(false)
     private let isOver = Mutex(false)
 
-    /// - Parameter server: a port of 127.0.0.1.
-    init(to server: Int) throws {
+    /// - Parameter servers: ports of 127.0.0.1, asked for at each connection, which goes to one of those that take it.
+    init(to servers: @escaping @Sendable () -> [Int]) throws {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var address = Self.address(0)
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -31,7 +31,7 @@ final class FaultyLink: Sendable {
         guard listener >= 0, isBound else { throw POSIXError(.EADDRNOTAVAIL) }
         port = Int(UInt16(bigEndian: address.sin_port))
         // Its own thread because: it waits for sockets as long as the link lasts.
-        Thread.detachNewThread { [self] in run(listener, server) }
+        Thread.detachNewThread { [self] in run(listener, servers) }
     }
 
     func set(_ directions: Cut) { cut.withLock { $0 = directions } }
@@ -60,7 +60,7 @@ final class FaultyLink: Sendable {
         var waiting: ArraySlice<UInt8> = []
     }
 
-    private func run(_ listener: Int32, _ server: Int) {
+    private func run(_ listener: Int32, _ servers: @Sendable () -> [Int]) {
         var ways: [Way] = []
         while !isOver.withLock({ $0 }) {
             let breaks = mustBreak.withLock { mustBreak in
@@ -85,28 +85,34 @@ final class FaultyLink: Sendable {
             }
             ways.removeAll { ended.contains($0.from) }
             for descriptor in ended { close(descriptor) }
-            if waits[0].revents != 0 { ways += accept(listener, server) }
+            if waits[0].revents != 0 { ways += accept(listener, servers()) }
         }
         for descriptor in Set(ways.map(\.from)) { close(descriptor) }
         close(listener)
     }
 
-    private func accept(_ listener: Int32, _ server: Int) -> [Way] {
+    private func accept(_ listener: Int32, _ servers: [Int]) -> [Way] {
         let client = Glibc.accept(listener, nil, nil)
         guard client >= 0 else { return [] }
         _ = fcntl(client, F_SETFD, FD_CLOEXEC)
         _ = fcntl(client, F_SETFL, O_NONBLOCK)
-        let upstream = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var address = Self.address(server)
-        guard Self.with(&address, { connect(upstream, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }) == 0 else {
+        guard let upstream = servers.shuffled().lazy.compactMap(Self.connection).first else {
             close(client)
-            close(upstream)
             return []
         }
         _ = fcntl(upstream, F_SETFL, O_NONBLOCK)
         return [
             Way(from: client, to: upstream, direction: .toServer), Way(from: upstream, to: client, direction: .toClient),
         ]
+    }
+
+    /// - Returns: nil when nobody listens.
+    private static func connection(to server: Int) -> Int32? {
+        let upstream = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var address = address(server)
+        if with(&address, { connect(upstream, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }) == 0 { return upstream }
+        close(upstream)
+        return nil
     }
 
     /// - Returns: false when the connection is over.

@@ -21,12 +21,12 @@ final class RegisterDevice: Sendable {
     private let log = Mutex<[String]>([])
     var events: String { "device \(number): " + log.withLock { $0.joined(separator: "; ") } }
 
-    init(_ number: Int, of server: DevelopmentServer, rate: Double) throws {
+    /// - Parameter ports: where gateways of the app are now.
+    init(_ number: Int, of app: String, rate: Double, at ports: @escaping @Sendable () -> [Int]) throws {
         self.number = number
         folder = try DataFolder()
-        let port = try #require(server.url.split(separator: ":").last.flatMap { Int($0) })
-        link = try FaultyLink(to: port)
-        arguments = [folder.path, "http://127.0.0.1:\(link.port)", server.appID, "\(number)", "\(rate)"]
+        link = try FaultyLink(to: ports)
+        arguments = [folder.path, "http://127.0.0.1:\(link.port)", app, "\(number)", "\(rate)"]
     }
 
     deinit { link.end() }

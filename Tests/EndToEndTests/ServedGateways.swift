@@ -1,0 +1,115 @@
+import Foundation
+import SluiceCore
+import SluicePostgres
+import Synchronization
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// Two gateways of an app over Kafka, and their database.
+struct ServedGateways: Sendable {
+    let all: [ServedGateway]
+    let kafka: String
+    let sql: PostgresConnection
+
+    /// Makes the tables of an app directory and runs gateways of it as long as the body runs. The broker is everybody's: the app wants a
+    /// name of its own.
+    /// - Parameter keepsPorts: whether a gateway that was killed comes back on its port. Somebody else may have taken it by then, so
+    ///   that it should be for a moment only.
+    static func with(_ directory: String, keepsPorts: Bool = true, _ body: (ServedGateways) async throws -> Void) async throws {
+        let environment = ProcessInfo.processInfo.environment
+        let server = try #require(environment["SLUICE_TEST_POSTGRES"], "SLUICE_TEST_POSTGRES is not set: run the tests with `make test`.")
+        let kafka = try #require(environment["SLUICE_TEST_KAFKA"], "SLUICE_TEST_KAFKA is not set: run the tests with `make test`.")
+        let database = "served_\(UUID().uuidString.lowercased().replacingOccurrences(of: "-", with: "_"))"
+        let admin = try await PostgresConnection.connect(server)
+        _ = try await admin.script("CREATE DATABASE \(database)")
+        let postgres = "\(server) dbname=\(database)"
+        let apply = try Program("sluice", ["schema", "apply", "--app", directory, "--postgres", postgres])
+        try #require(await apply.end() == .exit(0), "\(apply.said)")
+        let arguments = ["serve", "--app", directory, "--postgres", postgres, "--kafka", kafka, "--json"]
+        let gateways = ServedGateways(
+            all: (0..<2).map { _ in ServedGateway(arguments, keepsPort: keepsPorts) }, kafka: kafka,
+            sql: try await PostgresConnection.connect(postgres))
+        do {
+            for gateway in gateways.all { try await gateway.start() }
+            try await body(gateways)
+            await gateways.stop()
+        } catch {
+            Issue.record("the gateways said: \(gateways.all.map { $0.said.suffix(2_000) })")
+            await gateways.stop()
+            throw error
+        }
+        // A slot that nobody reads keeps the write-ahead log of the whole server.
+        try await admin.query(
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = '\(database)' AND active_pid IS NULL")
+        _ = try await admin.script("DROP DATABASE \(database) WITH (FORCE)")
+        await admin.close()
+    }
+
+    private func stop() async {
+        for gateway in all { await gateway.stop() }
+        await sql.close()
+    }
+}
+
+/// `sluice serve` that is started again. Its methods are called one at a time.
+final class ServedGateway: Sendable {
+    private struct State {
+        var program: Program?
+        var port = 0
+        var adminURL = ""
+        var words = ""
+    }
+
+    private let arguments: [String]
+    private let keepsPort: Bool
+    private let state = Mutex(State())
+
+    init(_ arguments: [String], keepsPort: Bool) {
+        self.arguments = arguments
+        self.keepsPort = keepsPort
+    }
+
+    private var now: State { state.withLock { $0 } }
+    /// Nil while it does not run.
+    var port: Int? { state.withLock { $0.program == nil ? nil : $0.port } }
+    var url: String { "http://127.0.0.1:\(now.port)" }
+    var adminURL: String { now.adminURL }
+    var said: String { now.words + (now.program?.said ?? "") }
+
+    func start() async throws {
+        let program = try Program("sluice", arguments + ["--port", "\(keepsPort ? now.port : 0)", "--admin-port", "0"])
+        let ready = try JSON.parse(try #require(await program.line(), "The gateway did not start: \(program.said)"))
+        let port = try #require(ready["url"]?.string?.split(separator: ":").last.flatMap { Int($0) })
+        let adminURL = try #require(ready["admin_url"]?.string)
+        state.withLock { $0 = State(program: program, port: port, adminURL: adminURL, words: $0.words) }
+    }
+
+    /// As a power cut would: no goodbye, nothing flushed. It comes back with `start`.
+    func kill() async { await end(SIGKILL) }
+
+    func stop() async { await end(SIGTERM) }
+
+    private func end(_ signal: Int32) async {
+        let program = state.withLock { state in
+            defer { state.program = nil }
+            return state.program
+        }
+        program?.signal(signal)
+        _ = await program?.end()
+        state.withLock { $0.words += program?.said ?? "" }
+    }
+
+    /// The processes of its plugins.
+    var pluginHosts: [Int32] {
+        guard let parent = now.program?.identifier else { return [] }
+        let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return all.compactMap { Int32($0) }.filter { process in
+            guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return false }
+            let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
+            return text.contains("(sluice-plugin-h") && fields.count > 2 && fields[2] == "\(parent)"
+        }.sorted()
+    }
+}
