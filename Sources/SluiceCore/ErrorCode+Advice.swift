@@ -82,7 +82,10 @@ extension ErrorCode {
         case .queryBacklinks: ("A subscription uses `@links`.", "Subscribe to the linking class by its own fields, and filter locally.")
         case .querySubquery: ("A subscription has a SUBQUERY.", "Subscribe to more and apply it locally.")
         case .queryGeospatial:
-            ("A subscription has a GEOWITHIN.", "Subscribe by scalar fields, such as ranges of coordinates, and apply it locally.")
+            (
+                "A subscription has a GEOWITHIN on what is not one point.",
+                "Give the class an embedded object with the properties type and coordinates, or filter locally."
+            )
         case .queryFullText: ("A subscription has a TEXT search.", "Subscribe to more and search locally.")
         case .queryArithmetic: ("A subscription calculates.", "Compare the field with the result of the calculation, or filter locally.")
         case .queryTwoFields: ("A subscription compares two fields.", "Compare each field with constants, and filter the rest locally.")

@@ -17,6 +17,8 @@ package enum RefusalCause: String, Hashable, Sendable, CaseIterable {
     case fields = "fields"
     /// The indexed queryable field of an object that is there (CW-6).
     case indexedField = "indexed_field"
+    /// A queryable field that holds points of GeoJSON would hold none (CW-7).
+    case point = "point"
     /// A plugin that is asked about writes said no, or could not be asked.
     case plugin = "plugin"
     case pluginFailed = "plugin_failed"

@@ -15,6 +15,8 @@
             "owner == uuid(00000000-0000-0007-1000-000000000000)", "number IN {1, 2, 3, 5}", "name IN {'a', 'b', NULL}", "blend == 1",
             "blend > 'a'",
             "tags == 'a'", "ALL scores > 1", "NONE weights == 1.5", "tags.@count > 2", "ANY scores IN {1, 2}",
+            "place GEOWITHIN geoBox([-1.0, -1.0], [1.0, 1.0])", "NOT place GEOWITHIN geoCircle([0, 0], 2)",
+            "place GEOWITHIN geoPolygon({[-20.0, -20.0], [20.0, -20.0], [0, 50], [-20.0, -20.0]}, {[0, 0], [1, 0], [0, 1], [0, 0]})",
             "number < other", "number == other OR NOT (name == null AND number BETWEEN {1, 9})", "price IN {1, 0.1, 1.5}", "friend == null",
             "friend == obj('Sample', oid(010203040506070800000001))",
         ]
@@ -38,7 +40,7 @@
             let control = Allocations.count { list.append(contentsOf: Array(repeating: list.count, count: 100)) }
             var problems = (control ?? 0) > 0 ? [] : ["the counter does not count"]
             for text in texts {
-                let query = try Query.parse(text).bind(to: Samples.type, in: Schema([Samples.type]))
+                let query = try Query.parse(text).bind(to: Samples.type, in: Samples.schema)
                 guard let program = query.compile().program, program.isFlat else {
                     problems.append("\(text) has no flat program")
                     continue

@@ -50,7 +50,7 @@ struct BindingTests {
     @Test(arguments: [
         "a.b == 1", "friend.number == 1", "friend.@count == 1", "name.@count == 1", "scores.@min == 1", "number + 1 == 2",
         "@links.A.b == 1",
-        "SUBQUERY(tags, $x, number == 1).@count > 0", "place GEOWITHIN geoBox([0, 0], [1, 1])", "name TEXT 'x'", "blend.@type == 'int'",
+        "SUBQUERY(tags, $x, number == 1).@count > 0", "name TEXT 'x'", "blend.@type == 'int'",
         "scores == {1, 2}",
         "{1} IN scores", "tags == name", "extra == 1", "'abc' CONTAINS name", "$K0 == 1", "scores[0] == 1",
     ])

@@ -5,24 +5,15 @@ import Testing
 
 /// Each code of the query language is what some text gets, with a place and an advice.
 struct QueryErrorCodeTests {
-    private static let schema = Schema([
-        Samples.type,
-        ObjectType(
-            name: "Place", kind: .embedded,
-            properties: [
-                Property(id: 1, name: "type", type: .string), Property(id: 2, name: "coordinates", type: .double, collection: .list),
-            ], primaryKey: nil),
-    ])
-
     private static func bind(_ text: String) throws {
-        _ = try Query.parse(text).bind(to: Samples.type, in: schema)
+        _ = try Query.parse(text).bind(to: Samples.type, in: Samples.schema)
     }
 
     private static func check(_ text: String, indexed: String? = nil, kind: ObjectKind = .topLevel) throws {
         var fields = SubscriptionTests.fields
         fields.indexed = indexed
         let type = ObjectType(name: "Sample", kind: kind, properties: Samples.type.properties)
-        _ = try Subscription.check(type: type, query: try Query.parse(text), fields: fields)
+        _ = try Subscription.check(type: type, query: try Query.parse(text), in: Samples.schema, fields: fields)
     }
 
     private static let producers: [ErrorCode: @Sendable () throws -> Void] = [

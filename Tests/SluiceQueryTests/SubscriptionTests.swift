@@ -8,13 +8,17 @@ struct SubscriptionTests {
     static let fields = QueryableFields(
         global: ["name", "number", "flag"], byType: ["Sample": ["tags", "scores", "price", "at", "friend", "blend", "place", "extra"]])
 
-    private func check(_ text: String, fields: QueryableFields = fields, type: ObjectType = Samples.type) throws -> Predicate {
-        try Subscription.check(type: type, query: try Query.parse(text), fields: fields)
+    private func check(
+        _ text: String, fields: QueryableFields = fields, type: ObjectType = Samples.type, schema: Schema = Samples.schema
+    ) throws -> Predicate {
+        try Subscription.check(type: type, query: try Query.parse(text), in: schema, fields: fields)
     }
 
-    private func failure(_ text: String, fields: QueryableFields = fields, type: ObjectType = Samples.type) -> SluiceError? {
+    private func failure(
+        _ text: String, fields: QueryableFields = fields, type: ObjectType = Samples.type, schema: Schema = Samples.schema
+    ) -> SluiceError? {
         do {
-            _ = try check(text, fields: fields, type: type)
+            _ = try check(text, fields: fields, type: type, schema: schema)
             Issue.record("'\(text)' was accepted")
             return nil
         } catch { return error as? SluiceError }
@@ -25,6 +29,8 @@ struct SubscriptionTests {
         "number BETWEEN {1, 2} OR NOT flag == true",
         "name IN {'a', 'b'}", "name BEGINSWITH 'a' AND name ENDSWITH[c] 'b'", "name LIKE '*x*'", "name CONTAINS 'q'", "number == null",
         "'x' IN tags", "ANY scores > 3", "NONE tags == 'x'", "tags.@count > 2", "scores.@size == 0", "price < 1.5", "at > T0:0",
+        "place GEOWITHIN geoBox([0, 0], [1, 1])", "NOT place GEOWITHIN geoCircle([0, 0], 0.5) AND number == 1",
+        "place GEOWITHIN geoPolygon({[0, 0], [4, 0], [4, 4], [0, 0]}, {[1, 1], [2, 1], [2, 2], [1, 1]})",
     ])
     func `what subscriptions have is accepted`(_ text: String) throws {
         #expect(try check(text) == Query.parse(text).bind(to: Samples.type))
@@ -56,8 +62,10 @@ struct SubscriptionTests {
         ("@links.@count == 0", .queryBacklinks, "@links", 1),
         ("friend.@links.Sample.friend.@count == 0", .queryBacklinks, "@links", 8),
         ("SUBQUERY(tags, $x, $x.a == 1).@count > 0", .querySubquery, "SUBQUERY", 1),
-        ("place GEOWITHIN geoBox([0, 0], [1, 1])", .queryGeospatial, "GEOWITHIN", 7),
-        ("place GEOWITHIN $0", .queryGeospatial, "GEOWITHIN", 7),
+        ("name GEOWITHIN geoBox([0, 0], [1, 1])", .queryGeospatial, "GEOWITHIN on \"name\"", 6),
+        ("friend GEOWITHIN $0", .queryGeospatial, "GEOWITHIN on \"friend\"", 8),
+        ("friend.place GEOWITHIN geoBox([0, 0], [1, 1])", .queryLinkPath, "\"friend\", which is a link", 8),
+        ("place.x GEOWITHIN $0", .queryLinkPath, "\"place\", which is an embedded object", 7),
         ("name TEXT 'x'", .queryFullText, "TEXT", 6),
         ("number + 1 == 2", .queryArithmetic, "arithmetic", 1),
         ("2 == number * 3", .queryArithmetic, "arithmetic", 6),
@@ -104,12 +112,23 @@ struct SubscriptionTests {
         func code(_ text: String, _ argument: Value) throws -> ErrorCode? {
             let query = try Query.parse(text)
             let error = #expect(throws: SluiceError.self) {
-                try Subscription.check(type: Samples.type, query: query, arguments: [argument], fields: SubscriptionTests.fields)
+                try Subscription.check(
+                    type: Samples.type, query: query, arguments: [argument], in: Samples.schema, fields: SubscriptionTests.fields)
             }
             return error?.code
         }
         #expect(try code("tags IN $0", .list([.string("a")])) == .queryTwoLists)
         #expect(try code("friend == $0", .link(type: "Sample", key: .int(1))) == .queryLinkValue)
+    }
+
+    @Test func `a place can be subscribed to where it is a point and queryable`() throws {
+        let text = "place GEOWITHIN geoBox([0, 0], [1, 1])"
+        #expect(try #require(failure(text, fields: QueryableFields())).code == .queryNotQueryable)
+        #expect(try #require(failure("place GEOWITHIN geoBox([0, 2], [1, 1])")).code == .queryShape)
+        let place = ObjectType(name: "Place", kind: .embedded, properties: [Property(id: 1, name: "x", type: .int)], primaryKey: nil)
+        #expect(try #require(failure(text, schema: Schema([Samples.type, place]))).code == .queryGeospatial)
+        let ring = (0...Limits.inListValues).map { "[\($0 % 180), \($0 % 90)]" }.joined(separator: ", ")
+        #expect(try #require(failure("place GEOWITHIN geoPolygon({\(ring)})")).code == .queryTooLarge)
     }
 
     @Test
@@ -188,7 +207,7 @@ struct SubscriptionTests {
         let argument = #expect(throws: SluiceError.self) {
             try Subscription.check(
                 type: Samples.type, query: try Query.parse("number IN $0"),
-                arguments: [.list((0...Limits.inListValues).map { .int(Int64($0)) })], fields: SubscriptionTests.fields)
+                arguments: [.list((0...Limits.inListValues).map { .int(Int64($0)) })], in: Samples.schema, fields: SubscriptionTests.fields)
         }
         #expect(argument?.code == .queryTooLarge)
     }
@@ -198,7 +217,8 @@ struct SubscriptionTests {
         func code(_ text: String, _ arguments: [Value] = []) throws -> ErrorCode? {
             let query = try Query.parse(text)
             do throws(SluiceError) {
-                _ = try Subscription.check(type: Samples.type, query: query, arguments: arguments, fields: SubscriptionTests.fields)
+                _ = try Subscription.check(
+                    type: Samples.type, query: query, arguments: arguments, in: Samples.schema, fields: SubscriptionTests.fields)
                 return nil
             } catch { return error.code }
         }

@@ -189,7 +189,7 @@ struct TypingTests {
 
     private func failure(_ text: String, _ argument: Value) -> SluiceError? {
         do throws(SluiceError) {
-            let schema = Schema([Samples.type])
+            let schema = Samples.schema
             _ = try Query.parse(text).bind(to: Samples.type, in: schema, arguments: [.value(argument)])
             return nil
         } catch {

@@ -19,7 +19,8 @@ struct WorstCaseTests {
     private func run(_ text: String) {
         guard let query = try? Query.parse(text) else { return }
         _ = query.canonicalText
-        guard let predicate = try? Subscription.check(type: Samples.type, query: query, fields: WorstCaseTests.fields) else {
+        guard let predicate = try? Subscription.check(type: Samples.type, query: query, in: Samples.schema, fields: WorstCaseTests.fields)
+        else {
             _ = try? query.bind(to: Samples.type)
             return
         }

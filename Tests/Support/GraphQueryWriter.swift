@@ -278,11 +278,7 @@ package struct GraphQueryWriter {
 
     private mutating func within() -> String {
         guard let path = path(where: { $0.type == .embedded("Spot") }) else { return "FALSEPREDICATE" }
-        let shape = random.pick([
-            "geoBox([-1.0, -1.0], [1.0, 1.0])", "geoBox([170.0, -90.0], [-5.0, 90.0])", "geoCircle([0.5, 0.5], 0.01)",
-            "geoCircle([0, 0], 2.0)", "geoPolygon({[-1.0, -1.0], [2.0, -1.0], [2.0, 2.0], [-1.0, 2.0], [-1.0, -1.0]})",
-            "geoPolygon({[-20.0, -20.0], [20.0, -20.0], [0.0, 50.0], [-20.0, -20.0]}, {[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]})",
-        ])
+        let shape = random.pick(QueryWriter.shapes)
         return "\(quantifier(path))\(path.text) GEOWITHIN \(shape)"
     }
 

@@ -6,6 +6,12 @@ package struct QueryWriter {
     /// Property names to write about.
     package var names: [String]
 
+    package static let shapes = [
+        "geoBox([-1.0, -1.0], [1.0, 1.0])", "geoBox([170.0, -90.0], [-5.0, 90.0])", "geoCircle([0.5, 0.5], 0.01)",
+        "geoCircle([0, 0], 2.0)", "geoPolygon({[-1.0, -1.0], [2.0, -1.0], [2.0, 2.0], [-1.0, 2.0], [-1.0, -1.0]})",
+        "geoPolygon({[-20.0, -20.0], [20.0, -20.0], [0.0, 50.0], [-20.0, -20.0]}, {[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]})",
+    ]
+
     package init(random: SplitMix64, names: [String]) {
         self.random = random
         self.names = names
@@ -34,6 +40,7 @@ package struct QueryWriter {
             if quantifier == "ANY ", random.chance(30) { return "ANY \(name) IN \(list(property.type))" }
             return "\(quantifier)\(name) \(comparison(property))"
         }
+        if case .embedded = property.type, random.chance(90) { return "\(name) GEOWITHIN \(random.pick(QueryWriter.shapes))" }
         if property.type == .int, random.chance(8) { return "number \(ordering()) other" }
         return "\(name) \(comparison(property))"
     }

@@ -26,6 +26,16 @@ package enum Samples {
             Property(id: 19, name: "place", type: .embedded("Place"), isOptional: true),
         ])
 
+    /// What the sample's `place` holds: a point of GeoJSON, and more.
+    package static let place = ObjectType(
+        name: "Place", kind: .embedded,
+        properties: [
+            Property(id: 1, name: "type", type: .string, isOptional: true),
+            Property(id: 2, name: "coordinates", type: .double, collection: .list),
+            Property(id: 3, name: "x", type: .mixed),
+        ], primaryKey: nil)
+    package static let schema = Schema([type, place])
+
     package static let texts = [
         "", "a", "A", "b", "aB", "Ab", "abc", "ABC", "a*", "É", "é", "ß", "×", "÷", "xÉy", "🦄", "100%", "a_b", "[c]", "z",
         "a\0", "a\0b",
@@ -62,11 +72,23 @@ package enum Samples {
         case .objectId: return .objectId(random.pick(ids))
         case .uuid: return .uuid(random.pick(uuids))
         case .link: return .objectId(random.pick(ids))
-        case .embedded: return .dictionary(["x": .int(1)])
+        case .embedded: return place(&random)
         case .mixed:
             if random.chance(10) { return .list([.int(1)]) }
             return value(random.pick([.bool, .int, .double, .float, .decimal, .string, .binary, .timestamp, .objectId, .uuid]), &random)
         }
+    }
+
+    /// Mostly a point, and mostly where `QueryWriter` has its shapes.
+    private static func place(_ random: inout SplitMix64) -> Value {
+        let numbers = [random.pick([-180.0, -10, 0, 0.5, 1, 10, 179]), random.pick([-90.0, -1, 0, 0.5, 1, 45, 91])]
+        var values: [String: Value] = [
+            "type": .string(random.chance(90) ? "Point" : "Line"),
+            "coordinates": .list(numbers.prefix(random.chance(90) ? 2 : 1).map { .double($0) }),
+        ]
+        if random.chance(50) { values["x"] = random.pick([.null, .int(1), .list([.string("a"), .list([.bool(true)])])]) }
+        if random.chance(5) { values["type"] = nil }
+        return .dictionary(values)
     }
 
     package static func row(_ random: inout SplitMix64, of type: ObjectType = Samples.type) -> Row {

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceQuery
 
 /// Reads `sync/config.json` (CFG 1.2 of the server specification).
 struct SyncReader {
@@ -80,8 +81,10 @@ struct SyncReader {
                         fix: Suggestion.nearest(to: field, in: known).map { "Did you mean '\($0)'?" } ?? "Remove it.")
                     continue
                 }
-                if !property.isEligible {
-                    element.problem("'\(field)' of \(type.name) cannot be queryable.", fix: "Only scalars and arrays of scalars can.")
+                if !property.isEligible, !result.schema.isPoint(property) {
+                    element.problem(
+                        "'\(field)' of \(type.name) cannot be queryable.",
+                        fix: "Only scalars, arrays of scalars and embedded points of GeoJSON can.")
                 }
                 fields.byType[type.name, default: []].insert(field)
             }

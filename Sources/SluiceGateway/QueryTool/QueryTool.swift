@@ -33,7 +33,7 @@ package struct QueryTool: Sendable {
     /// - Throws: like `bind`, and the refusals.
     package func check(_ text: String, _ fields: QueryableFields) throws(SluiceError) -> Predicate {
         try Subscription.checkSize(ofSet: [text])
-        return try Subscription.check(type: type, query: try Query.parse(text), arguments: arguments, fields: fields)
+        return try Subscription.check(type: type, query: try Query.parse(text), arguments: arguments, in: schema, fields: fields)
     }
 
     /// The queryable fields that the command line names.
@@ -52,7 +52,7 @@ package struct QueryTool: Sendable {
                 .configInvalid, "The indexed queryable field '\(indexed)' is a \(property.typeText).",
                 fix: "It must be long, string, objectId or uuid.")
         }
-        let all = type.properties.filter(\.isEligible).map(\.name)
+        let all = type.properties.filter { $0.isEligible || schema.isPoint($0) }.map(\.name)
         return QueryableFields(byType: [type.name: Set(queryable ?? all)], indexed: indexed)
     }
 }

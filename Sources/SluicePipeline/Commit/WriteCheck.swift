@@ -28,6 +28,8 @@ struct WriteCheck {
         var write: Predicate
         var view: Predicate?
         var indexed: Int?
+        /// Queryable fields that hold points of GeoJSON.
+        var points: [Int]
     }
 
     /// Why a write is undone.
@@ -54,7 +56,10 @@ struct WriteCheck {
             bound[name] = Bound(
                 rights: rights, write: try Query.parse(rights.write).bind(to: type),
                 view: view.writable[index] ?? view.type(index)?.predicate,
-                indexed: schema.fields.indexedProperty(of: type))
+                indexed: schema.fields.indexedProperty(of: type),
+                points: type.properties.indices.filter {
+                    schema.schema.isPoint(type.properties[$0]) && schema.fields.contains(type.properties[$0].name, of: name)
+                })
         }
         self.bound = bound
     }
@@ -141,7 +146,23 @@ struct WriteCheck {
                     .fields, "write field \(first) of", "writable fields without \(names.joined(separator: ", "))", fields: names)
             }
         }
-        return nil
+        return brokenPoint(write, bound, name)
+    }
+
+    /// What is no point would be in no shape, and out of none.
+    private func brokenPoint(_ write: IntendedWrite, _ bound: Bound, _ name: String) -> Refusal? {
+        guard let after = write.after else { return nil }
+        let broken = bound.points.filter { index in
+            guard write.changed.contains(index), let value = after[index], !value.isNull else { return false }
+            return value.place == nil
+        }
+        let fields = broken.map { write.type.properties[$0].name }.sorted()
+        guard let first = fields.first else { return nil }
+        return Refusal(
+            cause: .point,
+            message: "Field \(first) of \(name) would be no point of GeoJSON, which has the type \"Point\" and the coordinates longitude "
+                + "(-180 to 180) and latitude (-90 to 90); the write was undone.",
+            rule: "queryable point \(first)", fields: fields)
     }
 }
 

@@ -26,7 +26,7 @@ struct ViewBuilder {
             }
             let type = schema.schema.types[index]
             // What the user may not read is null in their queries too: which rows come must not tell what it holds (G5).
-            let asked = try Subscription.check(type: type, query: try Query.parse(query.text), fields: schema.fields)
+            let asked = try Subscription.check(type: type, query: try Query.parse(query.text), in: schema.schema, fields: schema.fields)
                 .hiding(plan[type.name].hidden(of: type))
             let cut = try Query.parse(narrowed).bind(to: type)
             let whole = Predicate.and(asked, cut)

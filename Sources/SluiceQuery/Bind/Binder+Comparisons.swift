@@ -5,13 +5,21 @@ extension Binder {
     func bind(_ comparison: SyntaxComparison, _ left: Side? = nil, _ right: Side? = nil) throws(SluiceError) -> BoundPredicate {
         switch comparison.comparison {
         case .fullText: throw unsupported("TEXT", at: comparison.position)
-        case .geoWithin: throw unsupported("GEOWITHIN", at: comparison.position)
+        case .geoWithin: return try within(comparison)
         default: break
         }
         let context = Context(
             binder: self, comparison: comparison, left: try known(left, comparison.left), right: try known(right, comparison.right))
         guard let comparison = comparison.comparison.test else { return try context.between() }
         return try context.bind(comparison)
+    }
+
+    /// The property's type is not looked into, since its definition is not at hand: what is no point lies nowhere.
+    private func within(_ comparison: SyntaxComparison) throws(SluiceError) -> BoundPredicate {
+        guard case .subject(.property(let index), let property) = try side(comparison.left), case .embedded = property.type else {
+            throw mismatch("GEOWITHIN takes a property on its left that holds a point", at: comparison.left.position)
+        }
+        return .within(index, try ShapeBinder(diagnostic: diagnostic, arguments: arguments.map { .value($0) }).geometry(comparison.right))
     }
 
     private func known(_ known: Side?, _ operand: SyntaxOperand) throws(SluiceError) -> Side {

@@ -10,8 +10,8 @@ package indirect enum BoundCondition: Hashable, Sendable {
     case compare(BoundComparison, scalar: BoundPredicate?)
     /// Any of the values contains the words.
     case fullText(BoundSide, TextSearch)
-    /// Any of the points lies in the shape.
-    case within(BoundSide, Geometry)
+    /// Any of the points lies in the shape. The last part is the same of one row's own point, where it is one.
+    case within(BoundSide, Geometry, scalar: BoundPredicate?)
 
     /// The whole condition on one row's own values; nil when a part of it needs more.
     var predicate: BoundPredicate? {
@@ -20,8 +20,8 @@ package indirect enum BoundCondition: Hashable, Sendable {
         case .and(let parts): return BoundCondition.predicates(parts).map { .conjunction($0) }
         case .or(let parts): return BoundCondition.predicates(parts).map { .disjunction($0) }
         case .not(let inner): return inner.predicate.map { .negation($0) }
-        case .compare(_, let scalar): return scalar
-        case .fullText, .within: return nil
+        case .compare(_, let scalar), .within(_, _, let scalar): return scalar
+        case .fullText: return nil
         }
     }
 

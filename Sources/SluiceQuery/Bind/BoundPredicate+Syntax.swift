@@ -15,6 +15,12 @@ extension BoundPredicate {
                     SyntaxComparison(
                         left: .property(type.properties[left].name), comparison: comparison.syntax, foldsCase: foldsCase,
                         right: .property(type.properties[right].name), position: .unknown)))
+        case .within(let property, let geometry):
+            SyntaxQuery(
+                .compare(
+                    SyntaxComparison(
+                        left: .property(type.properties[property].name), comparison: .geoWithin, foldsCase: false,
+                        right: SyntaxOperand(kind: .shape(geometry.shape), position: .unknown), position: .unknown)))
         }
     }
 }
@@ -89,5 +95,22 @@ extension Test {
             .compare(
                 SyntaxComparison(
                     left: left, comparison: comparison.syntax, foldsCase: foldsCase, right: right, position: .unknown)))
+    }
+}
+
+extension Geometry {
+    /// The shape as a query writes it.
+    fileprivate var shape: GeoShape {
+        func coordinate(_ number: Double) -> GeoCoordinate {
+            GeoCoordinate(kind: .literal(Literal(.double(number))), position: .unknown)
+        }
+        func point(_ place: Place) -> GeoPoint {
+            GeoPoint(longitude: coordinate(place.longitude), latitude: coordinate(place.latitude), position: .unknown)
+        }
+        switch self {
+        case .box(let low, let high): return .box(point(low), point(high))
+        case .circle(let center, let radians): return .circle(point(center), radians: coordinate(radians))
+        case .polygon(let loops): return .polygon(loops.map { loop in (loop + loop.prefix(1)).map(point) })
+        }
     }
 }

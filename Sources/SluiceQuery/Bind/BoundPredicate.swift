@@ -13,6 +13,8 @@ package indirect enum BoundPredicate: Hashable, Sendable {
     case test(Subject, Test)
     /// One scalar property against another.
     case properties(Int, TestOperator, Int, foldsCase: Bool)
+    /// The embedded object of a property is a point that lies in the shape; false for null and for what is no point.
+    case within(Int, Geometry)
 }
 
 /// What of a row is tested.
@@ -99,7 +101,7 @@ extension BoundPredicate {
             case .constant(true): break
             case .constant(false): return .constant(false)
             case .and(let inner): flat.append(contentsOf: inner)
-            case .or, .not, .test, .properties: flat.append(part)
+            case .or, .not, .test, .properties, .within: flat.append(part)
             }
         }
         return flat.isEmpty ? .constant(true) : flat.count == 1 ? flat[0] : .and(flat)
@@ -112,7 +114,7 @@ extension BoundPredicate {
             case .constant(false): break
             case .constant(true): return .constant(true)
             case .or(let inner): flat.append(contentsOf: inner)
-            case .and, .not, .test, .properties: flat.append(part)
+            case .and, .not, .test, .properties, .within: flat.append(part)
             }
         }
         return flat.isEmpty ? .constant(false) : flat.count == 1 ? flat[0] : .or(flat)
@@ -122,7 +124,7 @@ extension BoundPredicate {
         switch part {
         case .constant(let value): .constant(!value)
         case .not(let inner): inner
-        case .and, .or, .test, .properties: .not(part)
+        case .and, .or, .test, .properties, .within: .not(part)
         }
     }
 
@@ -132,14 +134,14 @@ extension BoundPredicate {
         case .constant: 0
         case .and(let parts), .or(let parts): parts.reduce(0) { $0 + $1.leafCount }
         case .not(let inner): inner.leafCount
-        case .test, .properties: 1
+        case .test, .properties, .within: 1
         }
     }
 
     /// Levels of AND, OR and NOT.
     package var depth: Int {
         switch self {
-        case .constant, .test, .properties: 0
+        case .constant, .test, .properties, .within: 0
         case .and(let parts), .or(let parts): 1 + (parts.map(\.depth).max() ?? 0)
         case .not(let inner): 1 + inner.depth
         }
@@ -153,6 +155,7 @@ extension BoundPredicate {
         case .not(let inner): inner.collectProperties(into: &set)
         case .test(let subject, _): set.insert(subject.property)
         case .properties(let left, _, let right, _): set.formUnion([left, right])
+        case .within(let property, _): set.insert(property)
         }
     }
 }

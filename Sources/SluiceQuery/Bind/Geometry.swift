@@ -1,4 +1,4 @@
-import SluiceCore
+package import SluiceCore
 
 /// A shape on the sphere that has been found to be one.
 package enum Geometry: Hashable, Sendable {
@@ -112,7 +112,7 @@ package enum Geometry: Hashable, Sendable {
 }
 
 /// A point of the unit sphere.
-private struct Vector {
+struct Vector {
     var x, y, z: Double
 
     init(_ place: Geometry.Place) {
@@ -139,5 +139,21 @@ private struct Vector {
     func turn(from a: Vector, to b: Vector) -> Double {
         let (toA, toB) = (cross(a), cross(b))
         return Trigonometry.arcTangent(dot(toA.cross(toB)), toA.dot(toB))
+    }
+}
+
+extension ObjectType {
+    /// Whether its objects can be points of GeoJSON.
+    var isPoint: Bool {
+        guard let type = self["type"], let coordinates = self["coordinates"] else { return false }
+        return type.type == .string && type.collection == .none && coordinates.type == .double && coordinates.collection == .list
+    }
+}
+
+extension Schema {
+    /// Whether a property holds one embedded object that can be a point of GeoJSON (QF-3).
+    package func isPoint(_ property: Property) -> Bool {
+        guard case .embedded(let name) = property.type, property.collection == .none else { return false }
+        return self[name]?.isPoint ?? false
     }
 }

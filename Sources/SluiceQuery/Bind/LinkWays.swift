@@ -97,7 +97,7 @@ private struct WayReader {
         case .compare(let comparison, _):
             take(comparison.left.operand)
             take(comparison.right.operand)
-        case .fullText(let side, _), .within(let side, _): take(side.operand)
+        case .fullText(let side, _), .within(let side, _, _): take(side.operand)
         }
     }
 

@@ -107,7 +107,7 @@ struct GraphCompiler {
             return own.isEmpty ? next : emit(.disjunction(own), onTrue, next)
         case .compare(let comparison, _): return append(test(comparison), onTrue, onFalse)
         case .fullText(let side, let search): return append(.fullText(operand(side.operand), side.quantifier, search), onTrue, onFalse)
-        case .within(let side, let geometry):
+        case .within(let side, let geometry, _):
             guard case .path(let path) = side.operand else { return onFalse }
             return append(.within(path, side.quantifier, geometry), onTrue, onFalse)
         }

@@ -52,6 +52,11 @@ struct Compiler {
             }
             let pair = Instruction(.pair, Test(comparison, .null), isMixed: false, property: left, payload: UInt64(right))
             return append(pair, onTrue, onFalse)
+        case .within(let property, let geometry):
+            let first = UInt64(constants.cells.count)
+            for number in geometry.numbers { constants.append(.double(number)) }
+            let within = Instruction(.within, Test(.isIn, .null), isMixed: false, property: property, payload: first)
+            return append(within, onTrue, onFalse)
         }
     }
 

@@ -1,4 +1,4 @@
-import SluiceCore
+package import SluiceCore
 
 /// The plain evaluation of a query of the whole language: the definition that every other evaluation is held against.
 struct GraphEvaluator {
@@ -17,7 +17,7 @@ struct GraphEvaluator {
             return quantified(side.quantifier, values(side.operand, objects)) { value in
                 if case .string(let text) = value { search.matches(text) } else { false }
             }
-        case .within(let side, let geometry):
+        case .within(let side, let geometry, _):
             guard case .path(let path) = side.operand else { return false }
             return quantified(side.quantifier, nodes(path, objects)) { node in
                 guard case .object(let object) = node, let place = object.place else { return false }
@@ -160,10 +160,24 @@ struct GraphEvaluator {
 extension GraphObject {
     /// The place that an object in GeoJSON's form names; nil when it names none.
     var place: Geometry.Place? {
-        guard let type = type.index(of: "type"), let coordinates = self.type.index(of: "coordinates"),
-            case .string("Point") = value(type), case .list(let numbers) = value(coordinates), numbers.count >= 2,
+        guard let type = type.index(of: "type"), let coordinates = self.type.index(of: "coordinates") else { return nil }
+        return Geometry.Place(type: value(type), coordinates: value(coordinates))
+    }
+}
+
+extension Value {
+    /// The place that an embedded object in GeoJSON's form names; nil when it names none.
+    package var place: Geometry.Place? {
+        guard case .dictionary(let values) = self else { return nil }
+        return Geometry.Place(type: values["type"], coordinates: values["coordinates"])
+    }
+}
+
+extension Geometry.Place {
+    fileprivate init?(type: Value?, coordinates: Value?) {
+        guard type == .string("Point"), case .list(let numbers)? = coordinates, numbers.count >= 2,
             case .double(let longitude) = numbers[0], case .double(let latitude) = numbers[1]
         else { return nil }
-        return Geometry.Place(longitude: longitude, latitude: latitude)
+        self.init(longitude: longitude, latitude: latitude)
     }
 }

@@ -55,6 +55,8 @@ enum Opcode: UInt8 {
     case count
     /// A property against the property whose index is in the payload.
     case pair
+    /// A property's embedded object against a shape: the index of the first of its numbers in the payload.
+    case within
     /// A leaf that has no flat form, evaluated as a tree: its index in the payload.
     case tree
 }

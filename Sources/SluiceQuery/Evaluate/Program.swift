@@ -64,6 +64,7 @@ struct Machine {
             return (cell.tag == .null || cell.tag == .absent) == (instruction.comparison == TestOperator.equal.rawValue)
         case Opcode.count.rawValue: return Machine.compare(Int64(ElementReader(cell, row.arena).count), instruction)
         case Opcode.pair.rawValue: return holds(instruction, cell, row[Int(instruction.payload)], row.arena)
+        case Opcode.within.rawValue: return lies(cell, row.arena, instruction)
         case Opcode.tree.rawValue: return trees[Int(instruction.payload)].matches(row)
         default: return elements(instruction, cell, row.arena)
         }
@@ -80,6 +81,12 @@ struct Machine {
         case TestOperator.greater.rawValue: value > constant
         default: value >= constant
         }
+    }
+
+    @inline(never)
+    private func lies(_ cell: Cell, _ arena: UnsafePointer<UInt8>, _ instruction: Instruction) -> Bool {
+        guard let place = Geometry.Place(cell, arena) else { return false }
+        return FlatShape(constants + 16 * instruction.firstConstant).contains(place)
     }
 
     private func elements(_ instruction: Instruction, _ cell: Cell, _ arena: UnsafePointer<UInt8>) -> Bool {

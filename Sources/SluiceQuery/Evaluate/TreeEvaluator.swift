@@ -19,6 +19,7 @@ enum TreeEvaluator {
                 return comparison == .like ? l.isNull : !(excludesNull && l.isNull)
             }
             return holds(test, l, nan: isMixed ? .lowest : .unordered)
+        case .within(let property, let geometry): return read(property)?.place.map { geometry.contains($0) } ?? false
         }
     }
 

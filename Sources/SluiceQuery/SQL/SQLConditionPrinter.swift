@@ -18,12 +18,12 @@ struct SQLConditionPrinter {
         case .and(let parts): return printer.joined(parts.map { superset($0, negated: negated) }, isAnd: !negated)
         case .or(let parts): return printer.joined(parts.map { superset($0, negated: negated) }, isAnd: negated)
         case .not(let inner): return superset(inner, negated: !negated)
-        case .compare(_, scalar: .some(let predicate)):
+        case .compare(_, scalar: .some(let predicate)), .within(_, _, scalar: .some(let predicate)):
             let (object, type) = scope.objects[scope.objects.count - 1]
             guard let table = layout.tables[type.name] else { return .unknown }
             return printer.superset(predicate, of: type, negated: negated) { "\(object).\(name: table.columns[$0])" }
         case .compare(let comparison, scalar: nil): return superset(comparison, negated) ?? .unknown
-        case .fullText, .within: return .unknown
+        case .fullText, .within(_, _, scalar: nil): return .unknown
         }
     }
 

@@ -30,6 +30,7 @@ struct SQLPrinter {
             let (l, r) = (type.properties[left].type, type.properties[right].type)
             guard !foldsCase, let piece = pair(column(left), l, comparison, column(right), r) else { return .unknown }
             return negated ? piece.negated : piece
+        case .within(let index, let geometry): return within(column(index), geometry, negated: negated)
         }
     }
 

@@ -23,6 +23,10 @@ struct Digest: Hashable, Comparable, Sendable {
             add(5)
             add(UInt64(left) << 32 | UInt64(UInt32(truncatingIfNeeded: right)))
             add(UInt64(comparison.rawValue) << 1 | (foldsCase ? 1 : 0))
+        case .within(let property, let geometry):
+            add(10)
+            add(UInt64(property))
+            for number in geometry.numbers { add(number.bitPattern) }
         case .not(let inner):
             self = Digest(leaf: inner)
             add(6)

@@ -17,6 +17,7 @@ extension BoundPredicate {
         case .not(let inner): return .negation(inner.hiding(hidden, of: type))
         case .test(let subject, _):
             return hidden.contains(subject.property) ? .constant(isTrueOfNulls(type)) : self
+        case .within(let property, _): return hidden.contains(property) ? .constant(false) : self
         case .properties(let left, let comparison, let right, _):
             guard hidden.contains(left) || hidden.contains(right) else { return self }
             let whereNull = isTrueOfNulls(type)

@@ -80,7 +80,7 @@ private struct IndexForm {
         case .test(let subject, let test):
             guard let keys = keys(subject, test) else { break }
             return [IndexGroup(keys: keys, residual: all)]
-        case .constant, .not, .properties: break
+        case .constant, .not, .properties, .within: break
         }
         return [IndexGroup(keys: nil, residual: condition)]
     }

@@ -42,7 +42,7 @@ struct NormalForm: Sendable {
         switch condition {
         case .constant(let value): return NormalForm(leaf: .constant(value != isNegated))
         case .not(let inner): return make(inner, isNegated: !isNegated)
-        case .test, .properties: return NormalForm(leaf: isNegated ? complement(condition) : condition)
+        case .test, .properties, .within: return NormalForm(leaf: isNegated ? complement(condition) : condition)
         case .and, .or:
             var isAnd = isNegated
             if case .and = condition { isAnd = !isNegated }
@@ -58,7 +58,7 @@ struct NormalForm: Sendable {
         case .not(let inner): gather(inner, !isNegated, isAnd, &parts)
         case .and(let inner) where isAnd != isNegated: for part in inner { gather(part, isNegated, isAnd, &parts) }
         case .or(let inner) where isAnd == isNegated: for part in inner { gather(part, isNegated, isAnd, &parts) }
-        case .and, .or, .constant, .test, .properties: parts.append(make(condition, isNegated: isNegated))
+        case .and, .or, .constant, .test, .properties, .within: parts.append(make(condition, isNegated: isNegated))
         }
     }
 
@@ -150,6 +150,7 @@ struct NormalForm: Sendable {
         case .test(.count(let index), let test): return rank(1, index, test.comparison)
         case .test(.elements(let index, _), let test): return rank(3, index, test.comparison)
         case .properties(let left, let comparison, _, _): return rank(4, left, comparison)
+        case .within(let property, _): return rank(5, property, .isIn)
         case .not(let inner): return NormalForm.rank(inner) + (16 << 56)
         case .or: return 64 << 56
         case .and: return 65 << 56

@@ -9,10 +9,10 @@ package enum Subscription {
     /// - Throws: `queryAsymmetric`, `queryEmbedded`, `queryTooLarge`, the code of the first construct that subscriptions do not have
     ///   (320 to 336), `queryNotQueryable`, `queryIndexedFieldMissing`, or what `bind` throws.
     package static func check(
-        type: ObjectType, query: Query, arguments: [Value] = [], fields: QueryableFields
+        type: ObjectType, query: Query, arguments: [Value] = [], in schema: Schema, fields: QueryableFields
     ) throws(SluiceError) -> Predicate {
         let check = SubscriptionCheck(
-            type: type, fields: fields, arguments: arguments, diagnostic: QueryDiagnostic(source: query.source))
+            type: type, schema: schema, fields: fields, arguments: arguments, diagnostic: QueryDiagnostic(source: query.source))
         try check.checkType()
         try SubscriptionCost.check(query, arguments, of: type)
         try check.checkShape(query)

@@ -3,6 +3,7 @@ import SluiceCore
 /// Looks for constructs that subscriptions do not have, and for fields that are not queryable, in the order of the text.
 struct SubscriptionCheck {
     let type: ObjectType
+    let schema: Schema
     let fields: QueryableFields
     let arguments: [Value]
     let diagnostic: QueryDiagnostic
@@ -44,7 +45,7 @@ struct SubscriptionCheck {
     private func check(_ comparison: SyntaxComparison) throws(SluiceError) {
         switch comparison.comparison {
         case .fullText: throw refused(.queryFullText, "TEXT", at: comparison.position)
-        case .geoWithin: throw refused(.queryGeospatial, "GEOWITHIN", at: comparison.position)
+        case .geoWithin: return try checkPoint(comparison)
         default: break
         }
         // Links are refused by what they are compared with, before the field itself is looked at.
@@ -55,6 +56,18 @@ struct SubscriptionCheck {
         case (.elements, .elements), (.elements, .list), (.list, .elements):
             throw refused(.queryTwoLists, "comparing two lists", at: comparison.position)
         default: break
+        }
+    }
+
+    /// The one use of an embedded object (QF-3): where it is a point of GeoJSON, by itself and of the row.
+    private func checkPoint(_ comparison: SyntaxComparison) throws(SluiceError) {
+        guard case .path(let path) = comparison.left.kind, let property = try firstProperty(path), path.steps.count == 1 else { return }
+        guard path.suffix == nil, schema.isPoint(property) else {
+            throw refused(
+                .queryGeospatial, "GEOWITHIN on \"\(property.name)\", which is not one point of GeoJSON,", at: comparison.position)
+        }
+        guard fields.contains(property.name, of: type.name) else {
+            throw diagnostic.error(.queryNotQueryable, text("key \"\(property.name)\" is not a queryable field"), at: path.position)
         }
     }
 
@@ -71,7 +84,7 @@ struct SubscriptionCheck {
             throw refused(.queryAggregate, aggregate.rawValue, at: path.suffixPosition)
         case .arithmetic: throw refused(.queryArithmetic, "arithmetic", at: operand.position)
         case .subqueryCount: throw refused(.querySubquery, "SUBQUERY", at: operand.position)
-        case .shape: throw refused(.queryGeospatial, "GEOWITHIN", at: operand.position)
+        case .shape: break
         }
     }
 
@@ -200,8 +213,8 @@ extension SubscriptionCheck {
 }
 
 extension Property {
-    /// Whether the property can be queryable at all: a scalar, or a list or set of scalars (QF-3).
-    package var isSubscribable: Bool { reasonAgainst.isEmpty }
+    /// Whether comparisons of the property can be subscribed to: a scalar, or a list or set of scalars (QF-3).
+    fileprivate var isSubscribable: Bool { reasonAgainst.isEmpty }
 
     fileprivate var isCountable: Bool { isSubscribable && collection != .none }
 

@@ -75,6 +75,7 @@ enum SubscriptionCost {
             switch operand.kind {
             case .list(let members, _): return members.count
             case .argument(let number, _): if case .list(let members)? = argument(number) { return members.count }
+            case .shape(.polygon(let loops)): return loops.reduce(0) { $0 + $1.count }
             default: break
             }
             return nil

@@ -28,6 +28,8 @@ public struct CompensatingWriteInfo: Hashable, Sendable {
         public static let fields = Cause(.fields)
         /// The indexed queryable field of an object cannot be changed by clients.
         public static let indexedField = Cause(.indexedField)
+        /// `fields` hold points that subscriptions look for, and would hold something else.
+        public static let point = Cause(.point)
         /// A rule of the app's own said no.
         public static let plugin = Cause(.plugin)
         /// A rule of the app's own could not be asked. The same write may be allowed later.

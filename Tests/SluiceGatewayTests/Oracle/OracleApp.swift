@@ -79,7 +79,8 @@ struct OracleApp {
         for _ in 0..<50 {
             var text = random.chance(25) || names.isEmpty ? "TRUEPREDICATE" : writer(names, &random)
             if fields.indexed != nil || random.chance(40) { text = "\(pin(&random)) AND (\(text))" }
-            guard let query = try? Query.parse(text), (try? Subscription.check(type: type, query: query, fields: fields)) != nil else {
+            guard let query = try? Query.parse(text), (try? Subscription.check(type: type, query: query, in: schema, fields: fields)) != nil
+            else {
                 continue
             }
             return text
