@@ -128,7 +128,8 @@ struct GatewayParts: Sendable {
         let publisher = Publisher(
             source: PostgresCapture(
                 conninfo: configuration.postgres, names: names, tables: tables, pool: pool, logger: logger),
-            log: log, authority: schema, layouts: schema, topics: topics, environment: environment, logger: logger,
+            deletions: PostgresForeignDeletions(pool: pool), log: log, authority: schema, layouts: schema, topics: topics,
+            environment: environment, logger: logger,
             catchUp: schemaWatch.catchUp,
             report: PublisherWatch(schema: schema, quarantine: quarantine, readiness: readiness, metrics: metrics, logger: logger).report)
         var background: [any Service] = [

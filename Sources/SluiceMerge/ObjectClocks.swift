@@ -82,7 +82,7 @@ package indirect enum Contents: Hashable, Sendable {
 package struct Deletion: Hashable, Sendable {
     package var stamp: WriteStamp
     /// The end of the log before its transaction wrote anything: who has applied more than that has seen it, or could have.
-    /// Zero when SQL deleted the row and nobody saw where; then everybody counts as having seen it.
+    /// Zero: everybody counts as having seen it.
     package var lsn: LSN
 
     package init(stamp: WriteStamp, lsn: LSN) {

@@ -23,7 +23,7 @@ package struct ObjectState: Hashable, Sendable {
     ///   - row: The values of all properties by name (missing is null); the primary key may be among them.
     ///   - clocks: Nil when there are none stored.
     ///   - rowTime: Commit time of the row's last transaction, milliseconds since 1970; the present when the row is gone.
-    ///   - deletedAt: Where SQL deleted the row, if that is known.
+    ///   - deletedAt: Where SQL deleted the row when its clocks do not say; zero: everybody knows of it.
     ///   - now: The end of the log: who has applied more has seen what SQL wrote.
     package init(
         row: [String: Value]?, clocks stored: ObjectClocks?, type: ObjectType, rowTime: Int64, deletedAt: LSN = .zero, now: LSN = .max

@@ -257,6 +257,35 @@ import Testing
         }
     }
 
+    @Test func `what another program deleted is remembered as deleted, unless it was written since`() async throws {
+        try await StoreFixture.with { fixture in
+            let memory = ForeignDeletionMemory(pool: fixture.pool)
+            func microseconds() async throws -> Int64 {
+                try await fixture.sql("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").int(0, 0) ?? 0
+            }
+            func insert(_ keys: [String]) async throws {
+                for key in keys { _ = try await fixture.sql("INSERT INTO sluice.row_clock VALUES ('Item', '\(key)', '', NULL)") }
+            }
+            func deleted() async throws -> [String] {
+                let rows = try await fixture.sql(
+                    "SELECT key || ' ' || deleted_lsn || ' ' || encode(clocks, 'hex') FROM sluice.row_clock WHERE deleted_lsn IS NOT NULL ORDER BY 1"
+                )
+                return (0..<rows.count).compactMap { rows[$0, 0] }
+            }
+            try await insert(["7", "a \"quoted\"", "stays"])
+            _ = try await fixture.sql("INSERT INTO sluice.row_clock VALUES ('Item', 'device', '', '0/10'), ('Other', '7', '', NULL)")
+            let time = try await microseconds()
+            try await insert(["again"])
+            let keys: [Value] = [.int(7), .string("a \"quoted\""), .string("again"), .string("device"), .string("never there")]
+            for _ in 0..<2 {
+                try await memory.remember(type: "Item", keys: keys, clocks: [0xab], lsn: LSN(rawValue: 0x20), commitTime: time)
+                #expect(try await deleted() == ["7 0/20 ab", "a \"quoted\" 0/20 ab", "device 0/10 "])
+            }
+            try await memory.remember(type: "Item", keys: nil, clocks: [0xcd], lsn: LSN(rawValue: 0x30), commitTime: time)
+            #expect(try await deleted() == ["7 0/20 ab", "a \"quoted\" 0/20 ab", "device 0/10 ", "stays 0/30 cd"])
+        }
+    }
+
     private func withSession<R: Sendable>(
         _ fixture: StoreFixture, _ body: @escaping @Sendable (PostgresSession) throws -> R
     ) async throws -> R {

@@ -54,8 +54,11 @@ struct CommitPlan {
             let values = changed.map { ($0, row[$0] ?? .null) }
             stored = changed.isEmpty ? .nothing : .update(Dictionary(uniqueKeysWithValues: values))
         case (nil, nil):
-            // Deleted already, or an edit of what is not there: nobody is told (CR-1), but a later deletion is remembered (CR-3).
-            if state.clocks.isDeleted { remembered.append(Remembered(object: object, type: type, clocks: state.clocks)) }
+            // Deleted already, or an edit of what is not there: nobody is told (CR-1), but a later deletion is remembered (CR-3). Where
+            // another program deleted it is not for the changeset to say.
+            if state.clocks.isDeleted, wanted.contains(where: { $0.kind == .delete }) {
+                remembered.append(Remembered(object: object, type: type, clocks: state.clocks))
+            }
             let values = wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } }
             if wanted.last?.kind != .delete { futile.append(Futile(object: object, wanted: values)) }
             return

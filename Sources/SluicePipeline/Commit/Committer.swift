@@ -125,8 +125,10 @@ package struct Committer: Sendable {
         for object in order {
             guard let type = writer.schema.schema[object.type] else { continue }
             let before = basis.stored[object]
+            // What is gone and not remembered as deleted went a moment ago, when nobody had seen it (`ForeignDeletionStore`).
             var state = ObjectState(
-                row: before?.row?.named(type), clocks: before?.clocks, type: type, rowTime: before?.rowTime ?? wall, now: basis.now)
+                row: before?.row?.named(type), clocks: before?.clocks, type: type, rowTime: before?.rowTime ?? wall,
+                deletedAt: basis.now, now: basis.now)
             for change in changes[object] ?? [] { try Merge.apply(change, by: context, to: &state, type: type) }
             state.clocks.prune(below: basis.horizon)
             let isMade = changes[object]?.first?.kind == .create && before?.row != nil

@@ -2,13 +2,14 @@ package import Logging
 package import SluiceCore
 import SluiceWire
 
-/// Carries the write-ahead log into the message log: capture, encode, append, announce, confirm.
+/// Carries the write-ahead log into the message log: capture, remember what others deleted, encode, append, announce, confirm.
 ///
 /// One gateway of an app does this at a time, the one that holds the replication slot; the others wait for it here. An LSN is
 /// confirmed to PostgreSQL only when the log has everything before it and the progress record that says so. Memory is two
 /// batches (`Limits.captureBatchBytes` each): one being read while the other is appended.
 package final class Publisher: Sendable {
     private let source: any ChangeSource
+    private let deletions: any ForeignDeletionStore
     private let log: any MessageLog
     private let authority: any SchemaAuthority
     private let layouts: any LayoutProvider
@@ -23,12 +24,14 @@ package final class Publisher: Sendable {
     ///     rows are read as they were.
     ///   - report: called on each step, for metrics and the quarantine.
     package init(
-        source: any ChangeSource, log: any MessageLog, authority: any SchemaAuthority, layouts: any LayoutProvider,
+        source: any ChangeSource, deletions: any ForeignDeletionStore, log: any MessageLog, authority: any SchemaAuthority,
+        layouts: any LayoutProvider,
         topics: Topics, environment: any Environment, logger: Logger,
         catchUp: @escaping @Sendable (_ announced: [String]) async throws -> Void,
         report: @escaping @Sendable (PublisherReport) -> Void
     ) {
         self.source = source
+        self.deletions = deletions
         self.log = log
         self.authority = authority
         self.layouts = layouts
@@ -86,6 +89,9 @@ package final class Publisher: Sendable {
             // What was read may have been written for a session that knows more, and been read without it: the caller reads it again.
             // Nobody can wait for more of what was read before the schema changed than a snapshot gives.
             if isOutdated(schema) { return }
+            // Before anybody can see them: who makes an object anew because it is gone finds that it was deleted before.
+            let gone = capture.foreignDeletions(schema.schema.types)
+            if !gone.isEmpty { try await deletions.remember(gone) }
             batch.removeAll()
             encode(capture, with: &encoder, state: &state, into: &batch)
             if !batch.isEmpty { state.appended(try await log.append(batch)) }

@@ -1,0 +1,22 @@
+import SluiceCore
+import SluiceMerge
+import SluicePipeline
+import SluicePostgres
+
+/// The memory of what other programs deleted as the pipeline's port.
+struct PostgresForeignDeletions: ForeignDeletionStore {
+    private let memory: ForeignDeletionMemory
+
+    init(pool: PostgresPool) { memory = ForeignDeletionMemory(pool: pool) }
+
+    func remember(_ deletions: [ForeignDeletion]) async throws {
+        for gone in deletions {
+            let stamp = WriteStamp(time: HybridTime(milliseconds: gone.commitTime / 1_000), client: .server)
+            // Whoever has applied the commit has seen it.
+            let deletion = Deletion(stamp: stamp, lsn: LSN(rawValue: max(gone.lsn.rawValue, 1) - 1))
+            try await memory.remember(
+                type: gone.type, keys: gone.keys, clocks: ObjectClocks(deletion: deletion, isDeleted: true).encoded, lsn: deletion.lsn,
+                commitTime: gone.commitTime)
+        }
+    }
+}
