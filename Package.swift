@@ -305,7 +305,7 @@ let package = Package(
             "SluiceGateway",
             dependencies: [
                 "SluiceCompression", "SluiceCore", "SluiceGateway", "SluiceKafka", "SluiceNet", "SluicePipeline",
-                "SluicePluginHost", "SluicePostgres", "SluiceQuery",
+                "SluiceMerge", "SluicePluginHost", "SluicePostgres", "SluiceQuery",
                 "SluiceReplica", "SluiceSync", "SluiceWire",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "Hummingbird", package: "hummingbird"), .product(name: "HTTPTypes", package: "swift-http-types"),

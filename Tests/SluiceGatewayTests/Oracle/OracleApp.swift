@@ -19,6 +19,15 @@ struct OracleApp {
     /// As the gateway reads it.
     let configuration: AppConfiguration
     var schema: Schema { configuration.schema }
+    /// The classes that have tables.
+    var classes: [ObjectType] { schema.types.filter { $0.kind == .topLevel } }
+    /// What some objects hold inside.
+    static let place = ObjectType(
+        name: "Place", kind: .embedded,
+        properties: [
+            Property(id: 1, name: "x", type: .int, isOptional: true), Property(id: 2, name: "label", type: .string, isOptional: true),
+            Property(id: 3, name: "marks", type: .int, collection: .list),
+        ], primaryKey: nil)
     let fields: QueryableFields
     /// What else the roles give, by class: what they let write may be read as well.
     private let access: [String: OracleAccess]
@@ -27,11 +36,12 @@ struct OracleApp {
 
     init(_ random: inout SplitMix64) throws {
         let classes = ["Alpha", "Beta"]
-        let draft = Schema(classes.map { OracleApp.type($0, classes, &random) })
-        let names = Set(draft.types.flatMap { $0.properties.map(\.name) })
+        let drafts = classes.map { OracleApp.type($0, classes, &random) }
+        let draft = Schema(drafts + [OracleApp.place])
+        let names = Set(drafts.flatMap { $0.properties.map(\.name) })
         fields = QueryableFields(global: OracleApp.queryable.intersection(names), indexed: random.chance(60) ? "zone" : nil)
         var access: [String: OracleAccess] = [:]
-        for type in draft.types { access[type.name] = OracleAccess(type, &random) }
+        for type in drafts { access[type.name] = OracleAccess(type, &random) }
         self.access = access
         files = OracleApp.files(draft, fields, access)
         configuration = try AppDirectory.read(files: files)
@@ -44,6 +54,7 @@ struct OracleApp {
         let picked = pool.shuffled(using: &random).prefix(3 + random.below(6))
         var properties = [key, zone] + picked
         if random.chance(50) { properties.append(Property(id: 0, name: "peer", type: .link(to: random.pick(names)), isOptional: true)) }
+        if random.chance(60) { properties.append(Property(id: 0, name: "place", type: .embedded("Place"), isOptional: true)) }
         for index in properties.indices { properties[index].id = UInt32(index + 1) }
         return ObjectType(name: name, properties: properties)
     }
@@ -88,6 +99,11 @@ struct OracleApp {
         return pin(&random)
     }
 
+    /// One about the zone alone, or about nothing.
+    func plainQuery(_ random: inout SplitMix64) -> String {
+        fields.indexed == nil && random.chance(50) ? "TRUEPREDICATE" : pin(&random)
+    }
+
     private func writer(_ names: [String], _ random: inout SplitMix64) -> String {
         var writer = QueryWriter(random: random, names: names)
         defer { random = writer.random }
@@ -123,8 +139,12 @@ struct OracleApp {
         }
     }
 
-    private func element(_ property: Property, _ random: inout SplitMix64, isElement: Bool = false) -> Value {
+    /// What a collection may hold.
+    func element(_ property: Property, _ random: inout SplitMix64, isElement: Bool = false) -> Value {
         if isElement, property.isOptional, random.chance(25) { return .null }
+        if case .embedded = property.type {
+            return .dictionary(Dictionary(uniqueKeysWithValues: Self.place.properties.map { ($0.name, value($0, &random)) }))
+        }
         if case .link(let name) = property.type, let type = schema[name] { return Self.key(random.below(12), type) }
         return Samples.value(property.type, &random)
     }
@@ -142,7 +162,7 @@ extension OracleApp {
                 "indexed_queryable_fields_names": [\(fields.indexed.map { "\"\($0)\"" } ?? "")]
             }
             """
-        for type in schema.types {
+        for type in schema.types where type.kind == .topLevel {
             files[ShopApp.table(type.name, "schema")] = json(type, schema)
             files[ShopApp.table(type.name, "rules")] = access[type.name].map { rules(type.name, $0) }
             files[ShopApp.table(type.name, "relationships")] = relationships(type)
@@ -161,6 +181,7 @@ extension OracleApp {
     }
 
     private static func json(_ property: Property, _ schema: Schema) -> String {
+        if case .embedded(let name) = property.type { return schema[name].map { json($0, schema) } ?? "" }
         let name = name(property.type, schema)
         let isNullable = property.collection != .none && property.isOptional
         let element = #"{ "bsonType": \#(isNullable ? "[\"\(name)\", \"null\"]" : "\"\(name)\"") }"#

@@ -28,7 +28,9 @@ final class OracleDevice {
     private var running: Task<Void, Never>
     private let reports: Reports
     /// The queries of the newest set, by class.
-    private(set) var queries: [(type: String, text: String)] = []
+    private(set) var queries: [OracleQuery] = []
+    /// Seconds on its clock, by which subscriptions end.
+    private var clock: Int64 = 0
     private var written: Set<ObjectKey> = []
 
     var name: String { role == .keeper ? "keeper of \(zone)" : "\(role)" }
@@ -46,6 +48,7 @@ final class OracleDevice {
         // An app may know less of a class than the server does.
         schema = Schema(
             app.schema.types.map { type in
+                if type.kind == .embedded { return type }
                 let properties = type.properties.enumerated().filter { $0.offset < 2 || !random.chance(10) }.map(\.element)
                 return ObjectType(name: type.name, properties: properties)
             })
@@ -125,21 +128,29 @@ final class OracleDevice {
     // MARK: What the app does
 
     func subscribe(_ random: inout SplitMix64) throws {
-        queries = schema.types.flatMap { type -> [(type: String, text: String)] in
-            let whole = app.schema[type.name] ?? type
-            return (0..<random.below(3)).map { _ in (type.name, app.query(&random, on: whole)) }
-        }
-        if queries.isEmpty, let type = app.schema.types.first {
-            queries = [(type.name, app.query(&random, on: type))]
-        }
+        queries = app.classes.flatMap { type in (0..<random.below(3)).map { _ in OracleQuery(type, in: app, &random) } }
+        if queries.isEmpty { queries = [OracleQuery(app.classes[0], in: app, &random)] }
         OracleTests.trace("\(name) subscribes to \(queries)")
-        let now = Timestamp(seconds: 0)
+        let now = Timestamp(seconds: clock)
         var next = try replica.highestSubscriptionID()
         _ = try replica.addSubscriptionSet(
             queries.map { query in
                 next += 1
-                return StoredSubscription(id: next, name: "s\(next)", type: query.type, query: query.text, created: now, updated: now)
+                return StoredSubscription(
+                    id: next, name: "s\(next)", type: query.type, query: query.text, created: now, updated: now, options: query.options)
             })
+    }
+
+    /// Time passes, and the subscriptions go whose time is over: by what the file says, as the SDK has it.
+    func expire(_ random: inout SplitMix64) throws {
+        clock += Int64(random.below(100))
+        let now = Timestamp(seconds: clock)
+        let set = try replica.currentSubscriptionSet().subscriptions
+        let rest = set.filter { $0.expires.map { now < $0 } ?? true }
+        guard rest.count < set.count, !rest.isEmpty else { return }
+        OracleTests.trace("\(set.count - rest.count) subscriptions of \(name) end")
+        queries = rest.map { OracleQuery(type: $0.type, text: $0.query, options: $0.options) }
+        _ = try replica.addSubscriptionSet(rest)
     }
 
     /// A transaction of some changes.
@@ -159,13 +170,15 @@ final class OracleDevice {
         written.insert(ObjectKey(type: type.name, key: key))
         let kind = random.below(10)
         OracleTests.trace(
-            "\(name) \(["deletes", "creates", "creates", "creates", "adds to"].dropFirst(kind).first ?? "sets") \(type.name) \(key)")
+            "\(name) \(["deletes", "creates", "creates", "creates", "adds to", "edits", "edits"].dropFirst(kind).first ?? "sets") \(type.name) \(key)"
+        )
         switch kind {
         case 0: try transaction.delete(type: index, key: key)
         case 1...3:
             let given = type.properties.dropFirst().filter { $0.name == "zone" || random.chance(70) }
             let values = Dictionary(uniqueKeysWithValues: given.map { ($0.name, app.value($0, &random)) })
             try transaction.create(type: index, key: key, values: values)
+        case 5, 6: try edit(transaction, index, key, &random)
         case 4:
             guard let counter = type.properties.firstIndex(where: { $0.type == .int && $0.collection == .none && $0.name != "_id" }) else {
                 return
@@ -190,7 +203,7 @@ final class OracleDevice {
     func rows() throws -> [String: [Value: [String: Value]]] {
         let reader = try replica.makeReader()
         var rows: [String: [Value: [String: Value]]] = [:]
-        for (index, type) in schema.types.enumerated() {
+        for (index, type) in schema.types.enumerated() where type.kind == .topLevel {
             try reader.store.scan(type: index) { view in
                 let row = Row(view)
                 let values = type.properties.indices.map { (type.properties[$0].name, row[$0] ?? .null) }

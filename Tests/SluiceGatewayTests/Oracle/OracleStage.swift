@@ -2,6 +2,7 @@ import Foundation
 import SluiceCore
 import SluicePostgres
 import SluiceQuery
+import SluiceReplica
 import TestSupport
 import Testing
 
@@ -58,7 +59,8 @@ struct OracleStage {
 
     private mutating func act(_ device: OracleDevice) async throws {
         switch random.below(20) {
-        case 0, 1: try device.subscribe(&random)
+        case 0: try device.subscribe(&random)
+        case 1: if random.chance(50) { try device.expire(&random) } else { try device.subscribe(&random) }
         case 2: device.goOffline()
         case 3, 4: try await device.comeBack(&random)
         case 5: try await device.restart(&random)
@@ -71,7 +73,7 @@ struct OracleStage {
     /// Opens other zones of one class to those who are no keepers, or hides a field of it from guests, or shows it again.
     private mutating func editRules() throws {
         guard let folder else { return }
-        let type = random.pick(app.schema.types).name
+        let type = random.pick(app.classes).name
         if random.chance(40) {
             if veils.remove(type) == nil { veils.insert(type) } else { keptVeils.remove(type) }
             OracleTests.trace("rules of \(type) \(veils.contains(type) ? "veil" : "unveil") a field")
@@ -101,7 +103,7 @@ struct OracleStage {
     }
 
     private mutating func statement() -> String {
-        let type = random.pick(app.schema.types)
+        let type = random.pick(app.classes)
         let forms = type.properties.map { ColumnForm($0, in: app.schema) }
         let table = TableMapping(type).sqlName
         let columns = type.properties.map { "\"\($0.name)\"" }
@@ -145,9 +147,9 @@ struct OracleStage {
         for device in devices {
             let expected = try expected(of: device, rows, graph)
             let shown = try device.rows()
-            for type in device.schema.types {
+            for type in app.classes {
                 let (want, have) = (expected[type.name] ?? [:], shown[type.name] ?? [:])
-                let asked = device.queries.filter { $0.type == type.name }.map(\.text)
+                let asked = device.queries.filter { $0.type == type.name || !$0.options.includes.isEmpty }
                 let others = rows.filter { $0.type.name == type.name && $0.row[0].map { want[$0] == nil && have[$0] != nil } == true }
                 #expect(
                     Set(want.keys) == Set(have.keys),
@@ -181,7 +183,7 @@ struct OracleStage {
     /// All rows that PostgreSQL has.
     private func table(_ connection: PostgresConnection) async throws -> [(type: ObjectType, row: Row)] {
         var rows: [(type: ObjectType, row: Row)] = []
-        for type in app.schema.types {
+        for type in app.classes {
             let forms = type.properties.map { ColumnForm($0, in: app.schema) }
             let columns = type.properties.map { "\"\($0.name)\"" }.joined(separator: ", ")
             let result = try await connection.query("SELECT \(columns) FROM \(TableMapping(type).sqlName)")
@@ -209,26 +211,40 @@ struct OracleStage {
     private func expected(
         of device: OracleDevice, _ rows: [(type: ObjectType, row: Row)], _ graph: MemoryGraph
     ) throws -> [String: [Value: [String: Value]]] {
-        let queries = try device.queries.map { query in
-            (type: query.type, bound: try Query.parse(query.text).bind(to: try #require(app.schema[query.type]), in: app.schema))
+        var visible: [String: [Value: Row]] = [:]
+        var masked: [String: Set<String>] = [:]
+        for type in app.classes where device.role == .guest {
+            masked[type.name] = app.masked(type.name, isVeiled: veils.contains(type.name))
         }
-        var expected: [String: [Value: [String: Value]]] = [:]
         for (type, row) in rows {
-            let key = row[0] ?? .null
             let zones = app.visible(type.name, to: device.role, zone: device.zone, open: open[type.name])
             if let zones, !zones.contains(where: { row[1] == .string($0) }) { continue }
-            let masked = device.role == .guest ? app.masked(type.name, isVeiled: veils.contains(type.name)) : []
             // Their queries find nothing in what guests do not see.
             var seen = row
-            for name in masked { if let index = type.index(of: name) { seen[index] = .null } }
-            guard queries.contains(where: { $0.type == type.name && $0.bound.matches(seen, key: key, in: graph) }) else { continue }
-            var values: [String: Value] = [:]
-            for property in device.schema[type.name]?.properties ?? [] {
-                guard let index = type.index(of: property.name) else { continue }
-                values[property.name] = masked.contains(property.name) ? property.emptyValue : row[index] ?? .null
-            }
-            expected[type.name, default: [:]][key] = values
+            for name in masked[type.name] ?? [] { if let index = type.index(of: name) { seen[index] = .null } }
+            visible[type.name, default: [:]][row[0] ?? .null] = seen
         }
-        return expected
+        let view = OracleView(schema: app.schema, visible: visible, graph: graph, masked: masked)
+        let shown = try view.shown(device.queries)
+        return Dictionary(
+            uniqueKeysWithValues: app.classes.map { type in
+                let keys = (shown[type.name] ?? []).filter { visible[type.name]?[$0] != nil }
+                return (
+                    type.name,
+                    Dictionary(uniqueKeysWithValues: keys.map { ($0, values(of: visible[type.name]?[$0], type, device, masked)) })
+                )
+            })
+    }
+
+    /// The fields that the device's app knows, with what is shown for those that its user may not see.
+    private func values(
+        of row: Row?, _ type: ObjectType, _ device: OracleDevice, _ masked: [String: Set<String>]
+    ) -> [String: Value] {
+        var values: [String: Value] = [:]
+        for property in device.schema[type.name]?.properties ?? [] {
+            guard let index = type.index(of: property.name) else { continue }
+            values[property.name] = masked[type.name]?.contains(property.name) == true ? property.emptyValue : row?[index] ?? .null
+        }
+        return values
     }
 }

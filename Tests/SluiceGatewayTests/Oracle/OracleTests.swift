@@ -119,7 +119,7 @@ private struct OraclePlay: Sendable {
     private func deleteTopics(of name: String) async throws {
         let admin = try KafkaAdmin(KafkaConfiguration(bootstrapServers: try broker(), clientID: "test"))
         let topics = Topics(app: name)
-        try await admin.delete([topics.progress] + app.schema.types.map { topics.changes(of: $0.name) })
+        try await admin.delete([topics.progress] + app.classes.map { topics.changes(of: $0.name) })
         await admin.close()
     }
 }
