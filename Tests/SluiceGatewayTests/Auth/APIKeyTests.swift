@@ -38,6 +38,7 @@ import Testing
         #expect(try await fixture.call(.post, Self.logIn, ["key": .string(secret)]).status == 401)
         let gone = try await fixture.call(.delete, "\(Self.own)/\(id)", token: token)
         #expect((gone.status, gone.json["error_code"]) == (404, "APIKeyNotFound"))
+        #expect(gone.json["code"]?.int == Int64(ErrorCode.apiKeyNotFound.rawValue))
     }
 
     @Test func `are out of reach of other users`() async throws {

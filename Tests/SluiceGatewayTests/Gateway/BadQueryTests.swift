@@ -47,6 +47,31 @@ import Testing
         }
     }
 
+    @Test func `Scenario 7: a set may have so many bytes of queries together, however many they are`() async throws {
+        try await RunningGateway.with { gateway in
+            try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n1', 'north', 1)")
+            let session = try await gateway.openSession()
+            try await session.subscribe(1, [("Order", "store == 'north'")])
+            /// Three queries, none of which is too large.
+            func set(of bytes: Int) -> [(type: String, text: String)] {
+                let sizes = [bytes / 3, bytes / 3, bytes - bytes / 3 * 2]
+                return sizes.map { size in
+                    let head = "store == 'south' AND title == '"
+                    return ("Order", head + String(repeating: "x", count: size - head.utf8.count - 1) + "'")
+                }
+            }
+            try await session.sendSubscribe(2, set(of: Limits.queryBytes + 1))
+            try await session.receive { !$0.queryErrors.isEmpty }
+            let error = try #require(session.queryErrors.first)
+            #expect(error.version == 2 && error.error.code == .queryTooLarge, "\(error)")
+            #expect(error.error.message.contains("\(Limits.queryBytes + 1) bytes"), "\(error.error)")
+            #expect(session.completed == 1 && session.keys("Order") == ["n1"])
+            try await session.subscribe(3, set(of: Limits.queryBytes))
+            #expect(session.keys("Order").isEmpty)
+            session.close()
+        }
+    }
+
     @Test func `goes on with the bootstrap under way`() async throws {
         try await RunningGateway.with { gateway in
             try await gateway.sql("INSERT INTO orders (_id, store, size) SELECT 'n' || g, 'north', g FROM generate_series(1, 20000) g")

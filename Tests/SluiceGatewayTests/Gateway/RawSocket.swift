@@ -10,8 +10,8 @@ final class RawSocket: Sendable {
 
     deinit { Glibc.close(descriptor) }
 
-    /// Connects and upgrades.
-    static func webSocket(_ url: String) async throws -> RawSocket {
+    /// Connects and upgrades. Throws what is answered to an upgrade that is refused.
+    static func webSocket(_ url: String, speaking name: String = WireProtocol.name) async throws -> RawSocket {
         let port = UInt16(url.split(separator: ":").last ?? "") ?? 0
         return try await onThread {
             let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -31,7 +31,7 @@ final class RawSocket: Sendable {
             let head =
                 "GET \(WireProtocol.path(app: "shop")) HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
                 + "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-                + "Sec-WebSocket-Protocol: \(WireProtocol.name)\r\n\r\n"
+                + "Sec-WebSocket-Protocol: \(name)\r\n\r\n"
             try result.write(Array(head.utf8))
             var answer = ""
             while !answer.hasSuffix("\r\n\r\n") { answer += String(decoding: try result.read(1), as: UTF8.self) }
@@ -43,6 +43,12 @@ final class RawSocket: Sendable {
     }
 
     func send(_ bytes: [UInt8]) async throws { try await Self.onThread { try self.write(bytes) } }
+
+    /// A whole message in one frame, masked with zeros.
+    func send(_ kind: PBClientMessage.OneOf_Kind) async throws {
+        let bytes = try WireProtocol.encode(PBClientMessage(kind))
+        try await send([0x82, 0xFE, UInt8(bytes.count >> 8), UInt8(bytes.count & 0xFF), 0, 0, 0, 0] + bytes)
+    }
 
     /// The next binary message; nil when the gateway says goodbye instead.
     func message() async throws -> [UInt8]? {

@@ -1,0 +1,114 @@
+import SluiceCore
+import SluiceWire
+import SwiftProtobuf
+import Testing
+
+/// Errors that end one session, as its client is told them; another session on the same gateway goes on.
+@Suite(.timeLimit(.minutes(5))) struct `A session that cannot go on` {
+    @Test func `is of a client that speaks another version, in its first message or when it connects`() async throws {
+        try await RunningGateway.with { gateway in
+            try await gateway.besideHealthySession {
+                let session = try await gateway.session(token: try await gateway.anonymousToken())
+                try await session.send(.hello(.with { $0.protocol = WireProtocol.version + 1 }))
+                let error = try await session.failure()
+                #expect(error.code == .wrongProtocolVersion && error.message.contains("\(WireProtocol.version + 1)"), "\(error)")
+                #expect(session.error?.action == .applicationBug && session.welcome == nil)
+                let refusal = await #expect(throws: RawSocket.Failure.self) {
+                    try await RawSocket.webSocket(gateway.url, speaking: "sluice.v99")
+                }
+                let answer = refusal?.what ?? ""
+                #expect(answer.hasPrefix("HTTP/1.1 400 ") && answer.contains("\(ErrorCode.wrongProtocolVersion.rawValue)"), "\(answer)")
+                #expect(answer.contains("sluice.v99") && answer.contains(WireProtocol.name), "\(answer)")
+            }
+        }
+    }
+
+    @Test func `is of an app with classes and properties that the server has not, and names what would be added`() async throws {
+        let name = Property(id: 1, name: "_id", type: .string)
+        let news = Schema([
+            ObjectType(name: "Order", properties: [name, Property(id: 2, name: "weight", type: .double)]),
+            ObjectType(name: "Crate", properties: [name, Property(id: 2, name: "size", type: .int)]),
+        ])
+        let other = Schema([ObjectType(name: "Order", properties: [name, Property(id: 2, name: "size", type: .string)])])
+        try await RunningGateway.with { gateway in
+            try await gateway.besideHealthySession {
+                let missing = try await Self.failure(gateway, news)
+                #expect(missing.error.code == .invalidSchemaChange && missing.action == .applicationBug, "\(missing)")
+                #expect(missing.message.contains("property Order.weight, class Crate"), "\(missing)")
+                let different = try await Self.failure(gateway, other)
+                #expect(different.error.code == .invalidSchemaChange, "\(different)")
+                #expect(different.message.contains("Order.size") && different.message.contains("string"), "\(different)")
+            }
+            // Nothing of it was added.
+            #expect(try await gateway.count("SELECT count(*) FROM information_schema.columns WHERE column_name = 'weight'") == 0)
+            #expect(try await gateway.count("SELECT count(*) FROM information_schema.tables WHERE lower(table_name) = 'crate'") == 0)
+        }
+    }
+
+    private static func failure(_ gateway: RunningGateway, _ schema: Schema) async throws -> PBSessionError {
+        let (session, token) = (try await gateway.session(token: ""), try await gateway.anonymousToken())
+        try await session.send(
+            .hello(
+                .with {
+                    $0.protocol = WireProtocol.version
+                    $0.accessToken = token
+                    $0.schema = schema.messages
+                }))
+        _ = try await session.failure()
+        return try #require(session.error)
+    }
+
+    @Test func `is of a client that does not read, which comes back and has everything`() async throws {
+        try await RunningGateway.with { gateway in
+            try await gateway.besideHealthySession {
+                let token = try await gateway.anonymousToken()
+                let socket = try await RawSocket.webSocket(gateway.url)
+                try await socket.send(
+                    .hello(
+                        .with {
+                            $0.protocol = WireProtocol.version
+                            $0.accessToken = token
+                            $0.schema = [.with { $0.name = "Order" }]
+                        }))
+                try await socket.send(
+                    .subscribe(
+                        .with {
+                            $0.version = 1
+                            $0.queries = [
+                                .with {
+                                    $0.type = "Order"
+                                    $0.text = "store == 'south'"
+                                }
+                            ]
+                        }))
+                while true {
+                    let bytes = try #require(try await socket.message())
+                    let message: PBServerMessage = try WireProtocol.decode(from: bytes)
+                    if case .bootstrapEnd = message.kind { break }
+                }
+                // As much as the gateway keeps for it and the kernel between the two takes: what is that, nobody can say beforehand.
+                var rows = 0
+                while !(try await Self.isDropped(gateway)), rows < 120 {
+                    try await gateway.sql(
+                        """
+                        INSERT INTO orders (_id, store, size, title)
+                        SELECT 'big' || i, 'south', 1, repeat('x', 1000000) FROM generate_series(\(rows + 1), \(rows + 4)) i
+                        """)
+                    rows += 4
+                }
+                try #require(try await Self.isDropped(gateway), "\(rows) MB wait for a client that does not read")
+                withExtendedLifetime(socket) {}
+                let again = try await gateway.session(token: token)
+                try await again.hello(["Order"])
+                try await again.subscribe(1, [("Order", "store == 'south'")])
+                #expect(again.keys("Order").count == rows)
+                again.close()
+            }
+        }
+    }
+
+    /// Who does not read is told nothing: operators are.
+    private static func isDropped(_ gateway: RunningGateway) async throws -> Bool {
+        try await gateway.text("/metrics").contains(#"sluice_session_errors_total{code="\#(ErrorCode.slowClient.name)"} 1"#)
+    }
+}
