@@ -260,7 +260,8 @@ let package = Package(
         tests(
             "SluicePluginHost",
             dependencies: [
-                "SluiceCore", "SluicePluginHost", "CSluicePlugin", "old-kernel", .product(name: "Logging", package: "swift-log"),
+                "SluiceCore", "SluicePluginHost", "SluicePluginKit", "CSluicePlugin", "old-kernel",
+                .product(name: "Logging", package: "swift-log"),
             ]),
         tests("SluiceCompression", dependencies: ["SluiceCore", "SluiceCompression"]),
         tests("SluicePluginKit", dependencies: ["SluicePluginKit", "CSluicePlugin"]),

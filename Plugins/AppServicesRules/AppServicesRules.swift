@@ -74,7 +74,7 @@ struct SessionContext {
 }
 
 extension PluginWrite {
-    subscript(image: Expansion.Image) -> PluginValue? {
+    subscript(image: Expansion.Image) -> PluginRow? {
         switch image {
         case .before: before
         case .after: after

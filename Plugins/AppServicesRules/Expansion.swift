@@ -58,7 +58,7 @@ enum Expansion: Hashable {
         case .value(let name, let path): Self.follow(path, from: session.values[name])
         case .environmentTag: .string(session.environment.tag)
         case .environmentValue(let name, let path): Self.follow(path, from: session.environment.values[name])
-        case .document(let image, let path): session.write.flatMap { Self.follow(path, from: $0[image]) ?? .null }
+        case .document(let image, let path): session.write.map { Self.follow(path, in: $0[image]) ?? .null }
         case .foreign, .function: nil
         }
     }
@@ -82,6 +82,12 @@ enum Expansion: Hashable {
         case "identities": user.identities
         default: nil
         }
+    }
+
+    /// The same in a document, of which only the field that the path begins with is read.
+    private static func follow(_ path: [String], in document: PluginRow?) -> PluginValue? {
+        guard let field = path.first else { return document?.value }
+        return follow(Array(path.dropFirst()), from: document?[field])
     }
 
     /// Goes through members of objects and places of arrays; a name on an array gathers that member of its elements.

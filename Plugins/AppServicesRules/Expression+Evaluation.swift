@@ -35,7 +35,7 @@ extension Expression {
 
 /// A document that an expression's fields are of. Comparisons come to what the same ones come to as a query, or to not known.
 struct RuleDocument {
-    var value: PluginValue
+    var value: PluginRow
     var type: PluginObjectType
 
     /// An empty list is as good as none.

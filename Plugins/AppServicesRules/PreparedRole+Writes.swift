@@ -55,7 +55,10 @@ extension PreparedRole {
     private func changedGuarded(_ write: PluginWrite) -> String? {
         guard let after = write.after else { return nil }
         let changed = masks.guarded.first { path in
-            func value(_ document: PluginValue?) -> PluginValue { path.reduce(document ?? .null) { $0[$1] ?? .null } }
+            func value(_ document: PluginRow?) -> PluginValue {
+                path.dropFirst().reduce(document?[path[0]] ?? .null) { $0[$1] ?? .null }
+            }
+            if let before = write.before, after.hasSame(path[0], as: before) { return false }
             return Self.differ(value(write.before), value(after))
         }
         return changed?.joined(separator: ".")
@@ -64,7 +67,7 @@ extension PreparedRole {
     /// The first by name of those that differ.
     private func changedImmutable(_ write: PluginWrite) -> String? {
         guard let before = write.before, let after = write.after else { return nil }
-        return immutable.filter { Self.differ(before[$0] ?? .null, after[$0] ?? .null) }.min()
+        return immutable.filter { !after.hasSame($0, as: before) && Self.differ(before[$0] ?? .null, after[$0] ?? .null) }.min()
     }
 
     /// As text first, since NaN equals nothing; then by meaning, since the members of an object have no order.

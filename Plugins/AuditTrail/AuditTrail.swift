@@ -45,8 +45,8 @@ final class AuditTrail: SessionRules, RecordingWriteRules {
                 "user": .string(user.id), "type": .string(write.type), "operation": .string(write.operation), "id": id,
             ]
             if hasImages {
-                record.set("before", to: write.before ?? .null)
-                record.set("after", to: write.after ?? .null)
+                record.set("before", to: write.before?.value ?? .null)
+                record.set("after", to: write.after?.value ?? .null)
             }
             return PluginRecord(stream: stream, key: "\(write.type) \(id.json)", record: record)
         }

@@ -210,16 +210,69 @@ static sluice_status check_subscription(void *opaque, sluice_text input, const s
     return SLUICE_OK;
 }
 
+static const char three[] =
+    "{\"writes\":[{\"verdict\":\"allow\"},{\"verdict\":\"deny\",\"reason\":\"the second is not allowed\",\"rule\":\"clause 2\"},"
+    "{\"verdict\":\"amend\",\"set\":{\"size\":7}}]}";
+
 static sluice_status check_write(void *opaque, sluice_text input, const sluice_sink *answer) {
     sluice_status status;
     if (misbehave(opaque, input, answer, &status)) return status;
     if (has(input, "do-three")) {
-        put(answer, "{\"writes\":[{\"verdict\":\"allow\"},{\"verdict\":\"deny\",\"reason\":\"the second is not allowed\",\"rule\":\"clause 2\"},"
-                    "{\"verdict\":\"amend\",\"set\":{\"size\":7}}]}");
+        put(answer, three);
     } else {
         put_verdicts(answer, "{\"writes\":[", "{\"verdict\":\"allow\"}", has(input, "one alone") ? 1 : count_of(input, "\"operation\":"));
     }
     return SLUICE_OK;
+}
+
+/* All the text of a batch, wherever in its rows it is, so that its words are found. */
+struct words {
+    char *data;
+    size_t length, room;
+};
+
+static void add(struct words *words, const char *data, size_t length) {
+    if (words->length + length + 1 > words->room) {
+        words->room = 2 * (words->length + length + 1);
+        words->data = realloc(words->data, words->room);
+        if (!words->data) abort();
+    }
+    if (length) memcpy(words->data + words->length, data, length);
+    words->length += length;
+    words->data[words->length++] = ' ';
+}
+
+static void add_row(struct words *words, const sluice_row *row) {
+    sluice_text value;
+    sluice_row inside;
+    for (uint32_t column = 0; column < row->count; column++) {
+        if (sluice_row_text(row, column, &value)) add(words, value.data, value.length);
+        if (sluice_row_inside(row, column, &inside)) add_row(words, &inside);
+    }
+}
+
+static sluice_status check_write_rows(void *opaque, const sluice_writes *batch, const sluice_sink *answer) {
+    struct words words = {0};
+    sluice_status status;
+    add(&words, batch->user.data, batch->user.length);
+    for (uint32_t i = 0; i < batch->write_count; i++) {
+        add_row(&words, &sluice_write_at(batch, i)->before);
+        add_row(&words, &sluice_write_at(batch, i)->after);
+    }
+    sluice_text input = {words.data, words.length};
+    if (!misbehave(opaque, input, answer, &status)) {
+        if (has(input, "do-three")) {
+            put(answer, three);
+        } else if (has(input, "all together")) {
+            put(answer, "{\"writes\":\"allow\"}");
+        } else if (has(input, "none of them")) {
+            put(answer, "{\"writes\":\"deny\"}");
+        } else {
+            put_verdicts(answer, "{\"writes\":[", "{\"verdict\":\"allow\"}", has(input, "one alone") ? 1 : (int)batch->write_count);
+        }
+    }
+    free(words.data);
+    return status;
 }
 
 static sluice_status ingest(void *opaque, sluice_text input, const sluice_sink *answer) {
@@ -267,5 +320,6 @@ sluice_status sluice_plugin_entry(const sluice_host *host, sluice_plugin *plugin
     plugin->check_write = check_write;
     plugin->ingest = ingest;
     plugin->user_changed = user_changed;
+    plugin->check_write_rows = check_write_rows;
     return SLUICE_OK;
 }

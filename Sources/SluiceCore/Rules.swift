@@ -71,19 +71,30 @@ package struct SessionPlan: Hashable, Sendable {
     package subscript(_ type: String) -> TypePlan { types[type] ?? .denied }
 }
 
-/// One write that a plugin is asked about, both images as owning rows by property name.
+/// One write that a plugin is asked about, with both images.
 package struct ProposedWrite: Hashable, Sendable {
-    package var type: String
+    package var type: ObjectType
     package var operation: Operation
-    package var before: [String: Value]?
-    package var after: [String: Value]?
+    package var before: Row?
+    package var after: Row?
 
-    package init(type: String, operation: Operation, before: [String: Value]?, after: [String: Value]?) {
+    package init(type: ObjectType, operation: Operation, before: Row?, after: Row?) {
         self.type = type
         self.operation = operation
         self.before = before
         self.after = after
     }
+
+    /// The same from values by property name; what they leave out is absent.
+    package init(type: ObjectType, operation: Operation, before: [String: Value]?, after: [String: Value]?) {
+        self.init(
+            type: type, operation: operation, before: before.map { Row($0, of: type) }, after: after.map { Row($0, of: type) })
+    }
+}
+
+extension Row {
+    /// Values by property name as a row; what they leave out is absent.
+    package init(_ values: [String: Value], of type: ObjectType) { self.init(type.properties.map { values[$0.name] }) }
 }
 
 package enum WriteVerdict: Hashable, Sendable {

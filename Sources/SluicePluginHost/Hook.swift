@@ -8,6 +8,11 @@ package enum Hook: UInt8, CaseIterable, Sendable {
     case checkWrite = 4
     case ingest = 5
     case userChanged = 6
+    /// `checkWrite` with the writes as rows: plugins that have it are asked in this form.
+    case checkWriteRows = 7
+
+    /// The question that it is a form of: what deadlines and metrics are about.
+    package var question: Hook { self == .checkWriteRows ? .checkWrite : self }
 
     /// As sluice_plugin.h spells it.
     package var name: String {
@@ -19,6 +24,7 @@ package enum Hook: UInt8, CaseIterable, Sendable {
         case .checkWrite: "check_write"
         case .ingest: "ingest"
         case .userChanged: "user_changed"
+        case .checkWriteRows: "check_write_rows"
         }
     }
 }
@@ -54,6 +60,8 @@ package struct PluginInfo: Hashable, Sendable {
     package var name: String
     package var version: String
     package var hooks: Set<Hook>
+    /// Whether it can be asked about writes, in one form or the other.
+    package var checksWrites: Bool { hooks.contains(.checkWrite) || hooks.contains(.checkWriteRows) }
     /// What its configuration may hold, as the plugin declares it (`ConfigSchema`); nil: it does not say.
     package var configSchema: String?
     /// What it is not shut off by, since the kernel lacks it: `seccomp`, `landlock`, `privileges`; `process` for one in process.

@@ -25,10 +25,21 @@ enum HookCoding {
 
     static func json(_ write: ProposedWrite) -> JSON {
         [
-            "type": .string(write.type), "operation": .string(name(write.operation)),
-            "before": write.before.map { ExtendedJSON.json($0) } ?? .null,
-            "after": write.after.map { ExtendedJSON.json($0) } ?? .null,
+            "type": .string(write.type.name), "operation": .string(name(write.operation)),
+            "before": write.before.map { json($0, write.type) } ?? .null, "after": write.after.map { json($0, write.type) } ?? .null,
         ]
+    }
+
+    /// What check_write is asked, in one form or the other.
+    static func input(_ hook: Hook, _ user: UserContext, _ writes: [ProposedWrite]) -> [UInt8] {
+        if hook == .checkWriteRows { return WriteFrame.encode(user, writes) }
+        let input: JSON = ["user": json(user), "writes": .array(writes.map { json($0) })]
+        return input.utf8
+    }
+
+    static func json(_ row: Row, _ type: ObjectType) -> JSON {
+        let values = type.properties.indices.compactMap { index in row[index].map { (type.properties[index].name, $0) } }
+        return ExtendedJSON.json(Dictionary(values, uniquingKeysWith: { first, _ in first }))
     }
 
     private static func name(_ operation: Operation) -> String {
@@ -86,6 +97,10 @@ enum HookCoding {
     }
 
     static func writeVerdicts(_ answer: Answer, writes: [ProposedWrite], schema: Schema) throws(SluiceError) -> [WriteVerdict] {
+        if answer.hook == .checkWriteRows, answer.json["writes"]?.string == "allow" {
+            try answer.allow(["writes", "records"], in: answer.json, at: "the answer")
+            return writes.map { _ in .allow }
+        }
         let list = try answer.verdicts("writes", count: writes.count)
         var verdicts: [WriteVerdict] = []
         for (index, json) in list.enumerated() {
@@ -105,8 +120,8 @@ enum HookCoding {
                 reason: json["reason"]?.string ?? "The rules of the server do not allow this write; it was undone.",
                 rule: "plugin \(answer.plugin)" + (json["rule"]?.string.map { ", \($0)" } ?? ""))
         case "amend":
-            guard let type = schema[write.type], write.operation != .delete else {
-                throw answer.bad("\(place) amends a \(name(write.operation)) of \(write.type)")
+            guard let type = schema[write.type.name], write.operation != .delete else {
+                throw answer.bad("\(place) amends a \(name(write.operation)) of \(write.type.name)")
             }
             return .amend(try amendments(answer, json["set"], type: type, schema: schema, at: "\(place).set"))
         default: throw answer.bad("\(place).verdict is not allow, deny or amend")

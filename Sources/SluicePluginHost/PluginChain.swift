@@ -136,7 +136,7 @@ package final class PluginChain: Sendable {
         for link in links(with: .openSession) {
             let answer = try await ask(link, .openSession, input)
             let answered = try HookCoding.sessionPlan(answer, types: types)
-            if !link.info.hooks.contains(.checkWrite), let type = answered.types.first(where: { $0.value.checkWrite }) {
+            if !link.info.checksWrites, let type = answered.types.first(where: { $0.value.checkWrite }) {
                 throw answer.bad("types.\(type.key).check_write is set, and the plugin has no check_write")
             }
             plan = plan?.intersected(with: answered) ?? answered
@@ -160,12 +160,12 @@ package final class PluginChain: Sendable {
     /// - Returns: a verdict for each write; a failure denies all of them, and operators are told its code and message.
     package func checkWrites(user: UserContext, writes: [ProposedWrite], schema: Schema) async -> [WriteVerdict] {
         var review = WriteReview(writes: writes)
-        for link in links(with: .checkWrite) where !review.undecided.isEmpty {
+        for link in links(where: \.checksWrites) where !review.undecided.isEmpty {
             let open = review.undecided
             let asked = open.map { review.writes[$0] }
             do throws(SluiceError) {
-                let input: JSON = ["user": HookCoding.json(user), "writes": .array(asked.map { HookCoding.json($0) })]
-                let answer = try await ask(link, .checkWrite, input, parts: asked.count)
+                let hook: Hook = link.info.hooks.contains(.checkWriteRows) ? .checkWriteRows : .checkWrite
+                let answer = try await ask(link, hook, HookCoding.input(hook, user, asked), parts: asked.count)
                 let verdicts = try HookCoding.writeVerdicts(answer, writes: asked, schema: schema)
                 try await keepRecords(of: answer)
                 review.apply(verdicts, to: open)
@@ -212,14 +212,21 @@ package final class PluginChain: Sendable {
         if !records.isEmpty { try await keep(records) }
     }
 
-    private func links(with hook: Hook) -> [Link] { state.withLock { $0.links.filter { $0.info.hooks.contains(hook) } } }
+    private func links(with hook: Hook) -> [Link] { links { $0.hooks.contains(hook) } }
+    private func links(where has: (PluginInfo) -> Bool) -> [Link] { state.withLock { $0.links.filter { has($0.info) } } }
 
     private func ask(
         _ link: Link, _ hook: Hook, _ input: JSON, parts: Int = 1, budget: CallBudget? = nil
     ) async throws(SluiceError) -> Answer {
+        try await ask(link, hook, input.utf8, parts: parts, budget: budget)
+    }
+
+    private func ask(
+        _ link: Link, _ hook: Hook, _ input: [UInt8], parts: Int = 1, budget: CallBudget? = nil
+    ) async throws(SluiceError) -> Answer {
         let start = monotonicNow()
         do throws(SluiceError) {
-            let answered = try await link.host.call(hook, input.utf8, parts: parts, budget: budget)
+            let answered = try await link.host.call(hook, input, parts: parts, budget: budget)
             let answer = try Answer(answered, plugin: link.info.name, hook: hook)
             observer.called(hook, monotonicNow() - start, false)
             return answer

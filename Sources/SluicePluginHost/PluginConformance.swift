@@ -76,11 +76,11 @@ package struct PluginConformance: Sendable {
                     return try await checkSubscription(types.map { TypeQuery(type: $0, query: "TRUEPREDICATE") })
                 })
         }
-        if info.hooks.contains(.checkWrite) {
+        for hook in writeHooks {
             probes.append(
-                Probe(name: "check_write of none, and of an insert, an update and a delete of each type") {
-                    _ = try await checkWrites([])
-                    return try await checkWrites(writes)
+                Probe(name: "\(hook.name) of none, and of an insert, an update and a delete of each type") {
+                    _ = try await checkWrites(hook, [])
+                    return try await checkWrites(hook, writes)
                 })
         }
         if info.hooks.contains(.ingest) {
@@ -104,11 +104,11 @@ package struct PluginConformance: Sendable {
         if info.hooks.contains(.openSession) {
             probes.append(Probe(name: "open_session decides the same twice") { try await repeats(.openSession, openSessionInput(types)) })
         }
-        if info.hooks.contains(.checkWrite) {
+        for hook in writeHooks {
             probes.append(
-                Probe(name: "check_write of \(Self.largeBatch) writes") {
+                Probe(name: "\(hook.name) of \(Self.largeBatch) writes") {
                     guard let write = writes.first else { return "the app has no type" }
-                    return try await checkWrites(Array(repeating: write, count: Self.largeBatch))
+                    return try await checkWrites(hook, Array(repeating: write, count: Self.largeBatch))
                 })
         }
         if info.hooks.contains(.ingest) {
@@ -121,7 +121,9 @@ package struct PluginConformance: Sendable {
         for hook in Hook.allCases where hook != .load && info.hooks.contains(hook) {
             probes.append(
                 Probe(name: "\(hook.name) outlives input that lacks everything") {
-                    _ = try await call(hook, [:])
+                    // Rows are of a form that the host checks: what they can lack is content.
+                    let isOfRows = hook == .checkWriteRows
+                    _ = try await host.call(hook, isOfRows ? WriteFrame.encode(UserContext(id: "", type: ""), []) : JSON.object([]).utf8)
                     // It may have taken that for a configuration.
                     if hook == .configure { _ = try await call(.configure, configuration) }
                     return ""
@@ -156,7 +158,7 @@ package struct PluginConformance: Sendable {
         let answer = try await call(.openSession, openSessionInput(types))
         guard answer.status == .ok else { return try Self.note(answer) }
         let plan = try HookCoding.sessionPlan(try Answer(answer, plugin: info.name, hook: .openSession), types: types)
-        if !info.hooks.contains(.checkWrite), let type = plan.types.first(where: { $0.value.checkWrite }) {
+        if !info.checksWrites, let type = plan.types.first(where: { $0.value.checkWrite }) {
             throw SluiceError(.pluginBadAnswer, "types.\(type.key).check_write is set, and the plugin has no check_write")
         }
         return ""
@@ -170,11 +172,13 @@ package struct PluginConformance: Sendable {
         return ""
     }
 
-    private func checkWrites(_ writes: [ProposedWrite]) async throws -> String {
-        let input: JSON = ["user": HookCoding.json(Self.user), "writes": .array(writes.map { HookCoding.json($0) })]
-        let answer = try await call(.checkWrite, input, parts: writes.count)
+    /// The forms in which it can be asked about writes.
+    private var writeHooks: [Hook] { [.checkWrite, .checkWriteRows].filter { info.hooks.contains($0) } }
+
+    private func checkWrites(_ hook: Hook, _ writes: [ProposedWrite]) async throws -> String {
+        let answer = try await host.call(hook, HookCoding.input(hook, Self.user, writes), parts: writes.count)
         guard answer.status == .ok else { return try Self.note(answer) }
-        _ = try HookCoding.writeVerdicts(try Answer(answer, plugin: info.name, hook: .checkWrite), writes: writes, schema: schema)
+        _ = try HookCoding.writeVerdicts(try Answer(answer, plugin: info.name, hook: hook), writes: writes, schema: schema)
         return ""
     }
 
@@ -192,9 +196,9 @@ package struct PluginConformance: Sendable {
         schema.types.filter { $0.kind == .topLevel }.flatMap { type in
             let values = Self.values(of: type)
             return [
-                ProposedWrite(type: type.name, operation: .insert, before: nil, after: values),
-                ProposedWrite(type: type.name, operation: .update, before: values, after: values),
-                ProposedWrite(type: type.name, operation: .delete, before: values, after: nil),
+                ProposedWrite(type: type, operation: .insert, before: nil, after: values),
+                ProposedWrite(type: type, operation: .update, before: values, after: values),
+                ProposedWrite(type: type, operation: .delete, before: values, after: nil),
             ]
         }
     }

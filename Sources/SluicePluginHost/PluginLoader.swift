@@ -72,7 +72,9 @@ final class LoadedPlugin {
         unsafe self.table = table
         let name = unsafe table.name.string
         let file = path.split(separator: "/").last.map(String.init) ?? path
-        let hooks = Hook.allCases.filter { unsafe Self.function($0, of: table) != nil }
+        let hooks = Hook.allCases.filter {
+            unsafe $0 == .checkWriteRows ? table.check_write_rows != nil : Self.function($0, of: table) != nil
+        }
         info = unsafe PluginInfo(
             name: name.isEmpty ? file : name, version: table.version.string, hooks: Set(hooks),
             configSchema: table.config_schema.data == nil ? nil : table.config_schema.string)
@@ -80,13 +82,9 @@ final class LoadedPlugin {
 
     /// Calls a hook. A hook that the plugin lacks answers as a failure.
     func call(_ hook: Hook, _ input: [UInt8]) -> HookAnswer {
-        guard let function = unsafe Self.function(hook, of: table) else {
-            return HookAnswer(status: .failed, bytes: Array("\(info.name) has no hook \(hook.name)".utf8))
-        }
         let collector = AnswerCollector()
-        let result = unsafe input.withUnsafeBytes { bytes in
-            let text = unsafe sluice_text(data: bytes.assumingMemoryBound(to: CChar.self).baseAddress, length: bytes.count)
-            return unsafe collector.withSink { sink in unsafe function(table.state, text, sink) }
+        guard let result = hook == .checkWriteRows ? callRows(input, collector) : call(hook, input, collector) else {
+            return HookAnswer(status: .failed, bytes: Array("\(info.name) has no hook \(hook.name) for this input".utf8))
         }
         guard !collector.isOverfull else {
             let error = SluiceError(
@@ -95,6 +93,22 @@ final class LoadedPlugin {
         }
         let status: HookAnswer.Status = result == SLUICE_OK ? .ok : result == SLUICE_DENY ? .denied : .failed
         return HookAnswer(status: status, bytes: collector.bytes)
+    }
+
+    private func call(_ hook: Hook, _ input: [UInt8], _ collector: AnswerCollector) -> sluice_status? {
+        guard let function = unsafe Self.function(hook, of: table) else { return nil }
+        return unsafe input.withUnsafeBytes { bytes in
+            let text = unsafe sluice_text(data: bytes.assumingMemoryBound(to: CChar.self).baseAddress, length: bytes.count)
+            return unsafe collector.withSink { sink in unsafe function(table.state, text, sink) }
+        }
+    }
+
+    /// Nil as well for a frame that is none, which no gateway sends.
+    private func callRows(_ frame: [UInt8], _ collector: AnswerCollector) -> sluice_status? {
+        guard let function = unsafe table.check_write_rows else { return nil }
+        return unsafe WriteFrame.withWrites(in: frame) { writes in
+            unsafe collector.withSink { sink in unsafe function(table.state, writes, sink) }
+        }
     }
 
     private typealias Function = @convention(c) (UnsafeMutableRawPointer?, sluice_text, UnsafePointer<sluice_sink>) -> sluice_status
@@ -108,6 +122,7 @@ final class LoadedPlugin {
         case .checkWrite: unsafe table.check_write
         case .ingest: unsafe table.ingest
         case .userChanged: unsafe table.user_changed
+        case .checkWriteRows: nil
         }
     }
 

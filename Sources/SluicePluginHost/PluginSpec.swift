@@ -74,11 +74,11 @@ extension PluginSpec {
     package func budget(_ hook: Hook, parts: Int, bytes: Int) -> CallBudget {
         let usual =
             switch hook {
-            case .checkWrite, .ingest: Limits.pluginWriteNanoseconds
+            case .checkWrite, .checkWriteRows, .ingest: Limits.pluginWriteNanoseconds
             case .load, .configure, .openSession, .checkSubscription, .userChanged: Limits.pluginSessionNanoseconds
             }
         let parts = UInt64(max(1, parts, bytes / PluginLimits.partBytes))
-        let one = deadlines[hook] ?? deadline ?? usual
+        let one = deadlines[hook.question] ?? deadline ?? usual
         let processor = min(one * parts, max(one, PluginLimits.batchNanoseconds))
         return CallBudget(processor: processor, work: stall + processor, patience: wait + processor)
     }

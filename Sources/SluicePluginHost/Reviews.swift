@@ -24,7 +24,8 @@ struct WriteReview {
                 var all = values
                 if case .amend(let earlier) = verdicts[index] { all = earlier.merging(values) { _, later in later } }
                 verdicts[index] = .amend(all)
-                writes[index].after?.merge(values) { _, later in later }
+                let type = writes[index].type
+                for (name, value) in values { if let property = type.index(of: name) { writes[index].after?[property] = value } }
             }
         }
     }

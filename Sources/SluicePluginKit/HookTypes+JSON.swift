@@ -69,7 +69,7 @@ extension PluginQuery {
 
 extension PluginWrite {
     init(_ value: PluginValue) throws(MalformedInput) {
-        func object(_ key: String) -> PluginValue? { value[key].flatMap { $0.isNull ? nil : $0 } }
+        func object(_ key: String) -> PluginRow? { value[key].flatMap { $0.isNull ? nil : PluginRow($0) } }
         self.init(
             type: try value.text("type"), operation: try value.text("operation"), before: object("before"),
             after: object("after"))

@@ -129,15 +129,15 @@ public struct PluginQuery: Hashable, Sendable {
     }
 }
 
-/// One write before it happens; the objects are extended JSON.
+/// One write before it happens.
 public struct PluginWrite: Hashable, Sendable {
     public var type: String
     /// `insert`, `update` or `delete`.
     public var operation: String
-    public var before: PluginValue?
-    public var after: PluginValue?
+    public var before: PluginRow?
+    public var after: PluginRow?
 
-    public init(type: String, operation: String, before: PluginValue?, after: PluginValue?) {
+    public init(type: String, operation: String, before: PluginRow?, after: PluginRow?) {
         self.type = type
         self.operation = operation
         self.before = before

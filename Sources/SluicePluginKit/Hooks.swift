@@ -6,15 +6,19 @@ import CSluicePlugin
 private typealias State = UnsafeMutableRawPointer?
 private typealias Sink = UnsafePointer<sluice_sink>
 
-/// Runs one hook. `SLUICE_DENY` when the plugin denies, `SLUICE_FAILED` for every other error.
+/// Runs one hook on JSON.
 private func run(
     _ state: State, _ input: sluice_text, _ answer: Sink, _ body: (Instance, PluginValue) throws -> PluginValue?
 ) -> sluice_status {
+    unsafe run(state, answer) { instance in try body(instance, try PluginValue(parsing: unsafe input.bytes)) }
+}
+
+/// Runs one hook. `SLUICE_DENY` when the plugin denies, `SLUICE_FAILED` for every other error.
+private func run(_ state: State, _ answer: Sink, _ body: (Instance) throws -> PluginValue?) -> sluice_status {
     guard let state = unsafe state else { return SLUICE_FAILED }
     let instance = unsafe Unmanaged<Instance>.fromOpaque(state).takeUnretainedValue()
     do {
-        let output = try body(instance, try PluginValue(parsing: unsafe input.bytes))
-        if let output { unsafe answer.pointee.append(output.json) }
+        if let output = try body(instance) { unsafe answer.pointee.append(output.json) }
         return SLUICE_OK
     } catch let denial as PluginDenial {
         unsafe answer.pointee.append(denial.reason)
@@ -61,12 +65,50 @@ func checkSubscriptionHook(
 func checkWriteHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {
     unsafe run(state, input, answer) { instance, input in
         let writes = try input.list("writes").map { try PluginWrite($0) }
-        let user = try PluginUser(input["user"])
-        let verdicts = try hook(instance, (any WriteRules).self).checkWrites(user: user, writes: writes)
-        let kept = try (instance.plugin as? any RecordingWriteRules)?.records(user: user, writes: writes, verdicts: verdicts) ?? []
-        let said = instance.hostMinor >= 3 ? verdicts : verdicts.map(\.withoutRule)
-        let answer: PluginValue = ["writes": .array(said.map(\.value))]
-        return kept.isEmpty ? answer : .object((answer.members ?? []) + [PluginValue.Member("records", .array(kept.map(\.value)))])
+        return try check(writes, by: try PluginUser(input["user"]), instance).value(hostMinor: instance.hostMinor)
+    }
+}
+
+func checkWriteRowsHook(
+    state: UnsafeMutableRawPointer?, writes: UnsafePointer<sluice_writes>, answer: UnsafePointer<sluice_sink>
+) -> sluice_status {
+    unsafe run(state, answer) { instance in
+        let lent = unsafe UnsafeRawBufferPointer(start: writes.pointee.arena, count: writes.pointee.arena_length)
+        var batch = unsafe RowBatch(lending: lent)
+        // Rows that are still somebody's when the plugin has answered were kept by it.
+        defer { if !isKnownUniquelyReferenced(&batch) { batch.keep() } }
+        let answer = try unsafe check(writes, in: batch, instance)
+        return answer.allowsAll ? .object([.init("writes", "allow")]) : answer.value(hostMinor: instance.hostMinor)
+    }
+}
+
+/// In a function of its own, at whose end nothing of ours holds the batch.
+@inline(never)
+private func check(_ writes: UnsafePointer<sluice_writes>, in batch: RowBatch, _ instance: Instance) throws -> WriteAnswer {
+    let user = unsafe try instance.user(unsafe UnsafeRawBufferPointer(start: writes.pointee.user.data, count: writes.pointee.user.length))
+    return try check(unsafe instance.writes(writes, in: batch), by: user, instance)
+}
+
+private func check(_ writes: [PluginWrite], by user: PluginUser, _ instance: Instance) throws -> WriteAnswer {
+    let verdicts = try hook(instance, (any WriteRules).self).checkWrites(user: user, writes: writes)
+    let kept = try (instance.plugin as? any RecordingWriteRules)?.records(user: user, writes: writes, verdicts: verdicts) ?? []
+    return WriteAnswer(verdicts: verdicts, records: kept, isWhole: verdicts.count == writes.count)
+}
+
+/// What a plugin says to a batch of writes.
+private struct WriteAnswer {
+    var verdicts: [WriteVerdict]
+    var records: [PluginRecord]
+    /// Whether there are as many verdicts as writes.
+    var isWhole: Bool
+
+    var allowsAll: Bool { isWhole && records.isEmpty && verdicts.allSatisfy { $0 == .allow } }
+
+    func value(hostMinor: UInt32) -> PluginValue {
+        let said = hostMinor >= 3 ? verdicts : verdicts.map(\.withoutRule)
+        var members = [PluginValue.Member("writes", .array(said.map(\.value)))]
+        if !records.isEmpty { members.append(.init("records", .array(records.map(\.value)))) }
+        return .object(members)
     }
 }
 

@@ -33,7 +33,10 @@ public enum PluginMain {
         unsafe table.configure = configureHook
         if instance is any SessionRules { unsafe table.open_session = openSessionHook }
         if instance is any SubscriptionRules { unsafe table.check_subscription = checkSubscriptionHook }
-        if instance is any WriteRules { unsafe table.check_write = checkWriteHook }
+        if instance is any WriteRules {
+            unsafe table.check_write = checkWriteHook
+            unsafe table.check_write_rows = checkWriteRowsHook
+        }
         if instance is any IngestRules { unsafe table.ingest = ingestHook }
         if instance is any UserChangeRules { unsafe table.user_changed = userChangedHook }
         // A host of an older minor version has a shorter table: only what it knows is written.
@@ -57,10 +60,44 @@ final class Instance {
     let plugin: any RulePlugin
     /// The minor version of the interface that the gateway has.
     let hostMinor: UInt32
+    private var tables = ColumnTables()
+    /// Who wrote last, and their JSON: batches of one session come with the same.
+    private var lastUser: (json: [UInt8], user: PluginUser)?
 
     init(_ plugin: any RulePlugin, hostMinor: UInt32) {
         self.plugin = plugin
         self.hostMinor = hostMinor
+    }
+
+    func user(_ json: UnsafeRawBufferPointer) throws -> PluginUser {
+        if let lastUser, unsafe lastUser.json.elementsEqual(json) { return lastUser.user }
+        let bytes = unsafe Array(json)
+        let user = try PluginUser(try PluginValue(parsing: bytes))
+        lastUser = (bytes, user)
+        return user
+    }
+
+    func writes(_ writes: UnsafePointer<sluice_writes>, in batch: RowBatch) -> [PluginWrite] {
+        let types = unsafe (0..<writes.pointee.type_count).map { unsafe sluice_type_at(writes, $0) }
+        let tables = unsafe types.map { unsafe self.tables.table(of: $0.pointee) }
+        func row(_ row: sluice_row, _ table: ColumnTable) -> PluginRow? {
+            guard let cells = unsafe row.cells else { return nil }
+            return unsafe PluginRow(batch, table, start: UnsafeRawPointer(cells) - UnsafeRawPointer(row.arena))
+        }
+        return unsafe (0..<writes.pointee.write_count).map { index in
+            let write = unsafe sluice_write_at(writes, index).pointee
+            let table = unsafe tables[types.firstIndex(of: write.type) ?? 0]
+            return unsafe PluginWrite(
+                type: table.type, operation: Self.name(write.operation), before: row(write.before, table), after: row(write.after, table))
+        }
+    }
+
+    private static func name(_ operation: UInt32) -> String {
+        switch sluice_operation(rawValue: operation) {
+        case SLUICE_INSERT: "insert"
+        case SLUICE_UPDATE: "update"
+        default: "delete"
+        }
     }
 }
 

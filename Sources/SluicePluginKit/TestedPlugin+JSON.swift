@@ -34,12 +34,6 @@ extension PluginObjectType {
     }
 }
 
-extension PluginWrite {
-    var value: PluginValue {
-        ["type": .string(type), "operation": .string(operation), "before": before ?? .null, "after": after ?? .null]
-    }
-}
-
 extension TypeRules {
     init(_ value: PluginValue) throws {
         func fields(_ key: String) -> Set<String>? { value[key]?.array.map { Set($0.compactMap(\.string)) } }

@@ -1,6 +1,6 @@
 import CSluicePlugin
 
-/// A plugin in a test, called as a gateway calls it: through the C table, with JSON both ways, and without a gateway.
+/// A plugin in a test, called as a gateway calls it: through the C table, with JSON and rows, and without a gateway.
 ///
 /// ```swift
 /// let rules = try TestedPlugin(OfficeHours.self, app: AppConfiguration(config: ["open": 8]))
@@ -15,6 +15,8 @@ public final class TestedPlugin {
     public private(set) var warnings: [String] = []
     private let table: sluice_plugin
     private let book = LogBook()
+    /// Of the configuration that the plugin took last.
+    private var schema: [String: PluginObjectType] = [:]
 
     /// Makes a plugin and configures it.
     /// - Parameter users: custom data by user, for plugins that ask the gateway. Predicates that they hold against it are all taken as
@@ -48,6 +50,7 @@ public final class TestedPlugin {
     public func configure(_ app: AppConfiguration) throws {
         let answer = try unsafe call(table.configure, app.value)
         warnings = (answer?["warnings"]?.array ?? []).compactMap(\.string)
+        schema = app.schema
     }
 
     public func openSession(_ user: PluginUser, types: [String]) throws -> [String: TypeRules] {
@@ -65,7 +68,11 @@ public final class TestedPlugin {
 
     /// - Returns: as many verdicts as writes.
     public func checkWrites(_ user: PluginUser, _ writes: [PluginWrite]) throws -> (verdicts: [WriteVerdict], records: [PluginRecord]) {
-        let answer = try unsafe call(table.check_write, ["user": user.value, "writes": .array(writes.map(\.value))])
+        guard let function = unsafe table.check_write_rows else { throw PluginFailure(Self.lacking) }
+        let answer = try unsafe TestedRows(writes, schema: schema).lend(user) { batch in
+            unsafe Self.result { unsafe function(table.state, batch, $0) }
+        }.get()
+        if answer?["writes"]?.string == "allow" { return (writes.map { _ in .allow }, []) }
         let verdicts = try (answer?["writes"]?.array ?? []).map { try WriteVerdict($0) }
         guard verdicts.count == writes.count else { throw PluginFailure("\(verdicts.count) verdicts for \(writes.count) writes") }
         return (verdicts, try (answer?["records"]?.array ?? []).map { try PluginRecord($0) })
@@ -83,18 +90,24 @@ public final class TestedPlugin {
 
     private typealias Function = @convention(c) (UnsafeMutableRawPointer?, sluice_text, UnsafePointer<sluice_sink>) -> sluice_status
 
+    private static let lacking = "the plugin lacks this hook"
+
     private func call(_ function: Function?, _ input: PluginValue) throws -> PluginValue? {
-        guard let function = unsafe function else { throw PluginFailure("the plugin lacks this hook") }
-        let answer = AnswerText()
+        guard let function = unsafe function else { throw PluginFailure(Self.lacking) }
         let bytes = Array(input.json.utf8)
-        let status = unsafe bytes.withUnsafeBytes { bytes in
+        return try unsafe bytes.withUnsafeBytes { bytes in
             let input = unsafe sluice_text(data: bytes.assumingMemoryBound(to: CChar.self).baseAddress, length: bytes.count)
-            return unsafe answer.withSink { unsafe function(table.state, input, $0) }
-        }
-        switch status {
-        case SLUICE_OK: return answer.text.isEmpty ? nil : try PluginValue(parsing: answer.text)
-        case SLUICE_DENY: throw PluginDenial(answer.text)
-        default: throw PluginFailure(answer.text)
+            return unsafe Self.result { unsafe function(table.state, input, $0) }
+        }.get()
+    }
+
+    /// What a hook answers.
+    private static func result(_ hook: (UnsafePointer<sluice_sink>) -> sluice_status) -> Result<PluginValue?, any Error> {
+        let answer = AnswerText()
+        switch unsafe answer.withSink(hook) {
+        case SLUICE_OK: return Result { answer.text.isEmpty ? nil : try PluginValue(parsing: answer.text) }
+        case SLUICE_DENY: return .failure(PluginDenial(answer.text))
+        default: return .failure(PluginFailure(answer.text))
         }
     }
 }

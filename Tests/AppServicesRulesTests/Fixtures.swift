@@ -60,6 +60,8 @@ struct App {
         ObjectType(name: "Event", kind: .asymmetric, properties: [property(1, "_id", .string), property(2, "owner_id", .string)]),
     ])
 
+    static let task = schema["Task"]!
+
     private static func property(
         _ id: UInt32, _ name: String, _ type: PropertyType, _ collection: CollectionKind = .none
     ) -> Property {

@@ -60,11 +60,11 @@ import Testing
         let app = try Self.app("About a write", level: "##")
         let bobs: [String: Value] = ["owner_id": .string("bob"), "collaborators": .list([.string("ann")])]
         func changed(_ name: String, _ value: Value) -> ProposedWrite {
-            ProposedWrite(type: "Task", operation: .update, before: bobs, after: bobs.merging([name: value]) { $1 })
+            ProposedWrite(type: App.task, operation: .update, before: bobs, after: bobs.merging([name: value]) { $1 })
         }
         let writes = [
             changed("title", .string("x")), changed("owner_id", .string("ann")), changed("collaborators", .list([])),
-            ProposedWrite(type: "Task", operation: .insert, before: nil, after: bobs),
+            ProposedWrite(type: App.task, operation: .insert, before: nil, after: bobs),
         ]
         #expect(try await app.verdicts(on: writes, by: user("ann")).map { $0 == .allow } == [true, false, false, true])
         #expect(try await app.verdicts(on: writes, by: user("bob")).map { $0 == .allow } == [true, false, true, true])

@@ -14,7 +14,7 @@ import Testing
     private func verdicts(_ app: App, _ writes: [(before: [String: Value]?, after: [String: Value]?)]) async throws -> [String] {
         let proposed = writes.map { before, after in
             let operation: SluiceCore.Operation = before == nil ? .insert : after == nil ? .delete : .update
-            return ProposedWrite(type: "Task", operation: operation, before: before, after: after)
+            return ProposedWrite(type: App.task, operation: operation, before: before, after: after)
         }
         return try await app.verdicts(on: proposed, by: user("ann")).map {
             switch $0 {
@@ -68,7 +68,7 @@ import Testing
             ["collaborators": .list([]), "size": .null],
         ]
         let asking = user("ann", #"{"level": 3, "levels": [3]}"#)
-        let writes = rows.map { ProposedWrite(type: "Task", operation: .insert, before: nil, after: $0) }
+        let writes = rows.map { ProposedWrite(type: App.task, operation: .insert, before: nil, after: $0) }
         #expect(try await app.verdicts(on: writes, by: asking).map { $0 == .allow } == allowed)
     }
 

@@ -14,7 +14,7 @@ import Testing
         _ roles: String, before: [String: Value]?, after: [String: Value]?, user asking: UserContext = user("ann")
     ) async throws -> WriteVerdict {
         let operation: SluiceCore.Operation = before == nil ? .insert : after == nil ? .delete : .update
-        let writes = [ProposedWrite(type: "Task", operation: operation, before: before, after: after)]
+        let writes = [ProposedWrite(type: App.task, operation: operation, before: before, after: after)]
         return try #require(try await App(roles: roles).verdicts(on: writes, by: asking).first)
     }
 

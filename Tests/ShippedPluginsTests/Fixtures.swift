@@ -20,7 +20,9 @@ enum Shipped {
                 Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "name", type: .string, isOptional: true),
                 Property(id: 3, name: "ssn", type: .string, isOptional: true),
             ]),
-        ObjectType(name: "Visit", properties: [Property(id: 1, name: "_id", type: .string)]),
+        ObjectType(
+            name: "Visit",
+            properties: [Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "closed", type: .bool, isOptional: true)]),
     ])
     static let types = ["Patient", "Visit"]
 
@@ -53,11 +55,18 @@ enum Shipped {
     }
 
     static func insert(_ key: String, _ type: String = "Patient") -> ProposedWrite {
-        ProposedWrite(type: type, operation: .insert, before: nil, after: ["_id": .string(key)])
+        ProposedWrite(type: schema[type]!, operation: .insert, before: nil, after: ["_id": .string(key)])
+    }
+
+    /// A visit that is closed, or not, before and after.
+    static func visit(_ before: Bool?, _ after: Bool?) -> ProposedWrite {
+        func row(_ closed: Bool?) -> [String: Value]? { closed.map { ["_id": .string("v"), "closed": .bool($0)] } }
+        let operation: SluiceCore.Operation = before == nil ? .insert : after == nil ? .delete : .update
+        return ProposedWrite(type: schema["Visit"]!, operation: operation, before: row(before), after: row(after))
     }
 
     static func update(_ key: String, _ type: String = "Patient") -> ProposedWrite {
-        ProposedWrite(type: type, operation: .update, before: ["_id": .string(key)], after: ["_id": .string(key)])
+        ProposedWrite(type: schema[type]!, operation: .update, before: ["_id": .string(key)], after: ["_id": .string(key)])
     }
 }
 

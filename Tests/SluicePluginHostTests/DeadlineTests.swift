@@ -17,7 +17,7 @@ import Testing
 
     private func writes(_ count: Int, _ name: String) -> [ProposedWrite] {
         (0..<count).map {
-            ProposedWrite(type: "Store", operation: .insert, before: nil, after: ["_id": .string("\($0)"), "name": .string(name)])
+            ProposedWrite(type: store, operation: .insert, before: nil, after: ["_id": .string("\($0)"), "name": .string(name)])
         }
     }
 
@@ -34,7 +34,7 @@ import Testing
     func `end a hook of writes that loops after 5 ms for each write, two seconds in all`(count: Int, milliseconds: Int) async throws {
         try await withChain([unhurried]) { chain in
             let verdicts = await chain.checkWrites(user: user("somebody"), writes: writes(count, "do-loop"), schema: schema)
-            let reason = "libFaultyC.so used more than \(milliseconds) ms of processor time for check_write"
+            let reason = "libFaultyC.so used more than \(milliseconds) ms of processor time for check_write_rows"
             let denial = WriteVerdict.undecided(SluiceError(.pluginTimeout, reason))
             #expect(verdicts.count == count && verdicts.allSatisfy { $0 == denial }, "\(verdicts.prefix(1))")
             #expect(await chain.checkWrites(user: user("somebody"), writes: writes(2, "a"), schema: schema) == [.allow, .allow])

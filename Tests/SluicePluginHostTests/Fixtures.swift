@@ -146,6 +146,8 @@ final class Counts: Sendable {
     }
 }
 
+let store = schema["Store"]!
+
 let schema = Schema([
     ObjectType(
         name: "Store",

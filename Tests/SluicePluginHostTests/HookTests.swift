@@ -7,7 +7,7 @@ import Testing
     private let reading = schema["Reading"]!
 
     private func write(_ word: String = "x") -> ProposedWrite {
-        ProposedWrite(type: "Store", operation: .update, before: ["_id": .string(word)], after: ["_id": .string(word), "size": .int(1)])
+        ProposedWrite(type: store, operation: .update, before: ["_id": .string(word)], after: ["_id": .string(word), "size": .int(1)])
     }
 
     @Test(arguments: modes)
@@ -105,6 +105,17 @@ import Testing
                 #expect(decided.contains(rule) && decided.contains("FaultyC"), "\(decided)")
                 #expect(reason == "The rules of the server could not be asked about this write, so it was undone.")
             }
+        }
+    }
+
+    @Test func `checkWrites takes one word for all of them, when it is the word`() async throws {
+        try await withChain([faulty()]) { chain in
+            let all = await chain.checkWrites(user: user("all together"), writes: [write(), write()], schema: schema)
+            #expect(all == [.allow, .allow])
+            let none = await chain.checkWrites(user: user("none of them"), writes: [write(), write()], schema: schema)
+            #expect(
+                none.count == 2 && none.allSatisfy { if case .deny(_, let rule) = $0 { rule.contains("plugin-bad-answer") } else { false } }
+            )
         }
     }
 

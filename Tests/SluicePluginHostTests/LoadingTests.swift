@@ -53,17 +53,26 @@ import Testing
         let error = await startError(PluginSpec(path: Built.plugin("OtherVersionC", mode), mode: mode))
         #expect(error?.code == .pluginABIMismatch)
         #expect(error?.message.contains("libOtherVersionC.so is built for version 2.4") == true)
-        #expect(error?.message.contains("this is 1.3") == true)
+        #expect(error?.message.contains("this is 1.4") == true)
     }
 
     @Test(arguments: [PluginSpec.Mode.process, .inProcess])
     func `loads a plugin of an older minor version, and takes nothing from beyond its table`(mode: PluginSpec.Mode) async throws {
         try await withChain([PluginSpec(path: Built.plugin("OlderMinorC", mode), mode: mode)]) { chain in
             let missing = mode == .inProcess ? ["process"] : []
-            let expected = PluginInfo(name: "OlderMinorC", version: "0.9", hooks: [.openSession], configSchema: nil, missing: missing)
+            let expected = PluginInfo(
+                name: "OlderMinorC", version: "0.9", hooks: [.openSession, .checkWrite], configSchema: nil, missing: missing)
             #expect(chain.plugins == [expected])
             let plan = try await chain.openSession(user: user("somebody"), types: ["Store"])
             #expect(plan?["Store"].read == "size > 1")
+            // Writes come to it as they always did.
+            let writes = ["a", "forbidden"].map {
+                ProposedWrite(
+                    type: store, operation: .insert, before: nil, after: ["_id": .string("x"), "name": .string($0), "size": .int(3)])
+            }
+            #expect(await chain.checkWrites(user: user("somebody"), writes: [writes[0]], schema: schema) == [.allow])
+            let denied = await chain.checkWrites(user: user("somebody"), writes: [writes[1]], schema: schema)
+            #expect(denied == [.deny(reason: "it is named so", rule: "plugin OlderMinorC")])
         }
     }
 

@@ -52,6 +52,17 @@ private final class Complete: SessionRules, SubscriptionRules, WriteRules, Inges
     func userChanged(_ user: PluginUser) throws { users.append(user) }
 }
 
+/// Shows what it reads.
+private final class Showing: RecordingWriteRules {
+    static let name = "Showing"
+    static let version = "1"
+    init(log: PluginLog) {}
+    func checkWrites(user: PluginUser, writes: [PluginWrite]) throws -> [WriteVerdict] { writes.map { _ in .allow } }
+    func records(user: PluginUser, writes: [PluginWrite], verdicts: [WriteVerdict]) throws -> [PluginRecord] {
+        writes.map { PluginRecord(stream: "seen", record: $0.before?.value ?? .null) }
+    }
+}
+
 private struct MissingTypes: Error, CustomStringConvertible { let description = "no types" }
 
 /// Has no hook at all.
@@ -224,6 +235,27 @@ private final class Hosted {
             answer.answer
                 == #"{"writes":[{"verdict":"amend","set":{"by":"ann"}},{"verdict":"deny","reason":"no image"},{"verdict":"deny","reason":"never"\#(rule)}]}"#
         )
+    }
+
+    @Test func `reads the writes of a test as a gateway's, whatever they are written as`() throws {
+        let before: PluginRow = [
+            "_id": ["$oid": "6650F0C2A94E1D0012345678"], "at": ["$date": 1_500], "late": ["$date": "2026-11-23T02:00:00.5+02:00"],
+            "early": ["$date": "1969-12-31T23:59:59.25Z"], "n": ["$numberLong": "7"], "x": ["$numberDouble": "NaN"],
+            "price": ["$numberDecimal": "12.50"], "tag": ["$uuid": "01234567-89AB-CDEF-0123-456789ABCDEF"],
+            "bytes": ["$binary": ["base64": "AQL/", "subType": "00"]], "to": ["$ref": "Store", "$id": 4],
+            "list": [1, .null, ["b": 2, "a": 1]],
+            "odd": ["$oid": "x"],
+        ]
+        let seen = try TestedPlugin(Showing.self).checkWrites(
+            PluginUser(id: "ann"), [PluginWrite(type: "T", operation: "delete", before: before, after: nil)])
+        let expected: PluginValue = [
+            "_id": ["$oid": "6650f0c2a94e1d0012345678"], "at": ["$date": "1970-01-01T00:00:01.500Z"],
+            "bytes": ["$binary": ["base64": "AQL/", "subType": "00"]], "early": ["$date": "1969-12-31T23:59:59.250Z"],
+            "late": ["$date": "2026-11-23T00:00:00.500Z"], "list": [1, .null, ["a": 1, "b": 2]], "n": 7, "odd": ["$oid": "x"],
+            "price": ["$numberDecimal": "12.50"], "tag": ["$uuid": "01234567-89ab-cdef-0123-456789abcdef"],
+            "to": ["$ref": "Store", "$id": 4], "x": ["$numberDouble": "NaN"],
+        ]
+        #expect(seen.records.map(\.record) == [expected])
     }
 
     @Test func `answers ingest`() throws {

@@ -70,7 +70,7 @@ struct PluginBenchmark {
     ) async throws {
         let batch = (0..<count).map { index in
             let values: [String: Value] = ["_id": .int(Int64(index)), "store": .int(1), "note": .string("a note of some length \(index)")]
-            return ProposedWrite(type: "Item", operation: .update, before: values, after: values)
+            return ProposedWrite(type: Self.schema.types[0], operation: .update, before: values, after: values)
         }
         func check(_ chain: PluginChain) async throws {
             let verdicts = await chain.checkWrites(user: UserContext(id: "6650f0c2a94e1d0012345678"), writes: batch, schema: Self.schema)

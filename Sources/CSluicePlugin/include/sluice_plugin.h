@@ -6,7 +6,8 @@
  * length and need not end in a zero. All memory that a caller passes is valid during the call only; what a plugin
  * answers it hands over through sluice_answer, which copies.
  *
- * Structured arguments and answers are JSON, because they are few: once per session, per subscription set, or per batch.
+ * Structured arguments and answers are JSON, because they are few: once per session, per subscription set, or per batch. Writes
+ * come as rows that are read where they lie, to plugins that have check_write_rows.
  * Per change and per subscriber nothing is called: rules answer with predicates in the query language, which the gateway
  * evaluates itself.
  *
@@ -19,11 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Clang says which pointers may be null, and Swift reads it; other compilers need not know. */
-#if !defined(__clang__)
-#define _Nullable
-#define _Nonnull
-#endif
+#include "sluice_rows.h" /* sluice_text, and the rows of check_write_rows */
 
 #ifdef __cplusplus
 extern "C" {
@@ -31,12 +28,7 @@ extern "C" {
 
 /* The version of this interface. A plugin with another major number is refused with error plugin-abi-mismatch (501). */
 #define SLUICE_PLUGIN_ABI_MAJOR 1u
-#define SLUICE_PLUGIN_ABI_MINOR 3u
-
-typedef struct sluice_text {
-    const char *_Nullable data;
-    size_t length;
-} sluice_text;
+#define SLUICE_PLUGIN_ABI_MINOR 4u
 
 /* Results of a hook. Anything else counts as SLUICE_FAILED. */
 typedef enum sluice_status {
@@ -170,6 +162,15 @@ typedef struct sluice_plugin {
      *            "one_of": [text], "min": number, "max": number, "help": text}}
      */
     sluice_text config_schema;
+
+    /* Since 1.4. */
+
+    /*
+     * check_write_rows: check_write with the writes as rows (sluice_rows.h) instead of as JSON. A plugin that has it is called in this
+     * form; it has check_write beside it for gateways before 1.4.
+     * out: as check_write; also {"writes": "allow"}, which allows all of them.
+     */
+    sluice_status (*_Nullable check_write_rows)(void *_Nullable state, const sluice_writes *_Nonnull writes, const sluice_sink *_Nonnull answer);
 } sluice_plugin;
 
 /*

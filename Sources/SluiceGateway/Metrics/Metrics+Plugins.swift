@@ -4,7 +4,7 @@ extension Metrics {
     /// Counts what plugins cost and how often their hosts end.
     func pluginObserver() -> PluginObserver {
         let hooks = Dictionary(
-            uniqueKeysWithValues: Hook.allCases.map { hook in
+            uniqueKeysWithValues: Hook.allCases.filter { $0.question == $0 }.map { hook in
                 let name = hook.name
                 return (
                     hook,
@@ -14,7 +14,7 @@ extension Metrics {
         let restarts = number(.pluginRestarts)
         return PluginObserver(
             called: { hook, nanoseconds, isFailure in
-                guard let (calls, failures, seconds) = hooks[hook] else { return }
+                guard let (calls, failures, seconds) = hooks[hook.question] else { return }
                 calls.add()
                 if isFailure { failures.add() }
                 seconds.observe(nanoseconds: nanoseconds)

@@ -1,11 +1,11 @@
-/// A plugin in C: everybody may read the types that its configuration lists, and write nothing.
+/// A plugin in C: everybody may read and write the types that its configuration lists, save what is locked.
 enum PluginTemplateC {
     static let files = ["plugin.c": source, "README.md": readme, "Makefile": makefile, "exports.map": exports]
 
     static let exports = "{ global: sluice_plugin_entry; local: *; };\n"
 
     private static let makefile = """
-        libPLUGIN_NAME.so: plugin.c sluice_plugin.h exports.map
+        libPLUGIN_NAME.so: plugin.c sluice_plugin.h sluice_rows.h exports.map
         \t$(CC) -shared -fPIC -O2 -Wall -Wextra -I . -Wl,-z,defs -Wl,--version-script=exports.map -o $@ plugin.c
 
         check: libPLUGIN_NAME.so
@@ -18,7 +18,7 @@ enum PluginTemplateC {
     private static let readme = """
         # PLUGIN_NAME: a rule plugin
 
-        Everybody may read the types that its configuration lists, and write nothing:
+        Everybody may read and write the types that its configuration lists, and change nothing in which `locked` is true:
 
         ```json
         { "types": ["Store", "Flight"] }
@@ -30,7 +30,7 @@ enum PluginTemplateC {
         sluice plugin add --app ../app libPLUGIN_NAME.so   # lists it in an app directory, which has gateways load it
         ```
 
-        `sluice_plugin.h` says what each hook is asked and answers.
+        `sluice_plugin.h` says what each hook is asked and answers, `sluice_rows.h` how the rows of writes are read.
 
         """
 
@@ -82,8 +82,8 @@ enum PluginTemplateC {
 
         /* A type that is not in the answer is denied. */
         static sluice_status open_session(void *opaque, sluice_text input, const sluice_sink *answer) {
-            static const char rules[] = ":{\"read\":\"TRUEPREDICATE\",\"write\":\"FALSEPREDICATE\",\"insert\":false,"
-                                        "\"delete\":false,\"role\":\"reader\"}";
+            static const char rules[] = ":{\"read\":\"TRUEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,"
+                                        "\"delete\":true,\"role\":\"editor\",\"check_write\":true}";
             struct state *state = opaque;
             const char *rest = state->types, *end = rest + state->length;
             (void)input; /* who asks makes no difference here */
@@ -100,6 +100,28 @@ enum PluginTemplateC {
             return SLUICE_OK;
         }
 
+        /* A row is read where it lies. A type without the field has nothing that is locked. */
+        static int is_locked(const sluice_write *write) {
+            uint32_t column = sluice_type_column(write->type, "locked", 6, 0);
+            int locked;
+            return sluice_row_bool(&write->before, column, &locked) && locked;
+        }
+
+        static sluice_status check_write_rows(void *opaque, const sluice_writes *writes, const sluice_sink *answer) {
+            static const char allow[] = "{\"verdict\":\"allow\"}", deny[] = "{\"verdict\":\"deny\",\"reason\":\"It is locked.\"}";
+            (void)opaque;
+            put(answer, "{\"writes\":[", 11);
+            for (uint32_t i = 0; i < writes->write_count; i++) {
+                if (i) put(answer, ",", 1);
+                if (is_locked(sluice_write_at(writes, i)))
+                    put(answer, deny, sizeof deny - 1);
+                else
+                    put(answer, allow, sizeof allow - 1);
+            }
+            put(answer, "]}", 2);
+            return SLUICE_OK;
+        }
+
         sluice_status sluice_plugin_entry(const sluice_host *host, sluice_plugin *plugin, const sluice_sink *answer) {
             struct state *state = calloc(1, sizeof *state);
             (void)host, (void)answer;
@@ -113,6 +135,7 @@ enum PluginTemplateC {
             plugin->config_schema = text("{\"types\":{\"type\":\"list\",\"of\":{\"type\":\"text\"}}}");
             plugin->configure = configure;
             plugin->open_session = open_session;
+            plugin->check_write_rows = check_write_rows;
             return SLUICE_OK;
         }
 

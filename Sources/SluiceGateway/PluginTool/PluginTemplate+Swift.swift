@@ -1,4 +1,4 @@
-/// A plugin in Swift: everybody may read and write what is their own.
+/// A plugin in Swift: everybody may read and write what is their own, and not give it away.
 enum PluginTemplateSwift {
     static let files = [
         "Package.swift": manifest, "README.md": readme, "exports.map": PluginTemplateC.exports,
@@ -47,8 +47,8 @@ enum PluginTemplateSwift {
     private static let rules = #"""
         import SluicePluginKit
 
-        /// Everybody may read and write the objects whose owner they are.
-        final class PLUGIN_NAME: SessionRules {
+        /// Everybody may read and write the objects whose owner they are, and not give them away.
+        final class PLUGIN_NAME: SessionRules, WriteRules {
             static let name = "PLUGIN_NAME"
             static let version = "0.1"
             static let configKeys: [String: ConfigKey]? = [
@@ -64,16 +64,24 @@ enum PluginTemplateSwift {
                 return []
             }
 
+            private var field: String { app.config["owner_field"]?.string ?? "owner_id" }
+
             func openSession(user: PluginUser, types: [String]) throws -> [String: TypeRules] {
-                let field = app.config["owner_field"]?.string ?? "owner_id"
                 guard user.id.allSatisfy({ $0.isLetter || $0.isNumber || $0 == "-" }) else { throw PluginDenial("an id of another kind") }
                 var plan: [String: TypeRules] = [:]
                 // A type that is left out is denied.
                 for type in types where app.isQueryable(field, of: type) {
                     let own = "\(field) == '\(user.id)'"
-                    plan[type] = TypeRules(read: own, write: own, insert: true, delete: true, role: "owner")
+                    plan[type] = TypeRules(read: own, write: own, insert: true, delete: true, role: "owner", checkWrite: true)
                 }
                 return plan
+            }
+
+            func checkWrites(user: PluginUser, writes: [PluginWrite]) throws -> [WriteVerdict] {
+                writes.map { write in
+                    guard let before = write.before, let after = write.after else { return .allow }
+                    return after.hasSame(field, as: before) ? .allow : .deny(reason: "An object keeps its owner.")
+                }
             }
         }
 
@@ -91,6 +99,16 @@ enum PluginTemplateSwift {
                 let plan = try rules.openSession(PluginUser(id: "ann"), types: ["Task"])
                 #expect(plan["Task"]?.read == "owner_id == 'ann'")
             }
+
+            @Test func `keeps it theirs`() throws {
+                let rules = try TestedPlugin(PLUGIN_NAME.self)
+                func given(to owner: String) -> PluginWrite {
+                    PluginWrite(
+                        type: "Task", operation: "update", before: ["_id": 1, "owner_id": "ann"], after: ["_id": 1, "owner_id": .string(owner)])
+                }
+                let verdicts = try rules.checkWrites(PluginUser(id: "ann"), [given(to: "ann"), given(to: "bob")]).verdicts
+                #expect(verdicts == [.allow, .deny(reason: "An object keeps its owner.")])
+            }
         }
 
         """#
@@ -98,7 +116,7 @@ enum PluginTemplateSwift {
     private static let readme = """
         # PLUGIN_NAME: a rule plugin
 
-        Everybody may read and write the objects whose owner they are. `owner_field` of its configuration names the field with the
+        Everybody may read and write the objects whose owner they are, and not give them away. `owner_field` of its configuration names the field with the
         owner's id, which has to be queryable.
 
         ```sh

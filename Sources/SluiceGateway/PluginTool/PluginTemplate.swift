@@ -47,7 +47,7 @@ package struct PluginTemplate: Sendable {
     package var files: [String: String] {
         let files =
             switch language {
-            case .c: PluginTemplateC.files.merging(["sluice_plugin.h": PluginHeader.text]) { $1 }
+            case .c: PluginTemplateC.files.merging(["sluice_plugin.h": PluginHeader.text, "sluice_rows.h": PluginHeader.rows]) { $1 }
             case .swift: PluginTemplateSwift.files
             }
         let manifestEntry = package.contains("://") ? "url: \"\(package)\", branch: \"main\"" : "path: \"\(package)\""

@@ -114,9 +114,7 @@ struct CommitPlan {
         guard !asked.isEmpty else { return }
         let proposals = asked.map { index in
             let write = writes[index].intended
-            return ProposedWrite(
-                type: write.type.name, operation: write.operation, before: write.before?.named(write.type),
-                after: write.after?.named(write.type))
+            return ProposedWrite(type: write.type, operation: write.operation, before: write.before, after: write.after)
         }
         var verdicts: [WriteVerdict]
         var cause = RefusalCause.plugin

@@ -32,7 +32,7 @@ import Testing
         let report = try await PluginInspection.check(
             made.appendingPathComponent("libOpenShops.so").path, directory: nil, config: (["types": ["Thing"]], "test"))
         #expect(report.isFit, "\(report.text)")
-        #expect(report.text.hasPrefix("OpenShops 0.1: configure, open_session"))
+        #expect(report.text.hasPrefix("OpenShops 0.1: check_write_rows, configure, open_session"))
         #expect(report.text.contains("leak nothing"))
     }
 
@@ -56,10 +56,11 @@ import Testing
     }
 
     @Test func `has the header of this release`() throws {
-        let header = try String(
-            contentsOf: Self.root.appendingPathComponent("Sources/CSluicePlugin/include/sluice_plugin.h"), encoding: .utf8)
         let template = try PluginTemplate(name: "x", language: .c, package: "")
-        #expect(template.files["sluice_plugin.h"] == header, "Copy the header into Sources/SluiceGateway/PluginTool/PluginHeader.swift.")
+        for name in ["sluice_plugin.h", "sluice_rows.h"] {
+            let header = try String(contentsOf: Self.root.appendingPathComponent("Sources/CSluicePlugin/include/\(name)"), encoding: .utf8)
+            #expect(template.files[name] == header, "Copy the header into Sources/SluiceGateway/PluginTool/PluginHeader*.swift.")
+        }
     }
 
     @Test func `is not made over something, nor with a name that is none`() throws {
@@ -126,7 +127,7 @@ import Testing
         try (try Data(contentsOf: file) + [0]).write(to: file)
         let entries = try await PluginInspection.list(folder.url.path, keys: [])
         #expect(entries.map(\.problem?.code) == [nil, nil, .pluginAltered])
-        #expect(entries[0].text.contains("AppServicesRules 1.0: check_write, configure, open_session"))
+        #expect(entries[0].text.contains("AppServicesRules 1.0: check_write, check_write_rows, configure, open_session"))
         #expect(entries[1].text.hasPrefix("plugins/DenyAllC/libDenyAllC.so: DenyAllC 1.0"))
     }
 }

@@ -1,9 +1,8 @@
-import TestSupport
-import SluiceCore
+package import SluiceCore
 
 extension Value {
     /// Any value at all, extremes included.
-    static func random(using generator: inout SplitMix64, depth: Int = 0) -> Value {
+    package static func random(using generator: inout SplitMix64, depth: Int = 0) -> Value {
         switch UInt64.random(in: 0..<(depth < 3 ? 14 : 11), using: &generator) {
         case 0: .null
         case 1: .bool(.random(using: &generator))
@@ -32,7 +31,7 @@ extension Value {
 }
 
 extension String {
-    static func random(using generator: inout SplitMix64) -> String {
+    package static func random(using generator: inout SplitMix64) -> String {
         let alphabet: [Character] = ["a", "Z", "0", " ", "\"", "\\", "\n", "\u{1}", "é", "水", "🛫", "/", "{"]
         return String((0..<Int.random(in: 0..<20, using: &generator)).compactMap { _ in alphabet.randomElement(using: &generator) })
     }
@@ -40,7 +39,7 @@ extension String {
 
 extension Timestamp {
     /// A time between the years 0 and 9999.
-    static func random(using generator: inout SplitMix64) -> Timestamp {
+    package static func random(using generator: inout SplitMix64) -> Timestamp {
         let seconds = Int64.random(in: -62_100_000_000...253_300_000_000, using: &generator)
         let nanoseconds = Int32.random(in: 0..<1_000_000_000, using: &generator)
         return Timestamp(seconds: seconds, nanoseconds: seconds < 0 ? -nanoseconds : nanoseconds)

@@ -1,0 +1,183 @@
+package import CSluicePlugin
+import SluiceCore
+
+extension WriteFrame {
+    /// Lends a frame in the form of sluice_rows.h: the rows lie where they are, what leads to them is made.
+    ///
+    /// Every offset, length and count in it is checked before, so that a plugin need not.
+    /// - Returns: nil, without a call, when the frame is malformed.
+    package static func withWrites<R>(in frame: [UInt8], _ body: (UnsafePointer<sluice_writes>) -> R) -> R? {
+        unsafe frame.withUnsafeBytes { bytes in
+            // A Swift array's bytes lie at a multiple of 16; if they ever should not, they are moved.
+            guard let base = bytes.baseAddress, UInt(bitPattern: base) % 8 != 0 else {
+                return unsafe withWrites(in: FrameReader(bytes), body)
+            }
+            let moved = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 8)
+            defer { unsafe moved.deallocate() }
+            unsafe moved.copyMemory(from: bytes)
+            return unsafe withWrites(in: FrameReader(UnsafeRawBufferPointer(moved)), body)
+        }
+    }
+
+    private static func withWrites<R>(in frame: FrameReader, _ body: (UnsafePointer<sluice_writes>) -> R) -> R? {
+        guard let shape = frame.shape(), let columns = unsafe frame.columns(shape) else { return nil }
+        return unsafe columns.withUnsafeBufferPointer { columns -> R? in
+            guard let types = unsafe frame.types(shape, columns) else { return nil }
+            return unsafe types.withUnsafeBufferPointer { types -> R? in
+                guard let writes = unsafe frame.writes(shape, types) else { return nil }
+                return unsafe writes.withUnsafeBufferPointer { writes in
+                    var batch = unsafe frame.batch(types, writes)
+                    unsafe batch.user_id = shape.userID
+                    unsafe batch.user_type = shape.userType
+                    unsafe batch.user = shape.user
+                    return unsafe withUnsafePointer(to: batch) { unsafe body($0) }
+                }
+            }
+        }
+    }
+}
+
+/// What a frame's header says.
+@safe
+private struct FrameShape {
+    var typeCount: Int
+    var writeCount: Int
+    var types: Int
+    var writes: Int
+    var userID: sluice_text
+    var userType: sluice_text
+    var user: sluice_text
+}
+
+/// Reads a frame in place. Nil is malformed.
+@safe
+private struct FrameReader {
+    private let bytes: UnsafeRawBufferPointer
+    private let base: UnsafeRawPointer
+
+    init(_ bytes: UnsafeRawBufferPointer) {
+        unsafe self.bytes = bytes
+        unsafe base = bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 8)!
+    }
+
+    func shape() -> FrameShape? {
+        guard unsafe bytes.count >= WriteFrame.headerBytes else { return nil }
+        let (typeCount, writeCount) = (number(0), number(4))
+        let (types, writes) = (number(8), number(12))
+        guard has(typeCount, of: WriteFrame.recordBytes, at: types), has(writeCount, of: WriteFrame.recordBytes, at: writes),
+            let userID = unsafe text(16), let userType = unsafe text(24), let user = unsafe text(32)
+        else { return nil }
+        return unsafe FrameShape(
+            typeCount: typeCount, writeCount: writeCount, types: types, writes: writes, userID: userID, userType: userType, user: user)
+    }
+
+    /// The names of the columns of all types, one type after the other.
+    func columns(_ shape: FrameShape) -> [sluice_text]? {
+        var columns: [sluice_text] = unsafe []
+        for index in 0..<shape.typeCount {
+            let record = shape.types + index * WriteFrame.recordBytes
+            let (start, count) = (number(record + 8), number(record + 12))
+            guard unsafe has(columns.count + count, of: WriteFrame.columnBytes, at: 0), has(count, of: WriteFrame.columnBytes, at: start)
+            else { return nil }
+            for column in 0..<count {
+                guard let name = unsafe text(start + column * WriteFrame.columnBytes) else { return nil }
+                unsafe columns.append(name)
+            }
+        }
+        return unsafe columns
+    }
+
+    func types(_ shape: FrameShape, _ columns: UnsafeBufferPointer<sluice_text>) -> [sluice_type]? {
+        var types: [sluice_type] = unsafe []
+        var first = 0
+        for index in 0..<shape.typeCount {
+            let record = shape.types + index * WriteFrame.recordBytes
+            guard let name = unsafe text(record) else { return nil }
+            let (count, key) = (number(record + 12), number(record + 16))
+            guard key < count || key == Int(SLUICE_NO_COLUMN) else { return nil }
+            let start = unsafe columns.baseAddress.map { unsafe $0 + first }
+            unsafe types.append(
+                sluice_type(name: name, columns: count == 0 ? nil : start, column_count: UInt32(count), primary_key: UInt32(key)))
+            first += count
+        }
+        return unsafe types
+    }
+
+    func writes(_ shape: FrameShape, _ types: UnsafeBufferPointer<sluice_type>) -> [sluice_write]? {
+        var writes: [sluice_write] = unsafe []
+        unsafe writes.reserveCapacity(shape.writeCount)
+        // As many cells as there is room for: none is in two rows.
+        var budget = unsafe bytes.count / WriteFrame.cellBytes
+        for index in 0..<shape.writeCount {
+            let record = shape.writes + index * WriteFrame.recordBytes
+            let (type, operation) = (number(record), number(record + 4))
+            guard type < types.count, operation <= Int(SLUICE_DELETE.rawValue), let start = types.baseAddress else { return nil }
+            let columns = unsafe Int(types[type].column_count)
+            guard let before = unsafe row(record + 8, columns, &budget), let after = unsafe row(record + 16, columns, &budget) else {
+                return nil
+            }
+            unsafe writes.append(
+                sluice_write(type: start + type, operation: UInt32(operation), reserved: 0, before: before, after: after))
+        }
+        return unsafe writes
+    }
+
+    func batch(_ types: UnsafeBufferPointer<sluice_type>, _ writes: UnsafeBufferPointer<sluice_write>) -> sluice_writes {
+        unsafe sluice_writes(
+            size: UInt32(MemoryLayout<sluice_writes>.size), write_size: UInt32(MemoryLayout<sluice_write>.stride),
+            type_size: UInt32(MemoryLayout<sluice_type>.stride), write_count: UInt32(writes.count), type_count: UInt32(types.count),
+            reserved: 0, user_id: sluice_text(), user_type: sluice_text(), user: sluice_text(), types: types.baseAddress,
+            writes: writes.baseAddress, arena: base.assumingMemoryBound(to: UInt8.self), arena_length: bytes.count)
+    }
+
+    /// A row of as many cells as its type has columns, or none.
+    private func row(_ place: Int, _ columns: Int, _ budget: inout Int) -> sluice_row? {
+        let (start, count) = (number(place), number(place + 4))
+        let arena = unsafe base.assumingMemoryBound(to: UInt8.self)
+        if start == 0 { return unsafe sluice_row(cells: nil, arena: arena, count: 0, reserved: 0) }
+        guard count == columns, areCells(start, count, depth: 0, &budget) else { return nil }
+        let cells = unsafe (base + start).assumingMemoryBound(to: sluice_cell.self)
+        return unsafe sluice_row(cells: cells, arena: arena, count: UInt32(count), reserved: 0)
+    }
+
+    private func areCells(_ start: Int, _ count: Int, depth: Int, _ budget: inout Int) -> Bool {
+        budget -= count
+        guard start % 8 == 0, has(count, of: WriteFrame.cellBytes, at: start), budget >= 0, depth <= Limits.nestingDepth else {
+            return false
+        }
+        for index in 0..<count {
+            let cell = unsafe base.load(fromByteOffset: start + index * WriteFrame.cellBytes, as: sluice_cell.self)
+            let (place, length) = (Int(truncatingIfNeeded: cell.bits), Int(cell.length))
+            switch sluice_tag(rawValue: UInt32(cell.tag)) {
+            case SLUICE_TAG_ABSENT, SLUICE_TAG_NULL, SLUICE_TAG_BOOL, SLUICE_TAG_INT, SLUICE_TAG_FLOAT, SLUICE_TAG_DOUBLE, SLUICE_TAG_DATE,
+                SLUICE_TAG_OBJECT_ID:
+                continue
+            case SLUICE_TAG_DECIMAL, SLUICE_TAG_STRING, SLUICE_TAG_BINARY:
+                guard has(length, of: 1, at: place) else { return false }
+            case SLUICE_TAG_UUID:
+                guard length == 16, has(length, of: 1, at: place) else { return false }
+            case SLUICE_TAG_LIST:
+                guard areCells(place, length, depth: depth + 1, &budget) else { return false }
+            case SLUICE_TAG_DICTIONARY:
+                guard length % 2 == 0, areCells(place, length, depth: depth + 1, &budget) else { return false }
+            case SLUICE_TAG_LINK:
+                guard length == 2, areCells(place, length, depth: depth + 1, &budget) else { return false }
+            default: return false
+            }
+        }
+        return true
+    }
+
+    /// The 32-bit number at a place that the frame has.
+    private func number(_ place: Int) -> Int { unsafe Int(base.loadUnaligned(fromByteOffset: place, as: UInt32.self)) }
+
+    private func text(_ place: Int) -> sluice_text? {
+        let (start, length) = (number(place), number(place + 4))
+        guard has(length, of: 1, at: start) else { return nil }
+        return unsafe sluice_text(data: (base + start).assumingMemoryBound(to: CChar.self), length: length)
+    }
+
+    private func has(_ count: Int, of size: Int, at start: Int) -> Bool {
+        unsafe start >= 0 && start <= bytes.count && count <= (bytes.count - start) / size
+    }
+}

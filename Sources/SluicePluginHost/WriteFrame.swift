@@ -1,0 +1,155 @@
+import CSluicePlugin
+package import SluiceCore
+
+/// A batch of writes as the gateway sends it to a plugin's host: the rows of sluice_rows.h, to be read where they lie.
+///
+/// Both sides are of one machine and release, so numbers are in the machine's byte order and there is no version. Every offset counts
+/// from the start of the frame, which is the arena that cells mean.
+///
+/// | at | what |
+/// |---|---|
+/// | 0 | counts of types and of writes, 32 bits each |
+/// | 8 | offsets of the types and of the writes |
+/// | 16 | the user's id, type and all of the user as JSON: offset and length each |
+/// | | a type: offset and length of its name, offset and count of its columns, its primary key, 0: 24 bytes |
+/// | | a column: offset and length of its name |
+/// | | a write: index of its type, operation, offset and count of the cells before and after, 0 for no row: 24 bytes |
+/// | | cells, 16 bytes each at multiples of 8; text and bytes, anywhere |
+package enum WriteFrame {
+    static let headerBytes = 40
+    static let recordBytes = 24
+    static let columnBytes = 8
+    static let cellBytes = MemoryLayout<sluice_cell>.size
+
+    package static func encode(_ user: UserContext, _ writes: [ProposedWrite]) -> [UInt8] {
+        var types = TypeTable()
+        let indices = writes.map { types.index(of: $0.type) }
+        var writer = FrameWriter(capacity: 1_024 + writes.count * 1_024)
+        _ = writer.room(headerBytes)
+        writer.put(types.types.count, writes.count, at: 0)
+        writer.put(text: user.id.utf8, at: 16)
+        writer.put(text: user.type.utf8, at: 24)
+        writer.put(text: HookCoding.json(user).utf8, at: 32)
+        let typesStart = writer.room(types.types.count * recordBytes)
+        for (index, type) in types.types.enumerated() { writer.put(type, at: typesStart + index * recordBytes) }
+        let writesStart = writer.room(writes.count * recordBytes)
+        writer.put(typesStart, writesStart, at: 8)
+        for (index, write) in writes.enumerated() {
+            writer.put(write, type: indices[index], at: writesStart + index * recordBytes)
+        }
+        return writer.bytes
+    }
+
+    /// The types of a batch, each once.
+    private struct TypeTable {
+        var types: [ObjectType] = []
+
+        /// Most batches are about one type or two.
+        mutating func index(of type: ObjectType) -> Int {
+            if let index = types.lastIndex(where: { $0.name.hasSameBytes(as: type.name) && $0.properties == type.properties }) {
+                return index
+            }
+            types.append(type)
+            return types.count - 1
+        }
+    }
+}
+
+private struct FrameWriter {
+    var bytes: [UInt8] = []
+
+    init(capacity: Int) { bytes.reserveCapacity(capacity) }
+
+    /// Makes room at a multiple of 8, filled with zero: nothing of this process's memory is in what is not written to.
+    mutating func room(_ count: Int) -> Int {
+        let start = (bytes.count + 7) & ~7
+        bytes.append(contentsOf: repeatElement(0, count: start - bytes.count + count))
+        return start
+    }
+
+    /// A frame that is too large for these numbers is too large to be sent, which is found then.
+    mutating func put(_ first: Int, _ second: Int, at place: Int) {
+        store(UInt32(truncatingIfNeeded: first), at: place)
+        store(UInt32(truncatingIfNeeded: second), at: place + 4)
+    }
+
+    mutating func put(text: some Collection<UInt8>, at place: Int) { put(append(text), text.count, at: place) }
+
+    mutating func put(_ type: ObjectType, at place: Int) {
+        put(text: type.name.utf8, at: place)
+        let columns = room(type.properties.count * WriteFrame.columnBytes)
+        put(columns, type.properties.count, at: place + 8)
+        for (index, property) in type.properties.enumerated() {
+            put(text: property.name.utf8, at: columns + index * WriteFrame.columnBytes)
+        }
+        put(type.primaryKey ?? Int(SLUICE_NO_COLUMN), 0, at: place + 16)
+    }
+
+    mutating func put(_ write: ProposedWrite, type: Int, at place: Int) {
+        let operation =
+            switch write.operation {
+            case .insert: SLUICE_INSERT
+            case .update: SLUICE_UPDATE
+            case .delete: SLUICE_DELETE
+            }
+        put(type, Int(operation.rawValue), at: place)
+        if let row = write.before { put(row, columns: write.type.properties.count, at: place + 8) }
+        if let row = write.after { put(row, columns: write.type.properties.count, at: place + 16) }
+    }
+
+    private mutating func put(_ row: Row, columns: Int, at place: Int) {
+        let cells = room(columns * WriteFrame.cellBytes)
+        put(cells, columns, at: place)
+        for (index, value) in row.values.prefix(columns).enumerated() {
+            if let value { put(value, at: cells + index * WriteFrame.cellBytes) }
+        }
+    }
+
+    private mutating func put(_ value: Value, at place: Int) {
+        switch value {
+        case .null: cell(SLUICE_TAG_NULL, at: place)
+        case .bool(let v): cell(SLUICE_TAG_BOOL, bits: v ? 1 : 0, at: place)
+        case .int(let v): cell(SLUICE_TAG_INT, bits: UInt64(bitPattern: v), at: place)
+        case .float(let v): cell(SLUICE_TAG_FLOAT, bits: UInt64(v.bitPattern), at: place)
+        case .double(let v): cell(SLUICE_TAG_DOUBLE, bits: v.bitPattern, at: place)
+        case .decimal(let v): cell(SLUICE_TAG_DECIMAL, content: v.description.utf8, at: place)
+        case .string(let v): cell(SLUICE_TAG_STRING, content: v.utf8, at: place)
+        case .binary(let v): cell(SLUICE_TAG_BINARY, content: v, at: place)
+        case .timestamp(let v):
+            cell(SLUICE_TAG_DATE, length: UInt32(bitPattern: v.nanoseconds), bits: UInt64(bitPattern: v.seconds), at: place)
+        case .objectId(let v): cell(SLUICE_TAG_OBJECT_ID, length: v.low, bits: v.high, at: place)
+        case .uuid(let v): cell(SLUICE_TAG_UUID, content: v.bytes, at: place)
+        case .list(let elements): cells(SLUICE_TAG_LIST, elements, at: place)
+        case .dictionary(let pairs):
+            let sorted = pairs.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+            cells(SLUICE_TAG_DICTIONARY, sorted.flatMap { [.string($0.key), $0.value] }, at: place)
+        case .link(let type, let key): cells(SLUICE_TAG_LINK, [.string(type), key], at: place)
+        }
+    }
+
+    private mutating func cell(_ tag: sluice_tag, length: UInt32 = 0, bits: UInt64 = 0, at place: Int) {
+        bytes[place] = UInt8(truncatingIfNeeded: tag.rawValue)
+        store(length, at: place + 4)
+        store(bits, at: place + 8)
+    }
+
+    private mutating func cell(_ tag: sluice_tag, content: some Collection<UInt8>, at place: Int) {
+        let start = append(content)
+        cell(tag, length: UInt32(truncatingIfNeeded: content.count), bits: UInt64(start), at: place)
+    }
+
+    private mutating func cells(_ tag: sluice_tag, _ values: [Value], at place: Int) {
+        let start = room(values.count * WriteFrame.cellBytes)
+        cell(tag, length: UInt32(truncatingIfNeeded: values.count), bits: UInt64(start), at: place)
+        for (index, value) in values.enumerated() { put(value, at: start + index * WriteFrame.cellBytes) }
+    }
+
+    private mutating func append(_ content: some Collection<UInt8>) -> Int {
+        defer { bytes.append(contentsOf: content) }
+        return bytes.count
+    }
+
+    private mutating func store<T: FixedWidthInteger>(_ value: T, at place: Int) {
+        unsafe bytes.withUnsafeMutableBytes { unsafe $0.storeBytes(of: value, toByteOffset: place, as: T.self) }
+    }
+}

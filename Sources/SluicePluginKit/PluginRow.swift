@@ -1,0 +1,125 @@
+import CSluicePlugin
+
+/// An object before or after a write.
+///
+/// It is read where the gateway has put it, one field at a time: a field costs a look-up of its name, and what nobody asks for costs
+/// nothing. It may be kept beyond the hook, which copies the batch.
+public struct PluginRow: Sendable {
+    enum Storage: Sendable {
+        /// An object, as gateways before 1.4 send it and tests write it down.
+        case value(PluginValue)
+        case cells(RowBatch, ColumnTable, start: Int)
+    }
+
+    let storage: Storage
+
+    /// - Parameter value: an object in extended JSON.
+    public init(_ value: PluginValue) { storage = .value(value) }
+
+    init(_ batch: RowBatch, _ table: ColumnTable, start: Int) { storage = .cells(batch, table, start: start) }
+
+    /// A field in extended JSON; nil when the object does not have it.
+    public subscript(_ name: String) -> PluginValue? {
+        switch storage {
+        case .value(let object): object[name]
+        case .cells: cell(name) { $0.value($1) } ?? nil
+        }
+    }
+
+    /// The whole object in extended JSON, its members in the order of their names.
+    public var value: PluginValue {
+        switch storage {
+        case .value(let object): object
+        case .cells(let batch, let table, let start):
+            batch.read { reader in
+                .object(
+                    table.sorted.compactMap { column in
+                        reader.value(reader.cell(start, column)).map { PluginValue.Member(table.names[column], $0) }
+                    })
+            }
+        }
+    }
+
+    /// Whether a field is null or not there.
+    public func isNull(_ name: String) -> Bool {
+        switch storage {
+        case .value(let object): object[name]?.isNull ?? true
+        case .cells: cell(name) { $1.isNull } ?? true
+        }
+    }
+
+    public func bool(_ name: String) -> Bool? {
+        switch storage {
+        case .value(let object): object[name]?.bool
+        case .cells: cell(name) { $1.is(SLUICE_TAG_BOOL) ? $1.bits != 0 : nil } ?? nil
+        }
+    }
+
+    public func int(_ name: String) -> Int64? {
+        switch storage {
+        case .value(let object): object[name]?.int
+        case .cells: cell(name) { $1.is(SLUICE_TAG_INT) ? Int64(bitPattern: $1.bits) : nil } ?? nil
+        }
+    }
+
+    /// An int, a float or a double.
+    public func number(_ name: String) -> Double? {
+        switch storage {
+        case .value(let object): return object[name]?.number
+        case .cells:
+            return cell(name) { _, cell in
+                switch sluice_tag(rawValue: UInt32(cell.tag)) {
+                case SLUICE_TAG_INT: Double(Int64(bitPattern: cell.bits))
+                case SLUICE_TAG_FLOAT: ExtendedForm.double(cell.float)
+                case SLUICE_TAG_DOUBLE: Double(bitPattern: cell.bits)
+                default: nil
+                }
+            } ?? nil
+        }
+    }
+
+    public func string(_ name: String) -> String? {
+        switch storage {
+        case .value(let object): object[name]?.string
+        case .cells: cell(name) { $1.is(SLUICE_TAG_STRING) ? $0.text($1) : nil } ?? nil
+        }
+    }
+
+    /// Whether a field is this text. Makes no string of it.
+    public func has(_ name: String, equalTo text: String) -> Bool {
+        switch storage {
+        case .value(let object): object[name]?.string.map { $0.utf8.elementsEqual(text.utf8) } ?? false
+        case .cells:
+            cell(name) { reader, cell in
+                guard cell.is(SLUICE_TAG_STRING), Int(cell.length) == text.utf8.count else { return false }
+                return unsafe reader.bytes(cell).elementsEqual(text.utf8)
+            } ?? false
+        }
+    }
+
+    /// Whether a field is the same in another row, as `[name]` of both tells; a field that is not there is null.
+    public func hasSame(_ name: String, as other: PluginRow) -> Bool {
+        if case .cells(let batch, let table, let start) = storage, case .cells(let theirs, let columns, let place) = other.storage,
+            batch === theirs, table === columns, let column = table.index[name],
+            batch.read({ $0.areAlike($0.cell(start, column), $0.cell(place, column)) })
+        {
+            return true
+        }
+        return self[name] ?? .null == other[name] ?? .null
+    }
+
+    /// Reads the cell of a field; nil when there is no such column.
+    private func cell<R: Sendable>(_ name: String, _ body: (CellReader, sluice_cell) -> R) -> R? {
+        guard case .cells(let batch, let table, let start) = storage, let column = table.index[name] else { return nil }
+        return batch.read { body($0, $0.cell(start, column)) }
+    }
+}
+
+extension PluginRow: ExpressibleByDictionaryLiteral {
+    public init(dictionaryLiteral elements: (String, PluginValue)...) { self.init(.object(elements.map { .init($0.0, $0.1) })) }
+}
+
+extension PluginRow: Hashable {
+    public static func == (lhs: PluginRow, rhs: PluginRow) -> Bool { lhs.value == rhs.value }
+    public func hash(into hasher: inout Hasher) { hasher.combine(value) }
+}
