@@ -121,11 +121,37 @@ private func failure(_ body: () async throws -> Void) async -> SluiceError? {
     }
 }
 
+@Suite(.timeLimit(.minutes(1))) struct `A freeze of what is closed` {
+    private static let config = #"{ "types": ["Visit"], "except_users": ["eve"], "closed_field": "closed" }"#
+
+    @Test func `keeps each object as it was when it was closed`() async throws {
+        try await Shipped.with("FreezeC", Self.config) { chain in
+            let plan = try await chain.openSession(user: Shipped.user("ann"), types: Shipped.types)
+            #expect(plan?["Visit"].checkWrite == true && plan?["Visit"].delete == true && plan?["Patient"].checkWrite == false)
+            let writes = [
+                Shipped.visit(nil, true), Shipped.visit(false, true), Shipped.visit(true, true), Shipped.visit(true, false),
+                Shipped.visit(true, nil), Shipped.visit(false, nil), Shipped.update("p"),
+            ]
+            let verdicts = await chain.checkWrites(user: Shipped.user("ann"), writes: writes, schema: Shipped.schema)
+            #expect(verdicts.map { $0 == .allow } == [true, true, false, false, false, true, true])
+            #expect(reason(verdicts[2]) == "It is closed, and stays as it is." && rule(verdicts[2]) == "plugin FreezeC, closed_field")
+            let excepted = await chain.checkWrites(user: Shipped.user("eve"), writes: writes, schema: Shipped.schema)
+            #expect(excepted.allSatisfy { $0 == .allow })
+        }
+    }
+
+    @Test(arguments: ["clsoed", "name", "osed"])
+    func `refuses a field that would close nothing`(field: String) async throws {
+        let error = await failure { try await Shipped.with("FreezeC", #"{ "closed_field": "\#(field)" }"#) { _ in } }
+        #expect(error?.code == .pluginRefused && error?.message.contains("closed_field") == true, "\(String(describing: error))")
+    }
+}
+
 @Suite(.timeLimit(.minutes(2))) struct `The plugins that ship with the gateway` {
     private static let configs: [(String, JSON)] = [
         ("AppServicesRules", .null), ("WeatherIngest", .null), ("DenyAllC", ["allow": ["Patient"]]),
         ("RateLimits", ["types": ["Patient": ["writes_per_minute": 10]]]), ("FieldRedaction", ["hide": ["Patient": ["ssn"]]]),
-        ("AuditTrail", .null), ("FreezeC", ["types": ["Visit"]]),
+        ("AuditTrail", .null), ("FreezeC", ["types": ["Visit"], "closed_field": "closed"]),
     ]
 
     @Test(arguments: configs)
