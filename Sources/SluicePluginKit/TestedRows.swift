@@ -148,5 +148,5 @@ private final class Loan {
         return unsafe UnsafePointer(array)
     }
 
-    deinit { for unsafeblock in unsafe blocks { unsafe block.deallocate() } }
+    deinit { unsafe blocks.forEach { unsafe $0.deallocate() } }
 }
