@@ -46,6 +46,17 @@ import Testing
         #expect(try await replica.resetUnderWay() == (nil, 0))
     }
 
+    @Test func `has what is recovered written anew: in the same order, and later than what the gateway has by then`() async throws {
+        let replica = try await file()
+        try await replica.forgetServer(reset: .recover)
+        let gateway = SystemEnvironment().wallMilliseconds() + 60_000
+        try await replica.observe(gateway)
+        try await bootstrap(replica)
+        let recovered = try await replica.pendingChangesets(after: 0, maximumBytes: .max)
+        #expect(recovered.map(\.number) == [1, 2] && recovered.allSatisfy { $0.base == LSN(rawValue: 8) })
+        #expect(HybridTime(milliseconds: gateway) < recovered[0].time && recovered[0].time < recovered[1].time)
+    }
+
     @Test func `is known and counted after the program has ended, until one has succeeded`() async throws {
         _ = try await file()
         for count in 1...3 as ClosedRange<UInt64> {

@@ -110,16 +110,22 @@ extension Writer {
 
     // MARK: Changesets
 
+    /// The time of what is written now: later than what was written before, and than what was seen.
+    func tick() -> HybridTime {
+        var clock = HybridClock(last: meta.clock)
+        meta.clock = clock.tick(now: environment.wallMilliseconds())
+        return meta.clock
+    }
+
     /// Stores a local transaction; its server rows are kept already.
     func record(_ changes: [ObjectChange]) throws(SluiceError) {
         if changes.isEmpty { return }
-        var clock = HybridClock(last: meta.clock)
-        meta.clock = clock.tick(now: environment.wallMilliseconds())
+        let time = tick()
         meta.changeset += 1
         let encoded = changes.map { ChangeCoding.encode($0) }
         let header = try connection.statement("INSERT INTO _sluice_pending VALUES (?, ?, ?, ?, NULL)")
         header.bind(0, meta.changeset)
-        header.bind(1, meta.clock.rawValue)
+        header.bind(1, time.rawValue)
         header.bind(2, meta.applied.lsn.rawValue)
         header.bind(3, Int64(encoded.reduce(0) { $0 + $1.count }))
         try header.run()

@@ -53,11 +53,12 @@ extension Writer {
             try connection.execute("UPDATE _sluice_subscription_set SET changesets = 0")
             meta.changeset = 0
         } else if meta.reset != 0 {
-            // What is recovered is written on top of what the gateway has now, and so with knowledge of it; but it was made before its
-            // objects were here, which a position before that of the bootstrap says.
-            let statement = try connection.statement("UPDATE _sluice_pending SET base = ?")
-            statement.bind(0, max(meta.applied.lsn.rawValue, 1) - 1)
-            try statement.run()
+            // What is recovered is written on top of what the gateway has now (RST-21), and so later and with knowledge of it; but it was
+            // made before its objects were here, which a position before that of the bootstrap says.
+            let base = max(meta.applied.lsn.rawValue, 1) - 1
+            for number in try numbers("SELECT number FROM _sluice_pending ORDER BY number") {
+                try connection.execute("UPDATE _sluice_pending SET base = \(base), time = \(tick().rawValue) WHERE number = \(number)")
+            }
         }
         meta.reset = 0
         meta.resets = 0

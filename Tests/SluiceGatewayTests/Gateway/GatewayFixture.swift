@@ -245,6 +245,14 @@ struct RunningGateway: Sendable {
         return result.int(0, 0)
     }
 
+    /// The first column of what a query gives.
+    func texts(_ query: String) async throws -> [String] {
+        let connection = try await PostgresConnection.connect(conninfo)
+        let result = try await connection.query(query)
+        await connection.close()
+        return (0..<result.count).map { result[$0, 0] ?? "" }
+    }
+
     /// Waits until a query gives a number; another process's work has no event to wait for.
     func eventually(_ query: String, is number: Int64, within seconds: Double = 60) async throws -> Bool {
         let deadline = ContinuousClock.now + .seconds(seconds)

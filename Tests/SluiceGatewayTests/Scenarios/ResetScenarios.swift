@@ -57,6 +57,39 @@ import Testing
         }
     }
 
+    /// Offline both sides change the same, and the server later.
+    @MainActor
+    @Test func `Scenario 48: recovering puts one's own values over the server's, and its deletions over one's own edits`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            try await gateway.sql(
+                "INSERT INTO orders (_id, store, title, size) SELECT 'n' || i, 'north', 'old', i FROM generate_series(1, 4) i")
+            let phone = try await Phone.open(gateway, orders: ["store == 'north'"])
+            phone.session.suspend()
+            try phone.add("n1", title: "mine", size: 7)
+            try phone.add("n2", title: "mine", size: 7)
+            try phone.realm.write {
+                phone.realm.delete(try #require(phone.orders.first { $0._id == "n3" }))
+                phone.orders.first { $0._id == "n4" }?.size = 8
+            }
+            try phone.add("both", title: "mine", size: 5)
+            try await gateway.sql(
+                """
+                UPDATE orders SET title = 'theirs', size = 100 WHERE _id = 'n1';
+                DELETE FROM orders WHERE _id = 'n2';
+                UPDATE orders SET size = 30 WHERE _id = 'n3';
+                UPDATE orders SET title = 'beside' WHERE _id = 'n4';
+                INSERT INTO orders (_id, store, title, size) VALUES ('both', 'north', 'theirs', 500), ('new', 'north', 'theirs', 6)
+                """)
+            try await Phone.forgetDevices(gateway)
+            phone.session.resume()
+            let expected: Set = ["n1 mine 7", "n4 beside 8", "both mine 5", "new theirs 6"]
+            try await phone.wait { Set($0.map { "\($0._id) \($0.title ?? "") \($0.size)" }) == expected }
+            try await phone.session.wait(for: .upload)
+            let others = Set(try await gateway.texts("SELECT concat_ws(' ', _id, title, size) FROM orders"))
+            #expect(others == expected && phone.said.all.isEmpty, "\(others), \(phone.said.all)")
+        }
+    }
+
     @MainActor
     @Test func `Scenario 47: discarding shows what the server has, and no more`() async throws {
         try await RunningGateway.with { @MainActor gateway in
