@@ -21,9 +21,12 @@ import Testing
         var texts: [String] { takesTime ? [text, "did not answer"] : [text] }
 
         func isNamed(by error: SluiceError) -> Bool { codes.contains(error.code) && texts.contains { error.message.contains($0) } }
-        /// The same as conditions on a column of the code and one of the text.
-        func isNamed(by text: String, code: String) -> String {
-            "\(code) ~ '\(codes.map { "\($0.rawValue)" }.joined(separator: "|"))' AND \(text) ~ '\(texts.joined(separator: "|"))'"
+        /// How many rows of a table for operators name it so, in columns of code and text, of what it was done to.
+        func kept(in table: String, code: String, text: String, object: String) -> String {
+            """
+            SELECT count(*) FROM \(table) WHERE \(code) ~ '\(codes.map { "\($0.rawValue)" }.joined(separator: "|"))'
+            AND \(text) ~ '\(texts.joined(separator: "|"))' AND \(object) LIKE '%\(word)%'
+            """
         }
     }
 
@@ -94,10 +97,7 @@ import Testing
                 let told = session.compensations.last?.error
                 #expect(told?.code == .compensatingWrite && told?.message.contains("FaultyC") == false, "\(deed.word)")
                 // What went wrong is for operators.
-                let kept = """
-                    SELECT count(*) FROM sluice.rejected_write
-                    WHERE \(deed.isNamed(by: "rule", code: "rule")) AND key LIKE '%\(deed.word)%'
-                    """
+                let kept = deed.kept(in: "sluice.rejected_write", code: "rule", text: "rule", object: "key")
                 #expect(try await gateway.count(kept) == 1, "\(deed.word)")
                 try await beside.goesOn(after: deed.word)
             }
@@ -116,10 +116,7 @@ import Testing
                     #expect(reply.status >= 500 && reply.json["code"]?.int == Int64(deed.code.rawValue), "\(deed.word): \(reply)")
                 } else {
                     #expect(reply.status == 200, "\(deed.word): \(reply)")
-                    let kept = """
-                        SELECT count(*) FROM sluice.ingest_rejected
-                        WHERE \(deed.isNamed(by: "reason", code: "code::text")) AND object LIKE '%\(deed.word)%'
-                        """
+                    let kept = deed.kept(in: "sluice.ingest_rejected", code: "code::text", text: "reason", object: "object")
                     #expect(try await gateway.count(kept) == 1, "\(deed.word)")
                 }
                 try await beside.goesOn(after: deed.word)
