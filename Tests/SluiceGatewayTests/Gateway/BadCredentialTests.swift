@@ -9,7 +9,7 @@ import Testing
         try await RunningGateway.with { gateway in
             let user = try await gateway.createUser("late@example.com")
             try await gateway.besideHealthySession {
-                let token = try await gateway.token(of: user, environment: Hours(offset: -2))
+                let token = try await gateway.token(of: user, lasting: -5_400)
                 let session = try await gateway.session(token: token)
                 try await session.sendHello()
                 #expect(try await session.failure().code == .tokenExpired)
@@ -93,14 +93,14 @@ import Testing
     }
 }
 
-/// The system's environment with a clock that is wrong by hours.
-private struct Hours: Environment {
-    let offset: Int64
+/// The system's environment with a clock that is wrong by seconds.
+private struct WrongClock: Environment {
+    let seconds: Int64
     private let system = SystemEnvironment()
 
-    init(offset: Int64) { self.offset = offset }
+    init(seconds: Int64) { self.seconds = seconds }
 
-    func wallMilliseconds() -> Int64 { system.wallMilliseconds() + offset * 3_600_000 }
+    func wallMilliseconds() -> Int64 { system.wallMilliseconds() + seconds * 1_000 }
     func monotonicNanoseconds() -> UInt64 { system.monotonicNanoseconds() }
     func random() -> UInt64 { system.random() }
     func sleep(nanoseconds: UInt64) async throws { try await system.sleep(nanoseconds: nanoseconds) }
@@ -108,11 +108,12 @@ private struct Hours: Environment {
 
 extension RunningGateway {
     /// An access token that is signed with the app's own key.
-    func token(of user: String, app: String = "shop", environment: any Environment = SystemEnvironment()) async throws -> String {
+    /// - Parameter seconds: from now; negative: it has expired so long ago.
+    func token(of user: String, app: String = "shop", lasting seconds: Int64 = AccessTokens.lifetime) async throws -> String {
         let pool = PostgresPool(conninfo, name: "test", size: 1)
         let key = try await TokenStore(pool: pool).signingKey("access", proposed: [])
         await pool.close()
-        return try await AccessTokens(appID: app, key: key, environment: environment)
+        return try await AccessTokens(appID: app, key: key, environment: WrongClock(seconds: seconds - AccessTokens.lifetime))
             .access(for: UserAccount(id: user, provider: "local-userpass"))
     }
 }

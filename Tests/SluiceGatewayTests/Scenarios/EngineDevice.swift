@@ -20,17 +20,28 @@ final class EngineDevice: Sendable {
     private let kept = Kept()
     private let running: _Concurrency.Task<Void, Never>
 
-    /// - Parameter dies: when this is reported the app ends, in the middle of what it does.
+    /// - Parameters:
+    ///   - token: the one that it has whenever it asks.
+    ///   - dies: when this is reported the app ends, in the middle of what it does.
+    convenience init(
+        _ gateway: RunningGateway, token: String, path: String, transport: any SyncTransport = WebSocketTransport(),
+        diesAt dies: @escaping @Sendable (SyncReport) -> Bool = { _ in false }
+    ) throws {
+        try self.init(gateway, path: path, transport: transport, refresh: { () throws(SluiceError) in token }, diesAt: dies)
+    }
+
     init(
-        _ gateway: RunningGateway, token: String, path: String, diesAt dies: @escaping @Sendable (SyncReport) -> Bool = { _ in false }
+        _ gateway: RunningGateway, path: String, transport: any SyncTransport,
+        refresh: @escaping @Sendable () async throws(SluiceError) -> String,
+        diesAt dies: @escaping @Sendable (SyncReport) -> Bool = { _ in false }
     ) throws {
         replica = try Replica(path: path, schema: Self.schema)
         let (news, note) = AsyncStream<SyncReport>.makeStream()
         self.news = news
         let (life, kept) = (Life(), kept)
         let engine = SyncEngine(
-            configuration: SyncConfiguration(url: gateway.url, app: "shop"), replica: replica,
-            refresh: { () throws(SluiceError) in token },
+            configuration: SyncConfiguration(url: gateway.url, app: "shop"), replica: replica, transport: transport,
+            refresh: refresh,
             onReport: { report in
                 kept.reports.withLock { $0.append(report) }
                 if dies(report) { life.end() }

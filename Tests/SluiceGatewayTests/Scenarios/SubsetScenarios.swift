@@ -1,0 +1,88 @@
+import SluiceCore
+import SluiceGateway
+import SluicePostgres
+import Testing
+
+/// A client whose model has less of a class than the server.
+@Suite(.timeLimit(.minutes(5))) struct `A client that knows a part of a class` {
+    /// Of each kind that a class may have one that is required and one that is not, and each collection.
+    private static let kinds = ["bool", "long", "double", "decimal", "string", "date", "objectId", "uuid", "binData"]
+
+    private static var files: [String: String] {
+        let scalars = kinds.flatMap { kind in
+            [#""\#(kind)Field": { "bsonType": "\#(kind)" }"#, #""\#(kind)Option": { "bsonType": "\#(kind)" }"#]
+        }
+        let others = [
+            #""anyOption": { "bsonType": "mixed" }"#, #""list": { "bsonType": "array", "items": { "bsonType": "long" } }"#,
+            #""members": { "bsonType": "array", "uniqueItems": true, "items": { "bsonType": "string" } }"#,
+            #""pairs": { "bsonType": "object", "additionalProperties": { "bsonType": "long" } }"#,
+            #""inner": { "title": "Inner", "bsonType": "object", "properties": { "x": { "bsonType": "long" } } }"#,
+        ]
+        let required = (["_id"] + kinds.map { "\($0)Field" }).map { "\"\($0)\"" }.joined(separator: ", ")
+        var files = ShopApp.files
+        files[ShopApp.table("Everything", "schema")] = """
+            {
+                "title": "Everything", "bsonType": "object", "required": [\(required)],
+                "properties": { "_id": { "bsonType": "string" }, \((scalars + others).joined(separator: ", ")) }
+            }
+            """
+        files[ShopApp.table("Everything", "rules")] = files[ShopApp.table("tags", "rules")]?.replacing("\"tags\"", with: "\"Everything\"")
+        return files
+    }
+
+    @Test func `Scenario 43: makes objects whose other fields are zero where they are required, and null or empty elsewhere`() async throws
+    {
+        let files = Self.files
+        let type = try #require(try AppDirectory.read(files: files).schema["Everything"])
+        let scalars = type.properties.filter { $0.isRequired && $0.collection == .none && $0.name != "_id" }
+        try #require(scalars.count == Self.kinds.count && Set(scalars.map(\.typeText)).count == Self.kinds.count)
+        try await RunningGateway.deploy { deployment in
+            let connection = try await PostgresConnection.connect(deployment.conninfo)
+            _ = try await TableCatalog(
+                schema: Schema(try AppDirectory.read(files: files).schema.types.filter { ["Everything", "Inner"].contains($0.name) })
+            )
+            .create(connection)
+            try await deployment.run(files) { gateway in
+                let whole = try await gateway.openSession(["Everything"])
+                try await whole.subscribe(1, [("Everything", "TRUEPREDICATE")])
+                let part = try await gateway.session(token: try await gateway.anonymousToken())
+                try await part.hello(
+                    Schema([
+                        ObjectType(
+                            name: "Everything",
+                            properties: [
+                                Property(id: 1, name: "_id", type: .string),
+                                Property(id: 2, name: "stringOption", type: .string, isOptional: true),
+                            ])
+                    ]))
+                try await part.subscribe(1, [("Everything", "TRUEPREDICATE")])
+                let object = ObjectKey(type: "Everything", key: .string("new"))
+                try await part.upload(1, [ObjectChange(object: object, kind: .create, values: ["stringOption": .string("given")])])
+                try await whole.receive { !$0.keys("Everything").isEmpty }
+                let row = try #require(whole.rows["Everything"]?[.string("new")])
+                for property in type.properties where property.name != "_id" {
+                    let expected = property.name == "stringOption" ? Value.string("given") : property.emptyValue
+                    #expect(row[property.name] == expected, "\(property.name)")
+                }
+                // By what SQL knows of each kind, not by what we call empty.
+                let zeros = """
+                    "boolField" = false AND "longField" = 0 AND "doubleField" = 0 AND "decimalField" = 0 AND "stringField" = ''
+                    AND "dateField" = timestamptz '1970-01-01 00:00:00+00' AND "objectIdField" = repeat('0', 24)
+                    AND "uuidField" = '00000000-0000-0000-0000-000000000000' AND "binDataField" = '\\x'
+                    """
+                #expect(try await gateway.count(#"SELECT count(*) FROM "Everything" WHERE \#(zeros)"#) == 1)
+                // What it does not know of others' objects stays.
+                try await gateway.sql(#"UPDATE "Everything" SET "longField" = 7, list = '{1,2}', "inner" = '{"x": 3}'"#)
+                try await whole.receive { $0.rows["Everything"]?[.string("new")]?["longField"] == .int(7) }
+                try await part.upload(2, [ObjectChange(object: object, kind: .set, values: ["stringOption": .string("again")])])
+                try await whole.receive { $0.rows["Everything"]?[.string("new")]?["stringOption"] == .string("again") }
+                let kept =
+                    #"SELECT count(*) FROM "Everything" WHERE "longField" = 7 AND list = '{1,2}' AND "inner"->>'x' = '3' AND "boolField" = false"#
+                #expect(try await gateway.count(kept) == 1 && part.compensations.isEmpty)
+                part.close()
+                whole.close()
+            }
+            await connection.close()
+        }
+    }
+}
