@@ -206,6 +206,7 @@ static sluice_status check_subscription(void *opaque, sluice_text input, const s
     sluice_status status;
     if (misbehave(opaque, input, answer, &status)) return status;
     if (has(input, "do-narrow")) put(answer, "{\"queries\":[{\"type\":\"Store\",\"query\":\"size < 100\"}]}");
+    if (has(input, "do-small")) put(answer, "{\"queries\":[{\"type\":\"Order\",\"query\":\"size < 100\"}]}");
     if (has(input, "do-stray")) put(answer, "{\"queries\":[{\"type\":\"Other\",\"query\":\"TRUEPREDICATE\"}]}");
     return SLUICE_OK;
 }

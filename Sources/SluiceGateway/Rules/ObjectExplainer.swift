@@ -5,7 +5,7 @@ import SluiceQuery
 import Synchronization
 
 /// Says why a user has an object on their devices or not: whether it is there, what the rules in use say of it, what the user's
-/// sessions on this gateway have asked for, and why writes of theirs to it were undone.
+/// sessions on this gateway have asked for and what the rules say of that, and why writes of theirs to it were undone.
 struct ObjectExplainer: Sendable {
     let users: any UserDirectory
     let authority: any SchemaAuthority
@@ -35,9 +35,16 @@ struct ObjectExplainer: Sendable {
         let plan = try await Result.of { try await rules.openSession(user: account.context, types: [type]) }
         let subject = Subject(type: schema.types[index], key: key, row: try await row(key, of: schema.types[index]))
         let unfit = subject.row == nil ? try await quarantine.reason(type: type, key: key.keyText) : nil
-        let statuses = await sessions.statuses(of: index, named: type, user: account.id)
+        var asked: [AskedSession] = []
+        for status in await sessions.statuses(of: index, named: type, user: account.id) {
+            let queries = status.queries.map { (type, $0) }
+            let narrowed = try await Result.of { () async throws -> [String] in
+                queries.isEmpty ? [] : try await rules.checkSubscription(user: account.context, queries: queries)
+            }
+            asked.append(AskedSession(status: status, narrowed: narrowed))
+        }
         let refusals = try await rejected.last(Self.refusals, of: ObjectKey(type: type, key: key), user: account.id)
-        return try ObjectExplanation(account, subject, quarantined: unfit, plan: plan.map { $0[type] }, statuses, refusals)
+        return try ObjectExplanation(account, subject, quarantined: unfit, plan: plan.map { $0[type] }, asked, refusals)
     }
 
     /// The object that is asked about.
@@ -46,6 +53,13 @@ struct ObjectExplainer: Sendable {
         var key: Value
         /// Nil: it is not there, or does not fit its class.
         var row: Row?
+    }
+
+    /// A session, and what the rules say of its queries on the class.
+    struct AskedSession: Sendable {
+        var status: SessionStatus
+        /// Of each query what it is narrowed by, or why the rules refuse them.
+        var narrowed: Result<[String], SluiceError>
     }
 
     private static func key(_ text: String, of type: ObjectType) throws(SluiceError) -> Value {

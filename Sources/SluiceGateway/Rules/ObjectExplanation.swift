@@ -40,7 +40,7 @@ struct ObjectExplanation: Sendable {
     ///   - refusals: the user's refused writes to it, the newest first.
     init(
         _ account: UserAccount, _ subject: ObjectExplainer.Subject, quarantined: String?, plan: Result<TypePlan, SluiceError>,
-        _ sessions: [SessionStatus], _ refusals: [Refusal]
+        _ sessions: [ObjectExplainer.AskedSession], _ refusals: [Refusal]
     ) throws {
         self.subject = subject
         user = account.email ?? account.id
@@ -81,9 +81,16 @@ struct ObjectExplanation: Sendable {
         }
     }
 
-    private mutating func explain(_ session: SessionStatus) throws -> JSON {
+    private mutating func explain(_ asked: ObjectExplainer.AskedSession) throws -> JSON {
+        let session = asked.status
         let queries = try session.queries.map { text in
             Verdict(text, try Query.parse(text).bind(to: subject.type).hiding(hidden), subject.row)
+        }
+        var cuts: [Verdict] = []
+        var refusal: SluiceError?
+        switch asked.narrowed {
+        case .success(let texts): cuts = try texts.map { Verdict($0, try Query.parse($0).bind(to: subject.type), subject.row) }
+        case .failure(let error): refusal = error
         }
         let isHere = session.view.map { view in subject.row.map { view.matches($0) } ?? false } ?? false
         let device = "Device \(session.client.rawValue)"
@@ -91,6 +98,8 @@ struct ObjectExplanation: Sendable {
             let asked =
                 queries.first(where: \.matches).map { "by the query \($0.text)" } ?? "as it is linked to, or among the first of a query"
             reasons.append("\(device) has it, \(asked).")
+        } else if let refusal {
+            reasons.append("The rules refuse what device \(session.client.rawValue) subscribes to: \(refusal)")
         } else if session.version == 0 {
             reasons.append("\(device) has not sent a subscription set yet.")
         } else if queries.isEmpty {
@@ -98,16 +107,23 @@ struct ObjectExplanation: Sendable {
         } else if subject.row != nil, !queries.contains(where: \.matches) {
             let failing = queries.map { "\($0.text) (not met: \($0.failing.joined(separator: "; ")))" }
             reasons.append("\(device) does not ask for it: \(failing.joined(separator: ", ")).")
+        } else if let cut = zip(queries, cuts).first(where: { $0.matches && !$1.matches }), subject.row != nil,
+            !zip(queries, cuts).contains(where: { $0.matches && $1.matches })
+        {
+            reasons.append(
+                "\(device) asks for it by \(cut.0.text), which the rules narrow by \(cut.1.text); not met: "
+                    + cut.1.failing.joined(separator: "; "))
         } else if !session.isLive {
             reasons.append("\(device) is being sent version \(session.version) of its subscriptions.")
         } else if subject.row != nil {
             reasons.append(
-                "\(device) asks for it, and does not have it: by the rules, by a plugin that narrows the query, or as it is beyond a limit."
+                "\(device) asks for it, and does not have it: by the rules, or as it is beyond a limit."
             )
         }
         return [
             "client": .int(Int64(session.client.rawValue)), "version": .int(Int64(session.version)), "live": .bool(session.isLive),
             "has_object": .bool(isHere), "queries": .array(queries.map(\.json)),
+            "narrowed": .array(cuts.map(\.json)), "refused": refusal.map { .string("\($0)") } ?? .null,
         ]
     }
 
@@ -121,7 +137,7 @@ struct ObjectExplanation: Sendable {
     }
 
     /// `{"user", "type", "id", "exists", "because": [sentence], "rules": {"role", "read": {"query", "matches", "failing"}, …},
-    /// "sessions": [{"client", "version", "live", "has_object", "queries": […]}], "refused_writes": [{"at", "client", "code",
+    /// "sessions": [{"client", "version", "live", "has_object", "queries": […], "narrowed": […], "refused"}], "refused_writes": [{"at", "client", "code",
     /// "reason", "rule"}]}`
     var json: JSON {
         let head: [JSON.Member] = [

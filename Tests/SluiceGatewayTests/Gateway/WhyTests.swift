@@ -71,4 +71,26 @@ import Testing
             #expect(reasons.first?.hasPrefix("The rules refuse the session: ") == true, "\(reasons)")
         }
     }
+
+    @Test func `tells what a plugin narrows a query by`() async throws {
+        try await RunningGateway.with(plugins: ["FaultyC"]) { gateway in
+            try await gateway.sql(
+                "INSERT INTO orders (_id, store, title, size) VALUES ('small', 'north', 'x', 1), ('large', 'north', 'x', 100)")
+            let account = try await gateway.account()
+            let session = try await gateway.session(token: account.token)
+            try await session.hello(["Order"])
+            let query = "store == 'north' AND title != 'do-small'"
+            try await session.subscribe(1, [("Order", query)])
+            let device = "Device \(session.welcome?.client ?? 0)"
+            let answer = try await Self.why(gateway, account.id, "large", type: "Order")
+            #expect(
+                Self.reasons(answer).last
+                    == "\(device) asks for it by \(query), which the rules narrow by (size < 100); not met: size < 100")
+            let narrowed = try #require(answer["sessions"]?.array?.first?["narrowed"]?.array?.first)
+            #expect(narrowed["query"]?.string == "(size < 100)" && narrowed["matches"]?.bool == false)
+            let small = try await Self.why(gateway, account.id, "small", type: "Order")
+            #expect(small["sessions"]?.array?.first?["narrowed"]?.array?.first?["matches"]?.bool == true)
+            session.close()
+        }
+    }
 }
