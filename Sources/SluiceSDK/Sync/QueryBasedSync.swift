@@ -1,5 +1,6 @@
 public import Foundation
 import SluiceCore
+import SluiceQuery
 import SluiceReplica
 
 /// The subscriptions of query-based sync, for apps that were written with it: a facade on the subscription set.
@@ -143,7 +144,8 @@ extension Results where Element: Object {
     /// - Parameters:
     ///   - named: nil: it is known by class and query, so that subscribing twice is one subscription. It has to be given: without
     ///     arguments `subscribe` is Flexible Sync's, also where Swift prefers what is not async, as at the top level of a program.
-    ///   - limit: no more than the first so many in the order of primary keys; 0 or nil: all.
+    ///   - limit: no more than the first so many, in the order in which the results are sorted and then of primary keys; 0 or nil: all.
+    ///     What links lead to does not count. Results that are sorted through links, or distinct, are an error with a limit.
     ///   - update: gives an existing subscription of this name the query and the time to live, instead of an error.
     ///   - timeToLive: seconds; nil, 0 or less: it stays. It begins again with each `subscribe`.
     ///   - includingLinkingObjects: key paths that end in `LinkingObjects`, whose objects come along too, with what they link to in their
@@ -163,9 +165,19 @@ extension Results where Element: Object {
         if let refusal = set.storage.refusal(of: options, type: type, text: text) {
             return QueryBasedSync.Subscription(core: core, stored: nil, failure: refusal)
         }
+        var stored = options.stored(for: schema)
+        if stored.limit > 0 {
+            guard let order = storage.query.ownOrder else {
+                let failure = Realm.Error(
+                    .subscriptionFailed,
+                    "A limit counts in the order of properties of \(type) itself: not through links, nor of distinct results.")
+                return QueryBasedSync.Subscription(core: core, stored: nil, failure: failure)
+            }
+            stored.sort = order
+        }
         do {
             var id: UInt64 = 0
-            _ = try set.commit { id = set.storage.put(name: named, options.stored(for: schema), type: type, text: text) }
+            _ = try set.commit { id = set.storage.put(name: named, stored, type: type, text: text) }
             return QueryBasedSync.Subscription(core: core, stored: set.storage.committed.subscriptions.first { $0.id == id })
         } catch {
             return QueryBasedSync.Subscription(core: core, stored: nil, failure: error as? Realm.Error)
@@ -220,5 +232,25 @@ extension ModelSchema {
             let further = next.linkPaths(passed: passed.union([next.name]), depth: depth - 1)
             return further.isEmpty ? [property.name] : further.map { "\(property.name).\($0)" }
         }
+    }
+}
+
+extension ReplicaQuery {
+    /// The order as the server takes it, the most significant key first; nil when it goes through links or leaves objects out.
+    fileprivate var ownOrder: [SubscriptionOptions.SortKey]? {
+        var keys: [SubscriptionOptions.SortKey] = []
+        for suffix in bound.suffixes {
+            guard case .sort(let next) = suffix else { return nil }
+            var these: [SubscriptionOptions.SortKey] = []
+            for key in next {
+                guard key.path.steps.count == 2, key.path.result == .values, case .property(let index) = key.path.steps[1] else {
+                    return nil
+                }
+                these.append(.init(property: bound.type.properties[index].name, isDescending: !key.ascending))
+            }
+            // The later one decides, and leaves what is equal as it was.
+            keys = these + keys
+        }
+        return keys
     }
 }
