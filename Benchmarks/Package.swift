@@ -26,13 +26,13 @@ func shared(
     .target(name: name, dependencies: dependencies, path: "Shared/\(name)", exclude: exclude, swiftSettings: settings)
 }
 
-/// A plugin of the product.
-func plugin(_ name: String) -> Target {
+/// A plugin of the product; one of the benchmarks' own has its rules in a target beside it.
+func plugin(_ name: String, rules: String? = nil) -> Target {
     .target(
         name: name,
-        dependencies: ["CSluicePlugin", "SluicePluginKit"],
-        path: "Plugins/\(name)",
-        exclude: ["README.md"],
+        dependencies: ["CSluicePlugin", "SluicePluginKit"] + (rules.map { [.target(name: $0)] } ?? []),
+        path: rules == nil ? "Plugins/\(name)" : "Sources/\(name)",
+        exclude: rules == nil ? ["README.md"] : [],
         swiftSettings: common,
         linkerSettings: [
             .unsafeFlags([
@@ -58,6 +58,8 @@ let package = Package(
         .executable(name: "sluice-plugin-host", targets: ["sluice-plugin-host"]),
         .library(name: "AppServicesRules", type: .dynamic, targets: ["AppServicesRules"]),
         .library(name: "RateLimits", type: .dynamic, targets: ["RateLimits"]),
+        .library(name: "BenchRows", type: .dynamic, targets: ["BenchRows"]),
+        .library(name: "BenchJSON", type: .dynamic, targets: ["BenchJSON"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -128,6 +130,9 @@ let package = Package(
         ),
         plugin("AppServicesRules"),
         plugin("RateLimits"),
+        .target(name: "BenchRules", dependencies: ["SluicePluginKit"], swiftSettings: common),
+        plugin("BenchRows", rules: "BenchRules"),
+        plugin("BenchJSON", rules: "BenchRules"),
         // The references, in C.
         limit("wsload"),
         limit("wsrv"),

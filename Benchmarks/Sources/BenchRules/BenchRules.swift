@@ -1,0 +1,18 @@
+package import SluicePluginKit
+
+/// What a plugin that checks writes usually does: looks at three fields of a dozen, and allows the write.
+package final class BenchRules: WriteRules {
+    package static let name = "BenchRules"
+    package static let version = "1.0"
+
+    package init(log: PluginLog) {}
+
+    package func checkWrites(user: PluginUser, writes: [PluginWrite]) throws -> [WriteVerdict] {
+        writes.map { write in
+            guard let before = write.before, let after = write.after else { return .allow }
+            if before.bool("closed") == true { return .deny(reason: "It is closed.") }
+            if !after.hasSame("owner_id", as: before) { return .deny(reason: "It has its owner.") }
+            return (after.int("amount") ?? 0) > 1_000_000 ? .deny(reason: "That is too much.") : .allow
+        }
+    }
+}
