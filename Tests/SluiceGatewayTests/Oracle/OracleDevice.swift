@@ -218,6 +218,7 @@ final class OracleDevice {
     ///   - open: the zones that were open to others than keepers since the last barrier, by class; all of those not named.
     ///   - veils: the classes whose second field guests have not been shown since then.
     func expectNoLeak(open: [String: Set<String>], veils: Set<String>, _ comment: String) throws {
+        try expectNoLeakInFile(open: open, veils: veils, comment)
         for (name, rows) in try rows() {
             for (key, values) in rows where !written.contains(ObjectKey(type: name, key: key)) {
                 let seen = held.map { app.visible(name, to: $0.role, zone: $0.zone, open: open[name]) }
@@ -229,6 +230,36 @@ final class OracleDevice {
                 for field in isGuest ? app.masked(name, isVeiled: veils.contains(name)) : [] {
                     guard let property = schema[name]?[field] else { continue }
                     #expect(values[field] == property.emptyValue, "\(comment): \(self.name) has \(field) of \(name) \(key)")
+                }
+            }
+        }
+    }
+
+    /// The same of what SQLite finds in the file, what a bootstrap has only staged too, without the SDK's reader.
+    private func expectNoLeakInFile(open: [String: Set<String>], veils: Set<String>, _ comment: String) throws {
+        let file = try #require(SQLiteLibrary(reading: path))
+        try file.run("PRAGMA busy_timeout = 30000")
+        func count(_ table: String, _ condition: String, _ values: [Value]) throws -> Int64 {
+            // The class has its table; where a bootstrap is staged there may be none.
+            if table.hasPrefix("_"), try file.run("SELECT count(*) FROM sqlite_master WHERE name = ?", [.string(table)]) == [0] { return 0 }
+            return try file.run(#"SELECT count(*) FROM "\#(table)" WHERE \#(condition)"#, values).first ?? 0
+        }
+        for type in schema.types where type.kind == .topLevel {
+            let own = written.filter { $0.type == type.name }.map(\.key)
+            let foreign = #""\#(type.properties[type.primaryKey ?? 0].name)" NOT IN (\#(own.map { _ in "?" }.joined(separator: ", ")))"#
+            let seen = held.map { app.visible(type.name, to: $0.role, zone: $0.zone, open: open[type.name]) }
+            let isGuest = held.allSatisfy { $0.role == .guest }
+            let masked = isGuest ? app.masked(type.name, isVeiled: veils.contains(type.name)) : []
+            for table in [type.name, "_sluice_staging_\(type.name)"] {
+                if !seen.contains(nil) {
+                    let zones = Set(seen.flatMap { $0 ?? [] }).sorted()
+                    let places = zones.map { _ in "?" }.joined(separator: ", ")
+                    let rows = try count(table, "\(foreign) AND coalesce(zone, '') NOT IN (\(places))", own + zones.map { .string($0) })
+                    #expect(rows == 0, "\(comment): the file of \(name) has \(rows) rows of \(zones) in \(table)")
+                }
+                for property in masked.compactMap({ type[$0] }) where property.collection == .none {
+                    let rows = try count(table, #"\#(foreign) AND "\#(property.name)" IS NOT ?"#, own + [property.emptyValue])
+                    #expect(rows == 0, "\(comment): the file of \(name) has \(property.name) in \(rows) rows of \(table)")
                 }
             }
         }

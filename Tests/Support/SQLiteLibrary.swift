@@ -1,10 +1,11 @@
 import Glibc
-import SluiceCore
-import SluiceQuery
+package import SluiceCore
 
-/// The system's SQLite, opened at run time: the oracle for generated SQL. Only what a comparison of rows needs.
-final class SQLiteLibrary {
-    private typealias Open = @convention(c) (UnsafePointer<CChar>, UnsafeMutablePointer<OpaquePointer?>) -> Int32
+/// The system's SQLite, opened at run time: the oracle for generated SQL, and for what lies in a replica's file. Only what a comparison
+/// of rows needs.
+package final class SQLiteLibrary {
+    private typealias Open =
+        @convention(c) (UnsafePointer<CChar>, UnsafeMutablePointer<OpaquePointer?>, Int32, UnsafePointer<CChar>?) -> Int32
     private typealias Prepare =
         @convention(c) (OpaquePointer, UnsafePointer<CChar>, Int32, UnsafeMutablePointer<OpaquePointer?>, OpaquePointer?) -> Int32
     private typealias Step = @convention(c) (OpaquePointer) -> Int32
@@ -15,18 +16,25 @@ final class SQLiteLibrary {
     private typealias Column = @convention(c) (OpaquePointer, Int32) -> Int64
     private typealias Message = @convention(c) (OpaquePointer) -> UnsafePointer<CChar>
 
-    struct Failure: Error { var message: String }
+    package struct Failure: Error { package var message: String }
 
     private let library: UnsafeMutableRawPointer
     private let database: OpaquePointer
 
     /// Nil where there is no SQLite.
-    init?() {
+    package convenience init?() { self.init(":memory:", flags: SQLiteLibrary.readWrite | SQLiteLibrary.create) }
+
+    /// A file that others write meanwhile; it is only read.
+    package convenience init?(reading path: String) { self.init(path, flags: SQLiteLibrary.readOnly) }
+
+    private static let (readOnly, readWrite, create): (Int32, Int32, Int32) = (1, 2, 4)
+
+    private init?(_ path: String, flags: Int32) {
         guard let library = dlopen("libsqlite3.so.0", RTLD_NOW) else { return nil }
         self.library = library
         var database: OpaquePointer?
-        guard let symbol = dlsym(library, "sqlite3_open") else { return nil }
-        guard unsafeBitCast(symbol, to: Open.self)(":memory:", &database) == 0, let database else { return nil }
+        guard let symbol = dlsym(library, "sqlite3_open_v2") else { return nil }
+        guard unsafeBitCast(symbol, to: Open.self)(path, &database, flags, nil) == 0, let database else { return nil }
         self.database = database
     }
 
@@ -42,7 +50,7 @@ final class SQLiteLibrary {
 
     /// Runs a statement and gives the first column of its rows.
     @discardableResult
-    func run(_ sql: String, _ values: [Value] = []) throws -> [Int64] {
+    package func run(_ sql: String, _ values: [Value] = []) throws -> [Int64] {
         var statement: OpaquePointer?
         let prepare = try function("sqlite3_prepare_v2", Prepare.self)
         guard prepare(database, sql, -1, &statement, nil) == 0, let statement else { throw try failure(sql) }
