@@ -80,7 +80,7 @@ import Testing
 
     // MARK: In Swift
 
-    @Test(arguments: seeds(30)) func `are to a Swift plugin what their JSON is, in the hook and after it`(seed: UInt64) throws {
+    @Test(arguments: seeds(10)) func `are to a Swift plugin what their JSON is, in the hook and after it`(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let hosted = Hosted()
         for round in 0..<10 {
@@ -125,7 +125,7 @@ import Testing
 
     // MARK: In C
 
-    @Test(arguments: seeds(30)) func `are by the functions of the header what they were`(seed: UInt64) throws {
+    @Test(arguments: seeds(10)) func `are by the functions of the header what they were`(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         for _ in 0..<10 {
             let writes = Self.writes(&random)
@@ -221,7 +221,7 @@ import Testing
 
     // MARK: Frames that are none
 
-    @Test(arguments: seeds(20)) func `that are damaged are refused, or can be read to the end`(seed: UInt64) {
+    @Test(arguments: seeds(10)) func `that are damaged are refused, or can be read to the end`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         for _ in 0..<100 {
             var frame = WriteFrame.encode(UserContext(id: "ann"), Self.writes(&random))
