@@ -41,9 +41,10 @@ struct ServedGateways: Sendable {
             await gateways.stop()
             throw error
         }
-        // A slot that nobody reads keeps the write-ahead log of the whole server.
-        try await admin.query(
-            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = '\(database)' AND active_pid IS NULL")
+        // A slot that nobody reads keeps the write-ahead log of the whole server, and who read it may not have left yet.
+        let slots = "FROM pg_replication_slots WHERE database = '\(database)'"
+        try await admin.query("SELECT pg_terminate_backend(active_pid, 30000) \(slots) AND active_pid IS NOT NULL")
+        try await admin.query("SELECT pg_drop_replication_slot(slot_name) \(slots)")
         _ = try await admin.script("DROP DATABASE \(database) WITH (FORCE)")
         await admin.close()
     }
