@@ -32,7 +32,9 @@ import Testing
         #expect(await list.end() == .exit(0), "\(list.said)")
         let lines = await list.remainingLines() ?? []
         #expect(lines.contains { $0.hasPrefix("libAppServicesRules.so: AppServicesRules 1.0") }, "\(lines)")
-        #expect(lines.contains { $0.hasPrefix("plugins/OpenShops/libOpenShops.so: OpenShops 0.1: configure, open_session") }, "\(lines)")
+        #expect(
+            lines.contains { $0.hasPrefix("plugins/OpenShops/libOpenShops.so: OpenShops 0.1: check_write_rows, configure, open_session") },
+            "\(lines)")
 
         // A file that is another now is named, and the exit code tells.
         #expect(try Self.shell("printf x >> \(app)/plugins/OpenShops/libOpenShops.so", in: folder.path) == 0)

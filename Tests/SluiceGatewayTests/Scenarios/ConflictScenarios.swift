@@ -123,6 +123,48 @@ import Testing
         }
     }
 
+    @Test func `CR-2 a creation that did not know of a deletion by SQL comes to nothing, and one that did makes a new object`() async throws
+    {
+        try await RunningGateway.with { gateway in
+            let (first, second) = (try await gateway.openSession(), try await gateway.openSession())
+            let queries = [("Order", "store == 'north'")]
+            try await first.subscribe(1, queries)
+            try await second.subscribe(1, queries)
+            let keys = (0..<20).map { "o\($0)" }
+            func create(_ key: String, _ title: String) -> ObjectChange {
+                TestSession.order(key, ["store": .string("north"), "title": .string(title), "size": .int(1)])
+            }
+            // Before anything was deleted, as far as the second one will say.
+            try await first.upload(1, keys.map { create($0, "first") })
+            for session in [first, second] { try await session.receive { $0.keys("Order").count == keys.count } }
+            let base = second.applied
+            var (number, known): (UInt64, [String]) = (0, [])
+            for (index, key) in keys.enumerated() {
+                try await gateway.sql("DELETE FROM orders WHERE _id = '\(key)'")
+                let isKnown = index % 2 == 0
+                if isKnown { try await second.receive { !$0.keys("Order").contains(key) } }
+                number += 1
+                // At once, when the gateway may not have heard of the deletion itself.
+                try await second.upload(number, [create(key, "second")], base: isKnown ? nil : base)
+                try await second.receive { [number] in $0.acknowledged == number }
+                if isKnown { known.append(key) }
+            }
+            #expect(known.count == 10)
+            let made = known.map { "'\($0)'" }.joined(separator: ", ")
+            #expect(try await gateway.count("SELECT count(*) FROM orders WHERE title = 'second' AND _id IN (\(made))") == 10)
+            #expect(try await gateway.count("SELECT count(*) FROM orders") == 10)
+            #expect(second.compensations.isEmpty, "\(second.compensations)")
+            // Nothing is left of those that SQL deleted but what is forgotten in time. And so it is when all go at once.
+            let clocks = "SELECT count(*) FROM sluice.row_clock WHERE type = 'Order' AND deleted_lsn IS NULL"
+            try await first.sendMark(1)
+            try await first.receive { $0.mark == 1 }
+            #expect(try await gateway.count(clocks) == 10)
+            try await gateway.sql("TRUNCATE orders")
+            #expect(try await first.failure().code == .resync)
+            #expect(try await gateway.count(clocks) == 0)
+        }
+    }
+
     @Test func `Scenario 41: CR-26, a contradiction ends the session that brings it, and others' writes stand`() async throws {
         try await Self.with { gateway in
             let object = ObjectKey(type: "Thing", key: .string("t"))
