@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 struct connection {
-    int fd, ready;
+    int fd, upgraded, ready;
     unsigned char *bytes; // what has come of a frame that is not whole yet
     size_t count, room;
     size_t sent, acked; // uploads
@@ -183,6 +183,18 @@ static void frames(struct connection *c) {
     c->count -= at;
 }
 
+// Takes the answer to the upgrade out of the buffer when all of it is there, and says hello.
+static void upgraded(struct connection *c) {
+    unsigned char *end = memmem(c->bytes, c->count, "\r\n\r\n", 4);
+    if (end == NULL) return;
+    if (memcmp(c->bytes, "HTTP/1.1 101", 12)) { fprintf(stderr, "wsload: %.*s\n", (int)c->count, (char *)c->bytes); exit(1); }
+    c->count -= (size_t)(end + 4 - c->bytes);
+    memmove(c->bytes, end + 4, c->count);
+    c->upgraded = 1;
+    struct record hello = hellos[(size_t)(c - all) % hello_count];
+    if (write(c->fd, hello.bytes, hello.count) != (ssize_t)hello.count) fail("write");
+}
+
 static void receive(struct connection *c) {
     for (;;) {
         if (c->room - c->count < 16384) {
@@ -196,54 +208,27 @@ static void receive(struct connection *c) {
         if (n == 0) { fprintf(stderr, "wsload: a connection ended\n"); exit(1); }
         total += (unsigned long long)n;
         c->count += (size_t)n;
-        frames(c);
+        if (!c->upgraded) upgraded(c);
+        if (c->upgraded) frames(c);
         if ((size_t)n < space) return;
     }
 }
 
-static void upgrade(int fd, const char *path) {
-    char text[4096];
-    int n = snprintf(text, sizeof text,
-        "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: sluice.v1\r\n\r\n", path);
-    if (write(fd, text, (size_t)n) != n) fail("write");
-}
-
-// Takes the answer to the upgrade, and nothing of what follows it.
-static void upgraded(int fd) {
-    char text[4096];
-    char *end = NULL;
-    ssize_t n = 0;
-    while (end == NULL) {
-        n = recv(fd, text, sizeof text - 1, MSG_PEEK);
-        if (n <= 0 || n == sizeof text - 1) fail("the answer to the upgrade");
-        text[n] = 0;
-        end = strstr(text, "\r\n\r\n");
-        // Few answers come in pieces.
-        if (end == NULL) usleep(100);
-    }
-    if (memcmp(text, "HTTP/1.1 101", 12)) { fprintf(stderr, "wsload: %.*s\n", (int)n, text); exit(1); }
-    n = end + 4 - text;
-    if (read(fd, text, (size_t)n) != n) fail("the answer to the upgrade");
-}
-
-static void begin_connection(struct connection *c, int port, const char *path) {
+static void begin_connection(struct connection *c, int port, const char *path, int queue) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address)) fail("connect");
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    upgrade(fd, path);
+    char text[4096];
+    int n = snprintf(text, sizeof text,
+        "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: sluice.v1\r\n\r\n", path);
+    if (write(fd, text, (size_t)n) != n) fail("write");
     c->fd = fd;
-}
-
-static void finish_connection(struct connection *c, int queue) {
-    upgraded(c->fd);
-    struct record hello = hellos[(size_t)(c - all) % hello_count];
-    if (write(c->fd, hello.bytes, hello.count) != (ssize_t)hello.count) fail("write");
-    fcntl(c->fd, F_SETFL, O_NONBLOCK);
+    fcntl(fd, F_SETFL, O_NONBLOCK);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
-    epoll_ctl(queue, EPOLL_CTL_ADD, c->fd, &event);
+    epoll_ctl(queue, EPOLL_CTL_ADD, fd, &event);
 }
 
 static void poll_once(int queue) {
@@ -286,14 +271,11 @@ int main(int count, char **arguments) {
     setrlimit(RLIMIT_NOFILE, &files);
     int queue = epoll_create1(0);
     all = calloc(connections, sizeof *all);
-    // Some at a time, so that nobody waits for one answer after another.
-    const size_t group = 64;
-    for (size_t first = 0; first < connections; first += group) {
-        size_t end = first + group < connections ? first + group : connections;
-        for (size_t i = first; i < end; i++) begin_connection(&all[i], atoi(arguments[1]), arguments[2]);
-        for (size_t i = first; i < end; i++) finish_connection(&all[i], queue);
-        // A server that is asked for everything at once may rightly say that it is busy.
-        while (end - ready_count > 256) poll_once(queue);
+    // A server that is asked for everything at once may rightly say that it is busy.
+    const size_t at_once = 256;
+    for (size_t i = 0; i < connections; i++) {
+        begin_connection(&all[i], atoi(arguments[1]), arguments[2], queue);
+        while (i + 1 - ready_count >= at_once) poll_once(queue);
     }
     if (uploads) {
         while (ready_count < connections) poll_once(queue);
