@@ -278,10 +278,11 @@ import Testing
             try await insert(["again"])
             let keys: [Value] = [.int(7), .string("a \"quoted\""), .string("again"), .string("device"), .string("never there")]
             for _ in 0..<2 {
-                try await memory.remember(type: "Item", keys: keys, clocks: [0xab], lsn: LSN(rawValue: 0x20), commitTime: time)
+                try await memory.remember(
+                    keys.map { .init(type: "Item", key: $0, clocks: [0xab], lsn: LSN(rawValue: 0x20), commitTime: time) })
                 #expect(try await deleted() == ["7 0/20 ab", "a \"quoted\" 0/20 ab", "device 0/10 "])
             }
-            try await memory.remember(type: "Item", keys: nil, clocks: [0xcd], lsn: LSN(rawValue: 0x30), commitTime: time)
+            try await memory.remember([.init(type: "Item", key: nil, clocks: [0xcd], lsn: LSN(rawValue: 0x30), commitTime: time)])
             #expect(try await deleted() == ["7 0/20 ab", "a \"quoted\" 0/20 ab", "device 0/10 ", "stays 0/30 cd"])
         }
     }

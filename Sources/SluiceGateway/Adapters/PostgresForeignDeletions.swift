@@ -10,13 +10,14 @@ struct PostgresForeignDeletions: ForeignDeletionStore {
     init(pool: PostgresPool) { memory = ForeignDeletionMemory(pool: pool) }
 
     func remember(_ deletions: [ForeignDeletion]) async throws {
-        for gone in deletions {
-            let stamp = WriteStamp(time: HybridTime(milliseconds: gone.commitTime / 1_000), client: .server)
-            // Whoever has applied the commit has seen it.
-            let deletion = Deletion(stamp: stamp, lsn: LSN(rawValue: max(gone.lsn.rawValue, 1) - 1))
-            try await memory.remember(
-                type: gone.type, keys: gone.keys, clocks: ObjectClocks(deletion: deletion, isDeleted: true).encoded, lsn: deletion.lsn,
-                commitTime: gone.commitTime)
-        }
+        try await memory.remember(
+            deletions.map { gone in
+                let stamp = WriteStamp(time: HybridTime(milliseconds: gone.commitTime / 1_000), client: .server)
+                // Whoever has applied the commit has seen it.
+                let deletion = Deletion(stamp: stamp, lsn: LSN(rawValue: max(gone.lsn.rawValue, 1) - 1))
+                return ForeignDeletionMemory.Entry(
+                    type: gone.type, key: gone.key, clocks: ObjectClocks(deletion: deletion, isDeleted: true).encoded,
+                    lsn: deletion.lsn, commitTime: gone.commitTime)
+            })
     }
 }
