@@ -12,6 +12,9 @@ package enum Limits {
     package static let inListValues = 10_000
     /// Values in all lists of one query; a list argument counts each time it is used. Beyond: query error `limits-exceeded`.
     package static let queryListValues = 65_536
+    /// Vertices of all polygons of one query, a box or a circle for four: each costs the angle of an arc for every row, and the hole of a
+    /// polygon one for every vertex around it when the query is bound. Beyond: query error `limits-exceeded`.
+    package static let shapeVertices = 1_024
     /// One pattern of LIKE or CONTAINS, and all of one query, bytes: testing a text of n bytes takes up to n times the pattern.
     /// Beyond: query error `limits-exceeded`.
     package static let patternBytes = 1_024

@@ -127,8 +127,15 @@ struct SubscriptionTests {
         #expect(try #require(failure("place GEOWITHIN geoBox([0, 2], [1, 1])")).code == .queryShape)
         let place = ObjectType(name: "Place", kind: .embedded, properties: [Property(id: 1, name: "x", type: .int)], primaryKey: nil)
         #expect(try #require(failure(text, schema: Schema([Samples.type, place]))).code == .queryGeospatial)
-        let ring = (0...Limits.inListValues).map { "[\($0 % 180), \($0 % 90)]" }.joined(separator: ", ")
-        #expect(try #require(failure("place GEOWITHIN geoPolygon({\(ring)})")).code == .queryTooLarge)
+        func ring(_ vertices: Int) -> String {
+            let steps = (0..<vertices - 1).map { "[\(10 + $0 % 2).\($0), 10.0]" }
+            return "place GEOWITHIN geoPolygon({" + (steps + ["[10.0, 10.0]"]).joined(separator: ", ") + "})"
+        }
+        #expect(try #require(failure(ring(Limits.shapeVertices + 1))).code == .queryTooLarge)
+        #expect(try #require(failure(ring(Limits.shapeVertices))).code == .queryShape, "it crosses itself")
+        let circles = Array(repeating: "place GEOWITHIN geoCircle([0, 0], 1)", count: Limits.shapeVertices / 4 + 1)
+        _ = try check(circles.dropFirst().joined(separator: " OR "))
+        #expect(try #require(failure(circles.joined(separator: " OR "))).code == .queryTooLarge)
     }
 
     @Test

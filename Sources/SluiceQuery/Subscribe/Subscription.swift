@@ -5,7 +5,7 @@ package enum Subscription {
     /// Checks a query as the subscription of a type and binds it.
     ///
     /// Costs a few walks over the query, whatever it holds: see `Limits` for the bounds (`queryBytes`, `queryLeaves`, `inListValues`,
-    /// `queryListValues`, `patternBytes`, `queryPatternBytes`). The whole set's size is `checkSize`.
+    /// `queryListValues`, `shapeVertices`, `patternBytes`, `queryPatternBytes`). The whole set's size is `checkSize`.
     /// - Throws: `queryAsymmetric`, `queryEmbedded`, `queryTooLarge`, the code of the first construct that subscriptions do not have
     ///   (320 to 336), `queryNotQueryable`, `queryIndexedFieldMissing`, or what `bind` throws.
     package static func check(

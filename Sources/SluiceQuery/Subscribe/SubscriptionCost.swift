@@ -20,6 +20,9 @@ enum SubscriptionCost {
         if count.patterns > Limits.queryPatternBytes {
             throw tooLarge(type, "has patterns of LIKE and CONTAINS with \(count.patterns) bytes together", Limits.queryPatternBytes)
         }
+        if count.vertices > Limits.shapeVertices {
+            throw tooLarge(type, "has shapes of \(count.vertices) vertices together", Limits.shapeVertices)
+        }
         try check(leaves: count.leaves, type)
     }
 
@@ -52,6 +55,7 @@ enum SubscriptionCost {
         var values = 0
         var longestPattern = 0
         var patterns = 0
+        var vertices = 0
 
         mutating func add(_ comparison: SyntaxComparison) {
             leaves += 1
@@ -61,11 +65,19 @@ enum SubscriptionCost {
                     longestList = max(longestList, count)
                     values += count
                 }
+                if case .shape(let shape) = operand.kind { vertices += Count.vertices(shape) }
                 if isPattern {
                     let bytes = patternBytes(operand)
                     longestPattern = max(longestPattern, bytes)
                     patterns += bytes
                 }
+            }
+        }
+
+        private static func vertices(_ shape: GeoShape) -> Int {
+            switch shape {
+            case .box, .circle: 4
+            case .polygon(let loops): loops.reduce(0) { $0 + $1.count }
             }
         }
 
@@ -75,7 +87,6 @@ enum SubscriptionCost {
             switch operand.kind {
             case .list(let members, _): return members.count
             case .argument(let number, _): if case .list(let members)? = argument(number) { return members.count }
-            case .shape(.polygon(let loops)): return loops.reduce(0) { $0 + $1.count }
             default: break
             }
             return nil
