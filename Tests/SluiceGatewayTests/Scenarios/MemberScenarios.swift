@@ -22,9 +22,6 @@ final class Ship: Object {
 
 /// What Flexible Sync did not have: the first of an order, and what comes along by links.
 @Suite(.timeLimit(.minutes(5))) struct `Beyond Flexible Sync` {
-    /// No rules: development mode allows everything, and learns the classes from the app.
-    private static let files = ["orders", "readings", "tags"].reduce(into: [String: String]()) { $0[ShopApp.table($1, "rules")] = "" }
-
     /// What the tests begin with: s1 … s5 in ports a and b, each with a sailor of its own who lives in port c.
     private static let fleet = """
         INSERT INTO "Port" (_id, name) VALUES ('a', 'A'), ('b', 'B'), ('c', 'C'), ('d', 'D');
@@ -62,7 +59,7 @@ final class Ship: Object {
     }
 
     private static func with(_ body: @escaping @MainActor @Sendable (RunningGateway) async throws -> Void) async throws {
-        try await RunningGateway.with(files: files, isDevelopment: true) { gateway in try await body(gateway) }
+        try await RunningGateway.with(files: ShopApp.withoutRules, isDevelopment: true) { gateway in try await body(gateway) }
     }
 
     // MARK: The first of an order

@@ -19,8 +19,6 @@ final class Taxi: Object {
 
 /// Subscriptions to what lies in a shape (QL-5).
 @Suite(.timeLimit(.minutes(5))) struct `Places in subscriptions` {
-    private static let files = ["orders", "readings", "tags"].reduce(into: [String: String]()) { $0[ShopApp.table($1, "rules")] = "" }
-
     @MainActor
     private final class Driver {
         let realm: Realm
@@ -63,7 +61,7 @@ final class Taxi: Object {
 
     @MainActor
     @Test func `Scenario 6: what lies in a shape comes, and goes when it leaves it`() async throws {
-        try await RunningGateway.with(files: Self.files, isDevelopment: true) { @MainActor gateway in
+        try await RunningGateway.with(files: ShopApp.withoutRules, isDevelopment: true) { @MainActor gateway in
             let (driver, other) = (try await Driver.open(gateway), try await Driver.open(gateway))
             try await gateway.sql(
                 """
@@ -110,7 +108,7 @@ final class Taxi: Object {
 
     @MainActor
     @Test func `CW-7 that would put what is no point where a subscription looks for points`() async throws {
-        try await RunningGateway.with(files: Self.files, isDevelopment: true) { @MainActor gateway in
+        try await RunningGateway.with(files: ShopApp.withoutRules, isDevelopment: true) { @MainActor gateway in
             let driver = try await Driver.open(gateway)
             try await driver.subscribe(to: try #require(GeoBox(bottomLeft: (-90, -180), topRight: (90, 180))))
             try driver.realm.write { driver.realm.create(Taxi.self, value: ["_id": "good", "spot": Spot(1, 2)]) }

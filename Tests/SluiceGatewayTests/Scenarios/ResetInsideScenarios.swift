@@ -19,8 +19,6 @@ final class Kit: Object {
 
 /// What was done inside of values and not uploaded, on a device that the gateway has forgotten and beside what others did there.
 @Suite(.timeLimit(.minutes(5))) struct `A client reset recovers what was done inside of` {
-    private static let files = ["orders", "readings", "tags"].reduce(into: [String: String]()) { $0[ShopApp.table($1, "rules")] = "" }
-
     @MainActor
     private final class Workshop {
         let realm: Realm
@@ -57,7 +55,7 @@ final class Kit: Object {
         mine: [(Kit) -> Void], others: @escaping (Kit) -> Void, expect: @escaping (Kit) -> Bool,
         sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
-        try await RunningGateway.with(files: files, isDevelopment: true) { @MainActor gateway in
+        try await RunningGateway.with(files: ShopApp.withoutRules, isDevelopment: true) { @MainActor gateway in
             let device = try await Workshop(gateway)
             try device.realm.write {
                 let start: [String: Any] = [
@@ -138,7 +136,7 @@ final class Kit: Object {
 
     @MainActor
     @Test func `objects that are gone: nothing, and no other is harmed`() async throws {
-        try await RunningGateway.with(files: Self.files, isDevelopment: true) { @MainActor gateway in
+        try await RunningGateway.with(files: ShopApp.withoutRules, isDevelopment: true) { @MainActor gateway in
             let device = try await Workshop(gateway)
             try device.realm.write { for key in ["k", "l"] { device.realm.create(Kit.self, value: ["_id": key, "names": ["a"]]) } }
             try await device.upload()
