@@ -40,7 +40,7 @@ extension SluiceWireAction {
         #expect(harness.subscribed.isEmpty)
     }
 
-    @Test func `types without a subscription are emptied, unless the bootstrap brought rows of them`() {
+    @Test func `types without a subscription are emptied, unless the bootstrap brought rows of them or went on from the log`() {
         var harness = MachineHarness()
         harness.open()
         harness.pending([set(1, [])])
@@ -51,6 +51,10 @@ extension SluiceWireAction {
         harness.receive(.bootstrapRows(StagedRows(type: 0)))
         harness.receive(.bootstrapEnd(version: 1, lsn: LSN(rawValue: 6), types: []))
         #expect(harness.actions.contains { if case .endBootstrap(1, _, let types, _, _) = $0 { types.isEmpty } else { false } })
+        harness.receive(.bootstrapBegin(version: 1, rows: 0))
+        harness.receive(.bootstrapEnd(version: 1, lsn: LSN(rawValue: 7), types: nil))
+        #expect(
+            harness.actions.contains { if case .endBootstrap(1, LSN(rawValue: 7), let types, _, _) = $0 { types.isEmpty } else { false } })
     }
 
     @Test func `a new set is sent after the writes that were made before it, and later writes after its bootstrap`() {

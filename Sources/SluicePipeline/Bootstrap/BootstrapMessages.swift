@@ -13,13 +13,15 @@ enum BootstrapMessages {
         }
     }
 
-    static func end(version: UInt64, lsn: LSN, rows: UInt64, types: [String], held: PBHeld, taken: UInt64) -> [UInt8] {
+    /// - Parameter types: those of the view, in whole; nil: the client had the view and went on from the log.
+    static func end(version: UInt64, lsn: LSN, rows: UInt64, types: [String]?, held: PBHeld, taken: UInt64) -> [UInt8] {
         encode {
             $0.bootstrapEnd = .with {
                 $0.version = version
                 $0.lsn = lsn.rawValue
                 $0.rows = rows
-                $0.types = types
+                $0.types = types ?? []
+                $0.resumed = types == nil
                 $0.held = held
                 $0.changeset = taken
             }

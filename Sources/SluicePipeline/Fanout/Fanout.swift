@@ -146,13 +146,13 @@ package actor Fanout {
         var held = held
         held.lsn = watermark.rawValue
         activate(
-            id, subscriber, replacing: old, words, rows: 0, types: [], held: held, taken: max(tail.changeset, staged.changeset))
+            id, subscriber, replacing: old, words, rows: 0, types: nil, held: held, taken: max(tail.changeset, staged.changeset))
         return true
     }
 
     private func activate(
         _ id: SubscriberID, _ subscriber: Subscriber, replacing old: Handle?, _ late: [StagedChanges.Change], rows: UInt64,
-        types: [String], held: PBHeld, taken: UInt64
+        types: [String]?, held: PBHeld, taken: UInt64
     ) {
         var subscriber = subscriber
         var messages: [Frame] = []

@@ -89,12 +89,12 @@ extension SyncStateMachine {
             .report(.downloading(version: bootstrap.version, rows: bootstrap.rows, expected: bootstrap.expected)))
     }
 
-    private mutating func endBootstrap(_ version: UInt64, _ lsn: LSN, _ types: [Int], _ held: [UInt8], _ taken: UInt64) {
+    private mutating func endBootstrap(_ version: UInt64, _ lsn: LSN, _ types: [Int]?, _ held: [UInt8], _ taken: UInt64) {
         guard let bootstrap = session?.bootstrap, bootstrap.version == version else {
             blame(SluiceError(.badMessageOrder, "The end of a bootstrap of version \(version) came outside of one."))
             return
         }
-        let replaced = Set(types).union(unsubscribedTypes(in: version).subtracting(bootstrap.types)).filter { hasRows($0) }
+        let replaced = types.map { unsubscribedTypes(in: version).subtracting(bootstrap.types).union($0).filter { hasRows($0) } } ?? []
         if let clock = session?.clock { actions.append(.observe(clock.gateway + Int64(now - clock.own))) }
         actions.append(.endBootstrap(version: version, lsn: lsn, types: replaced.sorted(), held: held, taken: taken))
         actions.append(.report(.downloaded(version: version)))

@@ -35,8 +35,10 @@ package enum ServerMessage: Sendable {
     /// Nil for a type that the file does not have.
     case bootstrapRows(StagedRows?)
     /// `held`: a `PBHeld` as it came, for the next Hello.
-    /// - Parameter taken: the rows have what became of the client's changesets up to here.
-    case bootstrapEnd(version: UInt64, lsn: LSN, types: [Int], held: [UInt8] = [], taken: UInt64 = 0)
+    /// - Parameters:
+    ///   - types: those of the view of which nothing stays but what was sent; nil: the file had the view, and all of it stays.
+    ///   - taken: the rows have what became of the client's changesets up to here.
+    case bootstrapEnd(version: UInt64, lsn: LSN, types: [Int]?, held: [UInt8] = [], taken: UInt64 = 0)
     case commits(ReplicaBatch, more: Bool)
     case uploadAck(number: UInt64, lsn: LSN)
     case compensation(id: UInt64, [RefusedWrite])
@@ -94,7 +96,7 @@ extension ServerMessage {
         case .welcome(let m): return .welcome(try Welcome(m))
         case .bootstrapBegin(let m): return .bootstrapBegin(version: m.version, rows: m.rows)
         case .bootstrapEnd(let m):
-            let types = m.types.compactMap { schema?.schema.index(of: $0) }
+            let types = m.resumed ? nil : m.types.compactMap { schema?.schema.index(of: $0) }
             return .bootstrapEnd(
                 version: m.version, lsn: LSN(rawValue: m.lsn), types: types, held: m.hasHeld ? try WireProtocol.encode(m.held) : [],
                 taken: m.changeset)

@@ -863,6 +863,10 @@ package nonisolated struct PBBootstrapEnd: Sendable {
   /// The rows have what became of this client's changesets up to here.
   package var changeset: UInt64 = 0
 
+  /// The view is the one that the file has, and went on from the log: nothing is to be removed but what was said to go. Otherwise all
+  /// objects are that the bootstrap did not name, of classes without a subscription too.
+  package var resumed: Bool = false
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -2187,7 +2191,7 @@ nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".BootstrapEnd"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}lsn\0\u{1}rows\0\u{1}types\0\u{1}held\0\u{1}changeset\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}lsn\0\u{1}rows\0\u{1}types\0\u{1}held\0\u{1}changeset\0\u{1}resumed\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2201,6 +2205,7 @@ nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 4: try { try decoder.decodeRepeatedStringField(value: &self.types) }()
       case 5: try { try decoder.decodeSingularMessageField(value: &self._held) }()
       case 6: try { try decoder.decodeSingularUInt64Field(value: &self.changeset) }()
+      case 7: try { try decoder.decodeSingularBoolField(value: &self.resumed) }()
       default: break
       }
     }
@@ -2229,6 +2234,9 @@ nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if self.changeset != 0 {
       try visitor.visitSingularUInt64Field(value: self.changeset, fieldNumber: 6)
     }
+    if self.resumed != false {
+      try visitor.visitSingularBoolField(value: self.resumed, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2239,6 +2247,7 @@ nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs.types != rhs.types {return false}
     if lhs._held != rhs._held {return false}
     if lhs.changeset != rhs.changeset {return false}
+    if lhs.resumed != rhs.resumed {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

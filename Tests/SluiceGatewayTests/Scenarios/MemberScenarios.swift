@@ -153,6 +153,24 @@ final class Ship: Object {
     }
 
     @MainActor
+    @Test func `objects that came along stay when a device comes back and goes on from the log`() async throws {
+        try await Self.with { gateway in
+            let harbour = try await Harbour.open(gateway)
+            let options = SyncSubscriptionOptions(name: "s1", includes: ["port", "crew.home"])
+            try await harbour.realm.objects(Ship.self).where { $0._id == "s1" }.subscribe(options: options, waitForSync: .always)
+            #expect(harbour.ports == ["a", "c"] && harbour.sailors == ["m1"])
+            for name in ["A1", "A2"] {
+                harbour.realm.syncSession?.suspend()
+                try await gateway.sql(#"UPDATE "Port" SET name = '\#(name)' WHERE _id = 'a'"#)
+                harbour.realm.syncSession?.resume()
+                try await harbour.realm.waitUntilSynced(timeout: 60)
+                #expect(harbour.ports == ["a", "c"] && harbour.sailors == ["m1"])
+                #expect(harbour.realm.object(ofType: Port.self, forPrimaryKey: "a")?.name == name)
+            }
+        }
+    }
+
+    @MainActor
     @Test func `objects that link to one come along, and with them what they link to`() async throws {
         try await Self.with { gateway in
             let harbour = try await Harbour.open(gateway)
