@@ -78,7 +78,8 @@ extension ListClock {
     }
 
     private mutating func hangAnew(below horizon: LSN) {
-        let young = Set(places.filter { !$0.isOld(below: horizon) }.map(\.id))
+        // Not by what has become of the element: what everybody knows hangs on what everybody knows.
+        let young = Set(places.filter { $0.lsn >= horizon }.map(\.id))
         var nextOld: [ID?] = Array(repeating: nil, count: places.count)
         var next: ID?
         for index in places.indices.reversed() {

@@ -179,7 +179,8 @@ extension ObjectChange {
         }
     }
 
-    @Test(arguments: seeds(3)) func `clocks with contents read back as they were stored, and pruning keeps what is shown`(
+    @Test(arguments: [12850909427245299811] + seeds(3))
+    func `clocks with contents read back as they were stored, and pruning keeps what is shown`(
         seed: UInt64
     ) throws {
         var generator = SplitMix64(seed: seed)
