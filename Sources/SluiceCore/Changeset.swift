@@ -47,10 +47,13 @@ package struct ObjectChange: Hashable, Sendable {
     package var counters: [String: Int64]
     /// What was done inside of values, in its order; it comes after `values` and `counters`.
     package var edits: [Edit]
+    /// Of properties that it changes: what the server had there when the change was made, as far as the device knew. Nothing of objects
+    /// that the device had not from the server.
+    package var seen: [String: ValueHash]
 
     package init(
         object: ObjectKey, kind: Kind, values: [String: Value] = [:], defaults: Set<String> = [],
-        counters: [String: Int64] = [:], edits: [Edit] = []
+        counters: [String: Int64] = [:], edits: [Edit] = [], seen: [String: ValueHash] = [:]
     ) {
         self.object = object
         self.kind = kind
@@ -58,5 +61,6 @@ package struct ObjectChange: Hashable, Sendable {
         self.defaults = defaults
         self.counters = counters
         self.edits = edits
+        self.seen = seen
     }
 }

@@ -100,7 +100,7 @@ package enum Merge {
     private static func write(
         _ change: ObjectChange, _ writer: WriteContext, _ state: inout ObjectState, _ type: ObjectType
     ) throws(SluiceError) -> MergeEffect {
-        var work = PropertyWork(state: state, type: type)
+        var work = PropertyWork(state: state, type: type, seen: change.seen)
         for (name, value) in change.values {
             try work.on(name) { property, old, clock throws(SluiceError) in
                 try set(property, value, isDefault: change.defaults.contains(name), writer, &old, &clock)
@@ -121,13 +121,15 @@ package enum Merge {
     private struct PropertyWork {
         var state: ObjectState
         let type: ObjectType
+        let seen: [String: ValueHash]
         var touched: Set<String> = []
         var changed: Set<String> = []
         var isSuperseded = false
 
-        init(state: ObjectState, type: ObjectType) {
+        init(state: ObjectState, type: ObjectType, seen: [String: ValueHash]) {
             self.state = state
             self.type = type
+            self.seen = seen
         }
 
         mutating func on(
@@ -136,7 +138,9 @@ package enum Merge {
             guard let property = type[name] else { return }
             var value = state.values?.updateValue(.null, forKey: name) ?? .null
             var clock = state.clocks.properties.removeValue(forKey: property.id) ?? .unwritten
+            let met = clock.meet(seen[name])
             let outcome = try body(property, &value, &clock)
+            clock.part(met)
             touched.insert(name)
             if outcome == .changed { changed.insert(name) }
             isSuperseded = isSuperseded || outcome == .lost

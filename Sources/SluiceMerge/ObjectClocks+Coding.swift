@@ -2,11 +2,11 @@ package import SluiceCore
 
 /// The stored form: about nine bytes for a property and ten for each different stamp.
 ///
-/// Version byte 2, flag byte, stamp table, then creation, deletion and properties, which name stamps by their index in the
+/// Version byte 3, flag byte, stamp table, then creation, deletion and properties, which name stamps by their index in the
 /// table. Counts, numbers and indices are LEB128; hashes, times and LSNs of deletions are eight bytes, little-endian. Version 1
-/// had no contents.
+/// had no contents, version 2 nothing of SQL but what the stamp says: a value that stands as SQL wrote it has the server's stamp.
 extension ObjectClocks {
-    private static let version: UInt8 = 2
+    private static let version: UInt8 = 3
 
     private enum Flag {
         static let created: UInt8 = 1
@@ -66,6 +66,7 @@ private enum ClockFlag {
     static let additions: UInt8 = 2
     static let reset: UInt8 = 4
     static let contents: UInt8 = 8
+    static let sql: UInt8 = 16
 }
 
 private enum ContentsKind {
@@ -83,6 +84,15 @@ private enum PlaceFlag {
     static let original: UInt8 = 32
 }
 
+extension PropertyClock {
+    /// What a value with the server's stamp says of SQL by itself.
+    fileprivate var standingSQL: SQLWrite? {
+        stamp.client == .server && stamp != .zero ? SQLWrite(stamp: stamp, hash: valueHash) : nil
+    }
+
+    fileprivate var untoldSQL: SQLWrite? { sql == standingSQL ? nil : sql }
+}
+
 extension ClockWriter {
     mutating func deletion(_ deletion: Deletion) {
         stamp(deletion.stamp)
@@ -92,7 +102,8 @@ extension ClockWriter {
     mutating func clock(_ clock: PropertyClock, ofProperty: Bool) {
         byte(
             (clock.isDefault ? ClockFlag.isDefault : 0) | (clock.additions.isEmpty ? 0 : ClockFlag.additions)
-                | (clock.reset == nil ? 0 : ClockFlag.reset) | (clock.contents == nil ? 0 : ClockFlag.contents))
+                | (clock.reset == nil ? 0 : ClockFlag.reset) | (clock.contents == nil ? 0 : ClockFlag.contents)
+                | (clock.untoldSQL == nil ? 0 : ClockFlag.sql))
         stamp(clock.stamp)
         if ofProperty { fixed(clock.valueHash.rawValue) }
         if !clock.additions.isEmpty {
@@ -104,6 +115,10 @@ extension ClockWriter {
         }
         if let reset = clock.reset { deletion(reset) }
         if let contents = clock.contents { self.contents(contents) }
+        if let sql = clock.untoldSQL {
+            stamp(sql.stamp)
+            fixed(sql.hash.rawValue)
+        }
     }
 
     private mutating func entry(_ entry: Contents.Entry) {
@@ -184,6 +199,11 @@ extension ClockReader {
         }
         if flags & ClockFlag.reset != 0 { clock.reset = try deletion() }
         if flags & ClockFlag.contents != 0 { clock.contents = try contents(depth: depth) }
+        if ofProperty { clock.sql = clock.standingSQL }
+        if flags & ClockFlag.sql != 0 {
+            let stamp = try self.stamp()
+            clock.sql = SQLWrite(stamp: stamp, hash: ValueHash(rawValue: try fixed()))
+        }
         return clock
     }
 

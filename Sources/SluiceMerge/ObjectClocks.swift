@@ -15,6 +15,8 @@ package struct PropertyClock: Hashable, Sendable {
     package var reset: Deletion?
     /// What was changed inside since; nil when nothing is remembered.
     package var contents: Contents?
+    /// What SQL wrote last, unless a later set has replaced it. Of properties only.
+    package var sql: SQLWrite?
 
     package struct Addition: Hashable, Sendable {
         package var stamp: WriteStamp
@@ -28,7 +30,7 @@ package struct PropertyClock: Hashable, Sendable {
 
     package init(
         stamp: WriteStamp, isDefault: Bool = false, valueHash: ValueHash = ValueHash(rawValue: 0), additions: [Addition] = [],
-        reset: Deletion? = nil, contents: Contents? = nil
+        reset: Deletion? = nil, contents: Contents? = nil, sql: SQLWrite? = nil
     ) {
         self.stamp = stamp
         self.isDefault = isDefault
@@ -36,6 +38,12 @@ package struct PropertyClock: Hashable, Sendable {
         self.additions = additions
         self.reset = reset
         self.contents = contents
+        self.sql = sql
+    }
+
+    /// Of a value that SQL wrote.
+    init(sql: SQLWrite, reset: Deletion? = nil) {
+        self.init(stamp: sql.stamp, valueHash: sql.hash, reset: reset, sql: sql)
     }
 
     /// Of a property that nobody has written: everything beats it.

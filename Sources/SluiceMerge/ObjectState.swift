@@ -15,8 +15,8 @@ package struct ObjectState: Hashable, Sendable {
     }
 
     /// Joins a row with its stored clocks and notices what SQL did meanwhile:
-    /// - a property whose value does not have its clock's hash, or has no clock, counts as written at `rowTime` by the server;
-    ///   since SQL saw the value that it replaced, its stamp is never before that one's;
+    /// - a property whose value does not have its clock's hash, or has no clock, was written by the server at `rowTime` at the latest
+    ///   (`SQLWrite`); since SQL saw the value that it replaced, its stamp is never before that one's;
     /// - a row without a tombstone that is gone was deleted by SQL, one with a tombstone that is there was created again.
     ///
     /// - Parameters:
@@ -53,9 +53,9 @@ package struct ObjectState: Hashable, Sendable {
             let stamp = server.bumped(past: clock.latest)
             // Places in the old value are void; whoever writes into the new one has seen it, or writes later.
             clocks.properties[property.id] = PropertyClock(
-                stamp: stamp, valueHash: hash, reset: property.hasInside ? Deletion(stamp: stamp, lsn: now) : nil)
+                sql: SQLWrite(stamp: stamp, hash: hash), reset: property.hasInside ? Deletion(stamp: stamp, lsn: now) : nil)
         } else if isMadeBySQL || !value.isNull {
-            clocks.properties[property.id] = PropertyClock(stamp: server, valueHash: hash)
+            clocks.properties[property.id] = PropertyClock(sql: SQLWrite(stamp: server, hash: hash))
         } else {
             // The null of a property that came to the schema after the row was last merged: nobody wrote it.
             clocks.properties[property.id] = .unwritten

@@ -9,6 +9,9 @@ import Testing
             WriteStamp(
                 time: HybridTime(rawValue: generator.next() % 5), client: ClientID(rawValue: generator.next() >> (generator.next() % 64)))
         }
+        func sql() -> SQLWrite? {
+            Bool.random(using: &generator) ? SQLWrite(stamp: stamp(), hash: ValueHash(rawValue: generator.next())) : nil
+        }
         var clocks = ObjectClocks(isDeleted: Bool.random(using: &generator))
         if Bool.random(using: &generator) { clocks.created = stamp() }
         if Bool.random(using: &generator) { clocks.deletion = Deletion(stamp: stamp(), lsn: LSN(rawValue: generator.next())) }
@@ -16,9 +19,12 @@ import Testing
             let additions = (0..<Int.random(in: 0..<3, using: &generator)).map { _ in
                 PropertyClock.Addition(stamp: stamp(), amount: Int64(bitPattern: generator.next()))
             }
-            clocks.properties[UInt32.random(in: 0...300, using: &generator)] = PropertyClock(
+            var clock = PropertyClock(
                 stamp: stamp(), isDefault: Bool.random(using: &generator), valueHash: ValueHash(rawValue: generator.next()),
-                additions: additions)
+                additions: additions, sql: sql())
+            // The server's stamp is that of something that SQL wrote.
+            if clock.sql == nil, clock.stamp.client == .server { clock.sql = SQLWrite(stamp: clock.stamp, hash: clock.valueHash) }
+            clocks.properties[UInt32.random(in: 0...300, using: &generator)] = clock
         }
         return clocks
     }
@@ -45,7 +51,7 @@ import Testing
 
     @Test func `a huge count does not make memory`() {
         #expect(throws: SluiceError.self) { try ObjectClocks(encoded: [1, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F]) }
-        #expect(throws: SluiceError.self) { try ObjectClocks(encoded: [3, 0, 0, 0]) }
+        #expect(throws: SluiceError.self) { try ObjectClocks(encoded: [4, 0, 0, 0]) }
         #expect(throws: SluiceError.self) { try ObjectClocks(encoded: []) }
     }
 

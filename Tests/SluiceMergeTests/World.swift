@@ -29,17 +29,17 @@ let folder = ObjectType(
 
 extension ObjectChange {
     static func create(
-        _ values: [String: Value] = [:], defaults: Set<String> = []
+        _ values: [String: Value] = [:], defaults: Set<String> = [], seen: [String: ValueHash] = [:]
     ) -> ObjectChange {
-        ObjectChange(object: ObjectKey(type: "Thing", key: .int(1)), kind: .create, values: values, defaults: defaults)
+        ObjectChange(object: ObjectKey(type: "Thing", key: .int(1)), kind: .create, values: values, defaults: defaults, seen: seen)
     }
 
-    static func set(_ values: [String: Value]) -> ObjectChange {
-        ObjectChange(object: ObjectKey(type: "Thing", key: .int(1)), kind: .set, values: values)
+    static func set(_ values: [String: Value], seen: [String: ValueHash] = [:]) -> ObjectChange {
+        ObjectChange(object: ObjectKey(type: "Thing", key: .int(1)), kind: .set, values: values, seen: seen)
     }
 
-    static func add(_ amount: Int64, to name: String = "count") -> ObjectChange {
-        ObjectChange(object: ObjectKey(type: "Thing", key: .int(1)), kind: .set, counters: [name: amount])
+    static func add(_ amount: Int64, to name: String = "count", seen: [String: ValueHash] = [:]) -> ObjectChange {
+        ObjectChange(object: ObjectKey(type: "Thing", key: .int(1)), kind: .set, counters: [name: amount], seen: seen)
     }
 
     static func edit(_ edits: Edit...) -> ObjectChange {
@@ -59,7 +59,7 @@ enum Step: CustomStringConvertible {
     var description: String {
         switch self {
         case .client(let client, let time, let seen, let change):
-            "client \(client) at \(time) (saw \(seen)): \(change.kind) \(change.values) \(change.counters) defaults \(change.defaults) \(change.edits)"
+            "client \(client) at \(time) (saw \(seen)): \(change.kind) \(change.values) \(change.counters) defaults \(change.defaults) \(change.edits) saw \(change.seen)"
         case .sql(let time, let values): "SQL at \(time): \(values.map { "\($0)" } ?? "delete")"
         }
     }

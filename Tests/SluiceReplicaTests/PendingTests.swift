@@ -80,6 +80,33 @@ import Testing
         #expect(times[0] > HybridTime(milliseconds: 5_000_000) && times[1] > HybridTime(milliseconds: 9_000_000))
     }
 
+    @Test func `a change says what the server had where it was made`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.apply(batch(10, put: [todo(1, "server", priority: 3)]))
+        func seen() async throws -> [[String: ValueHash]] {
+            try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).flatMap(\.changes).map(\.seen)
+        }
+        try replica.create(2, "new")
+        try replica.rename(2, "renamed")
+        #expect(try await seen() == [[:], [:]])
+        try replica.write { transaction in
+            try transaction.set(type: 0, key: .int(1), property: 1, .string("mine"))
+            try transaction.set(type: 0, key: .int(1), property: 1, .string("mine again"))
+            try transaction.add(type: 0, key: .int(1), property: 2, amount: 1)
+            try transaction.set(type: 0, key: .int(1), property: 4, .list([.string("a")]), by: ShownEdit([.insert(.string("a"), at: 0)]))
+        }
+        let server = ["title": ValueHash(.string("server")), "priority": ValueHash(.int(3)), "tags": ValueHash(.list([]))]
+        #expect(try await seen().dropFirst(2).reduce(into: [:]) { $0.merge($1) { $1 } } == server)
+        // Not what the device made of it, nor what came since; but what had come when it was made.
+        try replica.rename(1, "third")
+        try await replica.apply(batch(20, put: [todo(1, "newer")]))
+        try replica.create(1, "over it")
+        #expect(try await seen().suffix(2) == [["title": ValueHash(.string("server"))], ["title": ValueHash(.string("newer"))]])
+        try replica.write { try $0.delete(type: 0, key: .int(1)) }
+        try replica.create(1, "anew")
+        #expect(try await seen().suffix(2) == [[:], [:]])
+    }
+
     @Test func `compensation takes back the object's writes and leaves the others`() async throws {
         let replica = try await Replica.make(folder)
         try await replica.apply(batch(10, put: [todo(1, "server")]))

@@ -83,6 +83,7 @@ import Testing
             for property in Samples.type.properties.dropFirst() where kind != .delete && samples.chance(40) {
                 change.values[property.name] = samples.value(of: property)
                 if samples.chance(30) { change.defaults.insert(property.name) }
+                if samples.chance(50) { change.seen[property.name] = ValueHash(rawValue: samples.word()) }
             }
             if kind == .set { change.counters["count"] = Int64(bitPattern: samples.word()) }
             if kind != .delete { change.edits = (0..<samples.below(4)).map { _ in samples.edit() } }

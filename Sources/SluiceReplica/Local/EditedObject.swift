@@ -36,6 +36,8 @@ package struct ShownEdit: Hashable, Sendable {
 /// An object as the transaction under way has it, with the names of the places in its values.
 struct EditedObject {
     private var state: ObjectState
+    private let server: [String: Value]?
+    private var hashes: [String: ValueHash] = [:]
     private let type: ObjectType
     private let object: ObjectKey
     private var number: Int
@@ -44,12 +46,22 @@ struct EditedObject {
     init(_ layout: TableLayout, _ object: ObjectKey, own: [ObjectChange], _ writer: Writer) throws(SluiceError) {
         type = layout.type
         self.object = object
+        server = try writer.keptServerRow(layout, key: object.key)
         let changes = try writer.pendingChanges(layout, key: object.key) + own
-        state = try Overlay.state(server: try writer.keptServerRow(layout, key: object.key), pending: changes, type: type)
+        state = try Overlay.state(server: server, pending: changes, type: type)
         number = changes.count
     }
 
     func value(of name: String) -> Value { state.values?[name] ?? .null }
+
+    /// What the server has for a property (`ObjectChange.seen`).
+    mutating func seen(_ name: String) -> ValueHash? {
+        guard let server else { return nil }
+        if let known = hashes[name] { return known }
+        let hash = ValueHash(server[name] ?? .null)
+        hashes[name] = hash
+        return hash
+    }
 
     /// Names what was done, and does it.
     mutating func perform(_ edit: ShownEdit, on property: Property, _ writer: Writer) throws(SluiceError) -> [Edit] {

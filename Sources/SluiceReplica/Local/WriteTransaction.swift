@@ -22,6 +22,8 @@ package final class WriteTransaction {
     /// How many of them are kept for the next transaction; more are made anew.
     private static let keptEdited = 16
     private var writable: Set<Int> = []
+    /// What the server has of the object that was changed last, once it is asked for.
+    private var server: (object: ObjectKey, row: [String: Value]?)?
 
     /// What apps see, with this transaction's writes.
     package var store: RowStore { writer.store }
@@ -95,7 +97,7 @@ package final class WriteTransaction {
     ) throws(SluiceError) {
         let layout = writer.layouts[type]
         let object = ObjectKey(type: layout.type.name, key: key)
-        let change = ObjectChange(object: object, kind: .create, values: values, defaults: defaults)
+        var change = ObjectChange(object: object, kind: .create, values: values, defaults: defaults)
         if layout.type.kind == .asymmetric {
             guard ingested.insert(object).inserted else {
                 throw SluiceError(
@@ -105,13 +107,14 @@ package final class WriteTransaction {
             try writer.addIngest(change)
             return
         }
-        try prepare(layout, key: key)
-        let before = try store.row(type: type, key: key)
-        let server = before.map { writer.named($0, layout) }
-        guard var after = try Overlay.apply(server: server, pending: [change], type: layout.type) else { return }
+        try prepare(layout, object)
+        let before = try store.row(type: type, key: key).map { writer.named($0, layout) }
+        guard var after = try Overlay.apply(server: before, pending: [change], type: layout.type) else { return }
         after[layout.type.properties[layout.key].name] = key
         if try store.put(type: type, writer.row(after, layout)) { writer.note(type, key) }
-        if before == nil { remember(created: change) } else { append(change) }
+        if before == nil { return remember(created: change) }
+        for name in values.keys { change.seen[name] = try seen(name, of: object, layout) }
+        append(change)
     }
 
     /// Notes that an object was made that was not there.
@@ -125,13 +128,13 @@ package final class WriteTransaction {
     @discardableResult
     package func set(type: Int, key: Value, property: Int, _ value: Value) throws(SluiceError) -> Bool {
         let layout = writer.layouts[type]
-        try prepare(layout, key: key)
+        let (object, name) = (ObjectKey(type: layout.type.name, key: key), layout.type.properties[property].name)
+        try prepare(layout, object)
         guard try store.update(type: type, key: key, property: property, value) else { return false }
         writer.note(type, key)
-        append(
-            ObjectChange(
-                object: ObjectKey(type: layout.type.name, key: key), kind: .set,
-                values: [layout.type.properties[property].name: value]))
+        var change = ObjectChange(object: object, kind: .set, values: [name: value])
+        change.seen[name] = try seen(name, of: object, layout)
+        append(change)
         return true
     }
 
@@ -149,7 +152,7 @@ package final class WriteTransaction {
         if let index = lastChange[object], let last = changes[index], last.values[name] != nil {
             return try set(type: type, key: key, property: property, value)
         }
-        try prepare(layout, key: key)
+        try prepare(layout, object)
         guard try store.contains(type: type, key: key) else { return false }
         var state: EditedObject
         if let known = edited[object] {
@@ -157,8 +160,9 @@ package final class WriteTransaction {
         } else {
             state = try EditedObject(layout, object, own: ownChanges(of: object), writer)
         }
-        let change = ObjectChange(
+        var change = ObjectChange(
             object: object, kind: .set, edits: try state.perform(edit, on: layout.type.properties[property], writer))
+        change.seen[name] = state.seen(name)
         edited[object] = nil
         guard try store.update(type: type, key: key, property: property, state.value(of: name)) else { return false }
         writer.note(type, key)
@@ -172,23 +176,23 @@ package final class WriteTransaction {
     /// Adds to an integer property; concurrent additions on several devices all count (CR-8).
     package func add(type: Int, key: Value, property: Int, amount: Int64) throws(SluiceError) {
         let layout = writer.layouts[type]
-        try prepare(layout, key: key)
+        let (object, name) = (ObjectKey(type: layout.type.name, key: key), layout.type.properties[property].name)
+        try prepare(layout, object)
         guard case .int(let value)?? = try store.row(type: type, key: key).map({ $0[property] }) else { return }
         guard try store.update(type: type, key: key, property: property, .int(value &+ amount)) else { return }
         writer.note(type, key)
-        append(
-            ObjectChange(
-                object: ObjectKey(type: layout.type.name, key: key), kind: .set,
-                counters: [layout.type.properties[property].name: amount]))
+        var change = ObjectChange(object: object, kind: .set, counters: [name: amount])
+        change.seen[name] = try seen(name, of: object, layout)
+        append(change)
     }
 
     /// Deletes an object; does nothing when it is not there.
     package func delete(type: Int, key: Value) throws(SluiceError) {
         let layout = writer.layouts[type]
-        try prepare(layout, key: key)
+        let object = ObjectKey(type: layout.type.name, key: key)
+        try prepare(layout, object)
         guard try store.delete(type: type, key: key) else { return }
         writer.note(type, key)
-        let object = ObjectKey(type: layout.type.name, key: key)
         if fresh.remove(object) != nil, let index = lastChange.removeValue(forKey: object) {
             changes[index] = nil
             edited[object] = nil
@@ -197,9 +201,19 @@ package final class WriteTransaction {
         append(ObjectChange(object: object, kind: .delete))
     }
 
-    private func prepare(_ layout: TableLayout, key: Value) throws(SluiceError) {
+    private func prepare(_ layout: TableLayout, _ object: ObjectKey) throws(SluiceError) {
         try requireSubscription(layout)
-        if writer.isSynced { try writer.keepServerRow(layout, key: key) }
+        guard writer.isSynced, server?.object != object else { return }
+        server = nil
+        if try !writer.isKept(layout, key: object.key) { server = (object, try writer.keepServerRow(layout, key: object.key)) }
+    }
+
+    /// What the server has for a property that is about to be changed (`ObjectChange.seen`); nil when the change need not say it.
+    private func seen(_ name: String, of object: ObjectKey, _ layout: TableLayout) throws(SluiceError) -> ValueHash? {
+        guard writer.isSynced else { return nil }
+        if let index = lastChange[object], let known = changes[index]?.seen[name] { return known }
+        if server?.object != object { server = (object, try writer.keptServerRow(layout, key: object.key)) }
+        return server?.row.map { ValueHash($0[name] ?? .null) }
     }
 
     func requireSubscription(_ layout: TableLayout) throws(SluiceError) {
@@ -237,6 +251,7 @@ package final class WriteTransaction {
             last.defaults.subtract(Set(given.keys).subtracting(change.defaults))
             last.counters.merge(change.counters) { $0 &+ $1 }
             last.edits += change.edits
+            last.seen.merge(change.seen) { known, _ in known }
         }
         changes[index] = last
     }

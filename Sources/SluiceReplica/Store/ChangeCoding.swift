@@ -1,41 +1,46 @@
 import SluiceCore
 
 /// The form of one object's change, and of rows by name, in the blobs of a local file: a version byte first. Version 2 of a
-/// change is version 1 with edits.
+/// change is version 1 with edits, version 3 is version 2 with what was seen.
 enum ChangeCoding {
     private static let version: UInt8 = 1
     private static let versionWithEdits: UInt8 = 2
+    private static let versionWithSeen: UInt8 = 3
 
     static func encode(_ change: ObjectChange) -> [UInt8] {
         var writer = StoredValue.Writer()
-        writer.byte(change.edits.isEmpty ? version : versionWithEdits)
+        let version = change.seen.isEmpty ? change.edits.isEmpty ? version : versionWithEdits : versionWithSeen
+        writer.byte(version)
         writer.byte(change.kind.rawValue)
         writer.string(change.object.type)
         writer.value(change.object.key)
         writer.pairs(change.values)
         writer.value(.list(change.defaults.sorted().map { .string($0) }))
         writer.pairs(change.counters.mapValues { .int($0) })
-        if !change.edits.isEmpty {
+        if version >= versionWithEdits {
             writer.fixed(UInt32(change.edits.count))
             for edit in change.edits { writer.edit(edit) }
         }
+        if version >= versionWithSeen { writer.pairs(change.seen.mapValues { .int(Int64(bitPattern: $0.rawValue)) }) }
         return writer.bytes
     }
 
     static func decode(_ bytes: UnsafeRawBufferPointer) throws(SluiceError) -> ObjectChange {
         var reader = StoredValue.Reader(bytes: bytes)
         let version = reader.byte()
-        guard version == Self.version || version == versionWithEdits,
+        guard let version, (Self.version...versionWithSeen).contains(version),
             let kind = reader.byte().flatMap(ObjectChange.Kind.init(rawValue:)),
             let type = reader.string(), let key = reader.value(), let values = reader.pairs(),
             case .list(let defaults)? = reader.value(), let counters = reader.pairs(),
-            let edits = version == versionWithEdits ? reader.edits() : [], reader.isAtEnd
+            let edits = version >= versionWithEdits ? reader.edits() : [],
+            let seen = version >= versionWithSeen ? reader.pairs() : [:], reader.isAtEnd
         else { throw SluiceError(.replicaCorrupt, "A pending change in the local file cannot be read.") }
         let names = defaults.compactMap { if case .string(let name) = $0 { name } else { nil } }
         let amounts = counters.compactMapValues { if case .int(let amount) = $0 { amount } else { nil } }
+        let hashes = seen.compactMapValues { if case .int(let hash) = $0 { ValueHash(rawValue: UInt64(bitPattern: hash)) } else { nil } }
         return ObjectChange(
             object: ObjectKey(type: type, key: key), kind: kind, values: values, defaults: Set(names), counters: amounts,
-            edits: edits)
+            edits: edits, seen: hashes)
     }
 
     static func encode(row: [String: Value]) -> [UInt8] {

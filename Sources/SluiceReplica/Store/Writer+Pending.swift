@@ -21,7 +21,7 @@ extension Writer {
         return .kept(statement.isNull(0) ? nil : try ChangeCoding.decodeRow(statement.bytes(0)))
     }
 
-    private func isKept(_ layout: TableLayout, key: Value) throws(SluiceError) -> Bool {
+    func isKept(_ layout: TableLayout, key: Value) throws(SluiceError) -> Bool {
         let statement = try connection.statement("SELECT 1 FROM _sluice_server WHERE type = ? AND key = ?")
         statement.bind(0, layout.type.name)
         layout.bindKey(key, at: 1, to: statement)
@@ -29,11 +29,11 @@ extension Writer {
         return try statement.step()
     }
 
-    /// Before the first pending change of an object: keeps its row, which is the server's.
-    func keepServerRow(_ layout: TableLayout, key: Value) throws(SluiceError) {
-        if try isKept(layout, key: key) { return }
-        let row = try store.row(type: layout.index, key: key)
-        try setServerRow(layout, key: key, row.map { named($0, layout) })
+    /// Before the first pending change of an object: keeps its row, which is the server's, and says what it is.
+    func keepServerRow(_ layout: TableLayout, key: Value) throws(SluiceError) -> [String: Value]? {
+        let row = try store.row(type: layout.index, key: key).map { named($0, layout) }
+        try setServerRow(layout, key: key, row)
+        return row
     }
 
     /// The same for an object that was just made: the server had none, unless it is known what it had.

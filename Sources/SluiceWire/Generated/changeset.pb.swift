@@ -170,12 +170,31 @@ package nonisolated struct PBObjectChange: Sendable {
   /// What was done inside of values, in its order; it comes after `values` and `counters`.
   package var edits: [PBEdit] = []
 
+  /// Of properties changed, if the client had the object from the server.
+  package var seen: [PBSeenValue] = []
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
 
   fileprivate var _primaryKey: PBValue? = nil
   fileprivate var _values: PBRow? = nil
+}
+
+/// What the server had for a property when a change was made, as far as the client knew.
+package nonisolated struct PBSeenValue: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var property: UInt32 = 0
+
+  /// Of the property's value (docs/protocol.md).
+  package var hash: UInt64 = 0
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
 }
 
 /// One thing done inside of a property's value.
@@ -530,7 +549,7 @@ nonisolated extension PBChangeset: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension PBObjectChange: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".ObjectChange"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{3}primary_key\0\u{1}kind\0\u{1}values\0\u{1}defaults\0\u{1}counters\0\u{1}edits\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{3}primary_key\0\u{1}kind\0\u{1}values\0\u{1}defaults\0\u{1}counters\0\u{1}edits\0\u{1}seen\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -545,6 +564,7 @@ nonisolated extension PBObjectChange: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 5: try { try decoder.decodeRepeatedUInt32Field(value: &self.defaults) }()
       case 6: try { try decoder.decodeRepeatedMessageField(value: &self.counters) }()
       case 7: try { try decoder.decodeRepeatedMessageField(value: &self.edits) }()
+      case 8: try { try decoder.decodeRepeatedMessageField(value: &self.seen) }()
       default: break
       }
     }
@@ -576,6 +596,9 @@ nonisolated extension PBObjectChange: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if !self.edits.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.edits, fieldNumber: 7)
     }
+    if !self.seen.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.seen, fieldNumber: 8)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -587,6 +610,42 @@ nonisolated extension PBObjectChange: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs.defaults != rhs.defaults {return false}
     if lhs.counters != rhs.counters {return false}
     if lhs.edits != rhs.edits {return false}
+    if lhs.seen != rhs.seen {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBSeenValue: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".SeenValue"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}property\0\u{1}hash\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt32Field(value: &self.property) }()
+      case 2: try { try decoder.decodeSingularFixed64Field(value: &self.hash) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.property != 0 {
+      try visitor.visitSingularUInt32Field(value: self.property, fieldNumber: 1)
+    }
+    if self.hash != 0 {
+      try visitor.visitSingularFixed64Field(value: self.hash, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBSeenValue, rhs: PBSeenValue) -> Bool {
+    if lhs.property != rhs.property {return false}
+    if lhs.hash != rhs.hash {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -39,6 +39,15 @@ extension PBObjectChange {
         }
         counters.sort { $0.property < $1.property }
         for edit in change.edits { edits.append(try PBEdit(edit, type: objectType)) }
+        for (name, hash) in change.seen {
+            let number = try objectType.number(of: name)
+            seen.append(
+                PBSeenValue.with {
+                    $0.property = number
+                    $0.hash = hash.rawValue
+                })
+        }
+        seen.sort { $0.property < $1.property }
     }
 }
 
@@ -87,6 +96,7 @@ extension ObjectChange {
             counters[property.name, default: 0] &+= counter.amount
         }
         for edit in message.edits { edits.append(try Edit(edit, type: type, schema: schema)) }
+        for value in message.seen { seen[try type.property(number: value.property).name] = ValueHash(rawValue: value.hash) }
     }
 }
 
