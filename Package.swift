@@ -292,8 +292,8 @@ let package = Package(
         tests(
             "SluiceSync",
             dependencies: [
-                "SluiceCore", "SluiceMerge", "SluiceReplica", "SluiceSync", "SluiceWire", nio("NIOCore"), nio("NIOPosix"),
-                nio("NIOHTTP1"), nio("NIOWebSocket"), .product(name: "Logging", package: "swift-log"),
+                "SluiceCore", "SluiceMerge", "SluicePipeline", "SluiceReplica", "SluiceSync", "SluiceWire", nio("NIOCore"),
+                nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), .product(name: "Logging", package: "swift-log"),
             ]),
         // An app's calls at the top level of its program.
         .executableTarget(

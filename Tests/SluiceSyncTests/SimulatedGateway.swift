@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import SluiceCore
 import SluiceMerge
+import SluicePipeline
 import SluiceWire
 
 func make<M>(_ message: M, _ fill: (inout M) -> Void) -> M {
@@ -10,21 +11,22 @@ func make<M>(_ message: M, _ fill: (inout M) -> Void) -> M {
     return message
 }
 
-/// A gateway in memory that keeps the protocol's promises and knows nothing of the client's code. One call handles one
-/// message; what it answers waits in `Session.outgoing`.
+/// A gateway in memory that keeps the protocol's promises and knows nothing of the client's code; what may come when it knows from the
+/// gateway's own machine. One call handles one message; what it answers waits in `Session.outgoing`.
 struct SimulatedGateway {
     struct Session {
         var client: UInt64 = 0
-        var isOpen = false
-        var requested: UInt64 = 0
-        var active: UInt64 = 0
+        /// What may come when, as the gateway itself has it.
+        var state = SessionState()
         var stores: Set<String> = []
         /// What the client has: rows of these stores as all commits below `before` left them, or newer.
         var held: (stores: Set<String>, before: UInt64)?
         /// A bootstrap that has been asked for and not been made.
         var wanted: (version: UInt64, stores: Set<String>)?
         var outgoing: [PBServerMessage] = []
-        var isClosed = false
+
+        var isOpen: Bool { state.phase == .open }
+        var isClosed: Bool { state.phase == .closed }
     }
 
     struct Client {
@@ -78,17 +80,34 @@ struct SimulatedGateway {
     mutating func handle(_ bytes: [UInt8], session id: UInt64) throws {
         guard sessions[id]?.isClosed == false else { return }
         let message = try WireProtocol.decode(PBClientMessage.self, from: bytes)
-        switch message.kind {
-        case .hello(let hello): open(hello, id)
-        case _ where sessions[id]?.isOpen != true: violation("a message before Hello", id)
-        case .subscribe(let set): subscribe(set, id)
-        case .upload(let upload): self.upload(upload, id)
-        case .ingest(let batch): ingest(batch, id)
-        case .mark(let mark): reach(mark, id)
-        case .refreshToken, .reportError: break
-        case nil: violation("an empty message", id)
+        do throws(SluiceError) {
+            switch message.kind {
+            case .hello(let hello):
+                try sessions[id]?.state.receive(.hello)
+                open(hello, id)
+            case .subscribe(let set):
+                try sessions[id]?.state.receive(.subscribe)
+                try subscribe(set, id)
+            case .upload(let upload):
+                try sessions[id]?.state.receive(.upload)
+                try self.upload(upload, id)
+            case .ingest(let batch):
+                try sessions[id]?.state.receive(.ingest)
+                ingest(batch, id)
+            case .mark(let mark):
+                try sessions[id]?.state.receive(.mark)
+                reach(mark, id)
+            case .refreshToken: try sessions[id]?.state.receive(.refreshToken)
+            case .reportError: try sessions[id]?.state.receive(.reportError)
+            case nil: violation("an empty message", id)
+            }
+        } catch {
+            violation(error.message, id)
         }
     }
+
+    /// It ends without notice, and another begins: what is in the database stays, and nobody hears what was not sent.
+    mutating func crash() { sessions = [:] }
 
     mutating func violation(_ what: String, _ id: UInt64) {
         violations.append(what)
@@ -99,7 +118,7 @@ struct SimulatedGateway {
 
     mutating func fail(_ id: UInt64, _ code: ErrorCode, _ action: SessionAction) {
         send(id, .error(PBSessionError(SluiceError(code, "made up"), action: action, fatal: true)))
-        sessions[id]?.isClosed = true
+        sessions[id]?.state.close()
     }
 
     private mutating func open(_ hello: PBHello, _ id: UInt64) {
@@ -112,7 +131,7 @@ struct SimulatedGateway {
             return fail(id, .badClientFile, .clientReset)
         }
         sessions[id]?.client = client
-        sessions[id]?.isOpen = true
+        sessions[id]?.state.begin(changeset: clients[client]?.changeset ?? 0)
         clients[client]?.session = id
         note(hello.oldestBase, of: client)
         if hello.hasHeld { sessions[id]?.held = (Set(hello.held.types.map(\.name)), hello.held.transaction) }
@@ -136,9 +155,8 @@ struct SimulatedGateway {
         }
     }
 
-    private mutating func subscribe(_ set: PBSubscribe, _ id: UInt64) {
-        guard set.version > sessions[id]?.requested ?? 0 else { return violation("version \(set.version) again", id) }
-        sessions[id]?.requested = set.version
+    private mutating func subscribe(_ set: PBSubscribe, _ id: UInt64) throws(SluiceError) {
+        try sessions[id]?.state.request(set.version)
         if set.queries.contains(where: { $0.text == "bad" }) {
             return send(id, .queryError(PBQueryError(version: set.version, SluiceError(.querySyntax, "bad"))))
         }
@@ -182,7 +200,7 @@ struct SimulatedGateway {
         }
         if chance(10) { return }
         let taken = clients[session.client]?.changeset ?? 0
-        let isDifference = session.active > 0 && chance(50)
+        let isDifference = session.state.active > 0 && chance(50)
         if isDifference {
             let gone = items.filter { session.stores.contains($0.value.store) && !wanted.stores.contains($0.value.store) }
             send(
@@ -205,7 +223,7 @@ struct SimulatedGateway {
                     $0.held.types = wanted.stores.sorted().map { store in make(PBHeldType()) { $0.name = store } }
                 }))
         sessions[id]?.held = (wanted.stores, lsn + 1)
-        sessions[id]?.active = wanted.version
+        sessions[id]?.state.complete(wanted.version)
         sessions[id]?.stores = wanted.stores
         sessions[id]?.wanted = nil
     }
@@ -235,7 +253,7 @@ struct SimulatedGateway {
             rowTimes[key] = wall
         }
         for id in sessions.keys.sorted() {
-            guard let session = sessions[id], session.active > 0, !session.isClosed else { continue }
+            guard let session = sessions[id], session.state.active > 0, !session.isClosed else { continue }
             tell(id, has(.eyes, 3) ? [] : writes.compactMap { change($0.key, before[$0.key], $0.item, session) })
         }
     }

@@ -111,14 +111,26 @@ struct Simulation {
         check(index)
     }
 
+    /// What is on its way to a gateway that is gone arrives nowhere; what it has sent still does.
+    private mutating func crashGateway() {
+        gateway.crash()
+        late = []
+        for index in clients.indices where clients[index].session != nil {
+            clients[index].upstream = []
+            clients[index].delivered = []
+            if below(2) == 0 { drop(index) }
+        }
+    }
+
     private mutating func fault(_ index: Int) throws {
-        switch below(12) {
+        switch below(13) {
         case 0..<5: drop(index)
         case 5: crash(index)
         case 6: expireTokens()
         case 7: sessionError(index)
         case 8: pause(index)
         case 9: feed(index, .reconnect)
+        case 10: crashGateway()
         default: pass(UInt64(below(80_000)))
         }
     }
@@ -156,6 +168,8 @@ struct Simulation {
         let message = clients[index].upstream.removeFirst()
         try gateway.handle(message, session: session)
         if gateway.sessions[session]?.isClosed == false { clients[index].delivered.append(message) }
+        // It can end between what it has done and what it says.
+        if !isCalm, below(300 * calm) == 0 { return crashGateway() }
         try collect(index)
     }
 
@@ -171,7 +185,7 @@ struct Simulation {
         try? collect(index)
         guard let session = clients[index].session else { return }
         guard !clients[index].downstream.isEmpty else {
-            if gateway.sessions[session]?.isClosed == true { drop(index) }
+            if gateway.sessions[session]?.isClosed != false { drop(index) }
             return
         }
         let bytes = clients[index].downstream.removeFirst()
@@ -331,7 +345,7 @@ struct Simulation {
             while !clients[index].upstream.isEmpty, clients[index].session != nil { try deliverUp(index) }
             try collect(index)
             while !clients[index].downstream.isEmpty, clients[index].session != nil { deliverDown(index) }
-            if let session = clients[index].session, gateway.sessions[session]?.isClosed == true { drop(index) }
+            if let session = clients[index].session, gateway.sessions[session]?.isClosed != false { drop(index) }
             while !clients[index].inbox.isEmpty { feed(index, clients[index].inbox.removeFirst()) }
         }
         pass(1_000)
