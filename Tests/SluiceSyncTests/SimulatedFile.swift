@@ -121,6 +121,16 @@ struct SimulatedFile {
 
     // MARK: The app
 
+    /// A change with what the server has, as far as the file knows.
+    private func withSeen(_ change: ObjectChange) -> ObjectChange {
+        guard change.kind != .delete, case .int(let key) = change.object.key, let row = server[key]?.values else { return change }
+        var change = change
+        for name in Array(change.values.keys) + Array(change.counters.keys) + change.edits.map(\.property) {
+            change.seen[name] = ValueHash(row[name] ?? .null)
+        }
+        return change
+    }
+
     mutating func write(_ key: Int64, _ item: Item?, at wall: Int64) {
         var change = ObjectChange(object: ObjectKey(type: "Item", key: .int(key)), kind: item == nil ? .delete : .create)
         if let item { change.values = ["store": .string(item.store), "value": .string(item.value)] }
@@ -130,6 +140,7 @@ struct SimulatedFile {
     /// - Parameter wall: what the device's clock says.
     mutating func write(_ changes: [ObjectChange], at wall: Int64) {
         changesets += 1
+        let changes = changes.map(withSeen)
         let changeset = Changeset(number: changesets, time: clock.tick(now: wall), base: applied.lsn, changes: changes)
         pending.append(Pending(changeset: changeset, acknowledged: nil))
     }

@@ -21,6 +21,8 @@ struct SimulatedGateway {
         var stores: Set<String> = []
         /// What the client has: rows of these stores as all commits below `before` left them, or newer.
         var held: (stores: Set<String>, before: UInt64)?
+        /// The commit that its file shows, until its first bootstrap.
+        var applied: UInt64?
         /// A bootstrap that has been asked for and not been made.
         var wanted: (version: UInt64, stores: Set<String>)?
         var outgoing: [PBServerMessage] = []
@@ -44,8 +46,12 @@ struct SimulatedGateway {
     var items: [Int64: Item] = [:]
     /// The commit that wrote an item last.
     var writtenAt: [Int64: UInt64] = [:]
-    /// How many items were told by their keys alone.
-    var keptCount = 0
+    /// How many items were told by their keys alone, how many sessions went on from the log, and how often it ended without notice.
+    private(set) var keptCount = 0
+    private(set) var resumedCount = 0
+    private(set) var crashCount = 0
+    /// The items that each commit changed, and in which stores they were before.
+    private var log: [(lsn: UInt64, key: Int64, store: String?)] = []
     var lsn: UInt64 = 100
     /// Beside the rows: who wrote what, and when a row was written last.
     var clocks: [Int64: ObjectClocks] = [:]
@@ -107,7 +113,10 @@ struct SimulatedGateway {
     }
 
     /// It ends without notice, and another begins: what is in the database stays, and nobody hears what was not sent.
-    mutating func crash() { sessions = [:] }
+    mutating func crash() {
+        crashCount += 1
+        sessions = [:]
+    }
 
     mutating func violation(_ what: String, _ id: UInt64) {
         violations.append(what)
@@ -134,7 +143,10 @@ struct SimulatedGateway {
         sessions[id]?.state.begin(changeset: clients[client]?.changeset ?? 0)
         clients[client]?.session = id
         note(hello.oldestBase, of: client)
-        if hello.hasHeld { sessions[id]?.held = (Set(hello.held.types.map(\.name)), hello.held.transaction) }
+        if hello.hasHeld {
+            sessions[id]?.held = (Set(hello.held.types.map(\.name)), hello.held.transaction)
+            sessions[id]?.applied = hello.appliedLsn
+        }
         var welcome = PBWelcome()
         welcome.protocol = 1
         welcome.client = client
@@ -167,6 +179,10 @@ struct SimulatedGateway {
     /// Makes the bootstrap that a session waits for; now and then only begins one that a newer one replaces.
     mutating func bootstrap(_ id: UInt64) {
         guard let session = sessions[id], !session.isClosed, let wanted = session.wanted else { return }
+        sessions[id]?.applied = nil
+        if let applied = session.applied, session.held?.stores == wanted.stores, chance(50) {
+            return resume(id, wanted, after: applied, session)
+        }
         let items = has(.stale, 50) ? earlier : items
         let inView = items.filter { wanted.stores.contains($0.value.store) }
         send(
@@ -199,7 +215,6 @@ struct SimulatedGateway {
                     }))
         }
         if chance(10) { return }
-        let taken = clients[session.client]?.changeset ?? 0
         let isDifference = session.state.active > 0 && chance(50)
         if isDifference {
             let gone = items.filter { session.stores.contains($0.value.store) && !wanted.stores.contains($0.value.store) }
@@ -211,13 +226,46 @@ struct SimulatedGateway {
                         message.removed = gone.keys.sorted().map { PBValue(.int($0)) }
                     }))
         }
+        end(id, wanted, session, types: isDifference ? [] : ["Item"])
+    }
+
+    /// What the log has since the client went: the last word on each item that was in its view or is.
+    private mutating func resume(_ id: UInt64, _ wanted: (version: UInt64, stores: Set<String>), after applied: UInt64, _ session: Session)
+    {
+        resumedCount += 1
+        let since = log.filter { $0.lsn > applied }
+        let was = Set(since.filter { $0.store.map(wanted.stores.contains) ?? false }.map(\.key))
+        let (present, gone) = Set(since.map(\.key)).reduce(into: ([Int64](), [Int64]())) { parts, key in
+            if let item = items[key], wanted.stores.contains(item.store) {
+                parts.0.append(key)
+            } else if was.contains(key) {
+                parts.1.append(key)
+            }
+        }
+        send(id, .bootstrapBegin(make(PBBootstrapBegin()) { $0.version = wanted.version }))
+        let (rows, keys) = (present.sorted().map { row($0, items) }, gone.sorted().map { PBValue(.int($0)) })
+        send(
+            id,
+            .bootstrapRows(
+                make(PBBootstrapRows()) {
+                    $0.type = "Item"
+                    $0.rows = rows
+                    $0.removed = keys
+                }))
+        end(id, wanted, session, types: nil)
+    }
+
+    /// - Parameter types: nil: the client's view goes on.
+    private mutating func end(_ id: UInt64, _ wanted: (version: UInt64, stores: Set<String>), _ session: Session, types: [String]?) {
+        let (lsn, taken) = (lsn, clients[session.client]?.changeset ?? 0)
         send(
             id,
             .bootstrapEnd(
                 make(PBBootstrapEnd()) {
                     $0.version = wanted.version
                     $0.lsn = lsn
-                    $0.types = isDifference ? [] : ["Item"]
+                    $0.types = types ?? []
+                    $0.resumed = types == nil
                     $0.changeset = taken
                     $0.held.transaction = lsn + 1
                     $0.held.types = wanted.stores.sorted().map { store in make(PBHeldType()) { $0.name = store } }
@@ -248,6 +296,7 @@ struct SimulatedGateway {
         let before = items
         if has(.stale, 5) { earlier = before }
         for (key, item) in writes {
+            log.append((lsn, key, before[key]?.store))
             items[key] = item
             writtenAt[key] = lsn
             rowTimes[key] = wall

@@ -33,9 +33,13 @@ import Testing
     }
 
     static func run(_ seed: UInt64, steps: Int, defect: SimulatedDefect? = nil) throws -> [Problem] {
+        try play(seed, steps: steps, defect: defect).problems
+    }
+
+    static func play(_ seed: UInt64, steps: Int, defect: SimulatedDefect? = nil) throws -> Simulation {
         var simulation = Simulation(seed: seed, clients: 2 + Int(seed % 2), defect: defect)
         for _ in 0..<steps { try simulation.step() }
         try simulation.settle()
-        return simulation.problems
+        return simulation
     }
 }
