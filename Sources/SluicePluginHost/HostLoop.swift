@@ -18,6 +18,8 @@ final class HostLoop {
     private var host = 0
     /// Whether the host waits for an answer of ours.
     private var isAsking = false
+    /// What the observer knows of `HostedCalls.isOpen`.
+    private var isOut = false
 
     init(owner: PluginHostProcess, wake: Int32) {
         self.owner = owner
@@ -40,10 +42,12 @@ final class HostLoop {
             }
             flush()
             reportStart()
+            report(isOut: calls.isOpen)
             wait()
         }
         perform(calls.stop())
         endPeer()
+        report(isOut: false)
         Descriptors.close(wake)
         owner.finishStop()
     }
@@ -55,6 +59,12 @@ final class HostLoop {
         } else if let error = calls.lastError {
             owner.finishStart(.failure(error))
         }
+    }
+
+    private func report(isOut now: Bool) {
+        guard now != isOut else { return }
+        isOut = now
+        owner.observer.isOut(owner.label, now)
     }
 
     // MARK: Waiting

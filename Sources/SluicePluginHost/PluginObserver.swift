@@ -4,6 +4,8 @@ package struct PluginObserver: Sendable {
     package var called: @Sendable (Hook, UInt64, Bool) -> Void
     /// A plugin's host ended by itself or was ended; another takes its place.
     package var hostEnded: @Sendable (_ plugin: String) -> Void
+    /// A plugin's hosts keep on ending, and its calls are refused at once; or that is over. Each plugin in turns, the end last.
+    package var isOut: @Sendable (_ plugin: String, _ isOut: Bool) -> Void
 
     /// A plugin counted something.
     package var counted: @Sendable (_ plugin: String, _ name: String, _ amount: UInt64) -> Void
@@ -11,10 +13,12 @@ package struct PluginObserver: Sendable {
     package init(
         called: @escaping @Sendable (Hook, UInt64, Bool) -> Void = { _, _, _ in },
         hostEnded: @escaping @Sendable (_ plugin: String) -> Void = { _ in },
+        isOut: @escaping @Sendable (_ plugin: String, _ isOut: Bool) -> Void = { _, _ in },
         counted: @escaping @Sendable (_ plugin: String, _ name: String, _ amount: UInt64) -> Void = { _, _, _ in }
     ) {
         self.called = called
         self.hostEnded = hostEnded
+        self.isOut = isOut
         self.counted = counted
     }
 }

@@ -125,11 +125,13 @@ func failure<R>(_ body: () async throws -> R) async -> SluiceError? {
 
 /// What an observer heard.
 final class Counts: Sendable {
-    private let state = Mutex((calls: 0, failures: 0, ended: [String](), counted: [String: UInt64]()))
+    private let state = Mutex((calls: 0, failures: 0, ended: [String](), out: [Bool](), counted: [String: UInt64]()))
 
     var calls: Int { state.withLock { $0.calls } }
     var failures: Int { state.withLock { $0.failures } }
     var ended: [String] { state.withLock { $0.ended } }
+    /// When a plugin was out, and when it was back.
+    var out: [Bool] { state.withLock { $0.out } }
 
     var counted: [String: UInt64] { state.withLock { $0.counted } }
 
@@ -142,6 +144,7 @@ final class Counts: Sendable {
                 }
             },
             hostEnded: { plugin in self.state.withLock { $0.ended.append(plugin) } },
+            isOut: { _, isOut in self.state.withLock { $0.out.append(isOut) } },
             counted: { plugin, name, amount in self.state.withLock { $0.counted["\(plugin).\(name)", default: 0] += amount } })
     }
 }

@@ -65,6 +65,29 @@ import Testing
         }
     }
 
+    @Test func `who watches hears when calls are refused at once, and when they are not any more`() async throws {
+        let counts = Counts()
+        try await withChain([faulty()], observer: counts.observer) { chain in
+            for number in 0..<PluginLimits.failuresInRow {
+                #expect(counts.out.isEmpty)
+                // Each another call, which waits for the next host.
+                _ = await failure { try await chain.openSession(user: user("do-crash"), types: ["Store", "\(number)"]) }
+            }
+            while counts.out.count < 2 { try await Task.sleep(for: .milliseconds(5)) }
+            #expect(await answers(chain))
+        }
+        #expect(counts.out == [true, false])
+        // What is stopped is not out.
+        let others = Counts()
+        try await withChain([faulty()], observer: others.observer) { chain in
+            for number in 0..<PluginLimits.failuresInRow {
+                _ = await failure { try await chain.openSession(user: user("do-crash"), types: ["Store", "\(number)"]) }
+            }
+            while others.out.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+        }
+        #expect(others.out.last == false)
+    }
+
     @Test func `a call that ends the host twice is refused, others are not`() async throws {
         try await withChain([faulty()]) { chain in
             for _ in 0..<2 { _ = await failure { try await chain.openSession(user: user("do-crash"), types: types) } }

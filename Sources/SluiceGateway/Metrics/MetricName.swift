@@ -45,6 +45,7 @@ package enum MetricName: String, CaseIterable, Sendable {
     case pluginSeconds = "sluice_plugin_seconds"
     case pluginRestarts = "sluice_plugin_restarts_total"
     case pluginFailures = "sluice_plugin_failures_total"
+    case pluginOut = "sluice_plugin_out"
     case pluginSandbox = "sluice_plugin_sandbox_missing"
     case pluginCounts = "sluice_plugin_counts_total"
     case ruleGeneration = "sluice_rule_generation"
@@ -75,6 +76,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .pluginCalls, .pluginSeconds, .pluginFailures: "hook"
         case .pluginSandbox: "part"
         case .pluginCounts: "name"
+        case .pluginOut: "plugin"
         case .ingested, .ingestRefused, .ingestDuplicates, .ingestDropped, .ingestLag: "type"
         case .logins, .loginFailures: "provider"
         default: nil
@@ -117,6 +119,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .pluginSeconds: "Time of a plugin call, by hook."
         case .pluginRestarts: "Plugin hosts that were replaced."
         case .pluginFailures: "Calls into rule plugins that were denied or failed, by hook."
+        case .pluginOut: "1 while the calls of a plugin are refused at once, as its hosts keep on ending."
         case .pluginSandbox:
             "Plugins that are not shut in by a part of the sandbox: seccomp, landlock, privileges, or a process of their own."
         case .pluginCounts: "What plugins count themselves, by plugin and name."

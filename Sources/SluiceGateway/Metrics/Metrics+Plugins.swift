@@ -20,6 +20,8 @@ extension Metrics {
                 seconds.observe(nanoseconds: nanoseconds)
             },
             hostEnded: { _ in restarts.add() },
+            // Of two generations of rules each may have the plugin.
+            isOut: { plugin, isOut in self.number(.pluginOut, label: plugin).add(isOut ? 1 : -1) },
             counted: { plugin, name, amount in self.number(.pluginCounts, label: "\(plugin).\(name)").add(Double(amount)) })
     }
 
