@@ -20,10 +20,11 @@ extension PreparedRole {
         if let field = changedImmutable(write) {
             return .deny(
                 reason: "Field \(field) of \(write.type) cannot be changed any more; the write was undone.",
-                rule: "role \(role.name), fields.\(field).immutable")
+                rule: "role \(role.name), fields.\(field).immutable", fields: [field])
         }
-        if let field = changedGuarded(write) {
-            return deny("write field \(field) of \(write.type)", "writable fields without \(field)")
+        if let path = changedGuarded(write) {
+            let field = path.joined(separator: ".")
+            return deny("write field \(field) of \(write.type)", "writable fields without \(field)", fields: [path[0]])
         }
         let unmet = role.checks.filter { !$0.expression.isTrue(in: session) }
         guard unmet.isEmpty else {
@@ -33,8 +34,8 @@ extension PreparedRole {
         return .allow
     }
 
-    private func deny(_ what: String, _ clause: String) -> WriteVerdict {
-        .deny(reason: "Role \(role.name) may not \(what); the write was undone.", rule: "role \(role.name), \(clause)")
+    private func deny(_ what: String, _ clause: String, fields: [String] = []) -> WriteVerdict {
+        .deny(reason: "Role \(role.name) may not \(what); the write was undone.", rule: "role \(role.name), \(clause)", fields: fields)
     }
 
     /// `insert` or `delete`, when it is the one that counts and does not hold of the document.
@@ -52,16 +53,15 @@ extension PreparedRole {
     }
 
     /// The first way into an embedded object to what may not be written there.
-    private func changedGuarded(_ write: PluginWrite) -> String? {
+    private func changedGuarded(_ write: PluginWrite) -> [String]? {
         guard let after = write.after else { return nil }
-        let changed = masks.guarded.first { path in
+        return masks.guarded.first { path in
             func value(_ document: PluginRow?) -> PluginValue {
                 path.dropFirst().reduce(document?[path[0]] ?? .null) { $0[$1] ?? .null }
             }
             if let before = write.before, after.hasSame(path[0], as: before) { return false }
             return Self.differ(value(write.before), value(after))
         }
-        return changed?.joined(separator: ".")
     }
 
     /// The first by name of those that differ.

@@ -212,8 +212,10 @@ static sluice_status check_subscription(void *opaque, sluice_text input, const s
 }
 
 static const char three[] =
-    "{\"writes\":[{\"verdict\":\"allow\"},{\"verdict\":\"deny\",\"reason\":\"the second is not allowed\",\"rule\":\"clause 2\"},"
-    "{\"verdict\":\"amend\",\"set\":{\"size\":7}}]}";
+    "{\"writes\":[{\"verdict\":\"allow\"},{\"verdict\":\"deny\",\"reason\":\"the second is not allowed\",\"rule\":\"clause 2\","
+    "\"fields\":[\"size\",\"name\"]},{\"verdict\":\"amend\",\"set\":{\"size\":7}}]}";
+
+static const char odd_field[] = "{\"writes\":[{\"verdict\":\"deny\",\"reason\":\"no\",\"fields\":[\"name\",\"nmae\"]}]}";
 
 static sluice_status check_write(void *opaque, sluice_text input, const sluice_sink *answer) {
     sluice_status status;
@@ -268,6 +270,8 @@ static sluice_status check_write_rows(void *opaque, const sluice_writes *batch, 
             put(answer, "{\"writes\":\"allow\"}");
         } else if (has(input, "none of them")) {
             put(answer, "{\"writes\":\"deny\"}");
+        } else if (has(input, "odd field")) {
+            put(answer, odd_field);
         } else {
             put_verdicts(answer, "{\"writes\":[", "{\"verdict\":\"allow\"}", has(input, "one alone") ? 1 : (int)batch->write_count);
         }

@@ -99,8 +99,8 @@ extension Row {
 
 package enum WriteVerdict: Hashable, Sendable {
     case allow
-    /// The reason is for the user. The rule is for operators alone: the plugin, and what in it decided.
-    case deny(reason: String, rule: String)
+    /// The reason and the fields at fault are for the user. The rule is for operators alone: the plugin, and what in it decided.
+    case deny(reason: String, rule: String, fields: [String] = [])
     /// Allowed with these values set.
     case amend([String: Value])
 

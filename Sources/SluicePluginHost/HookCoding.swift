@@ -109,16 +109,24 @@ enum HookCoding {
         return verdicts
     }
 
+    /// The properties that a denial names, in the order of the class.
+    private static func faulty(_ answer: Answer, _ json: JSON?, of type: ObjectType, at place: String) throws(SluiceError) -> [String] {
+        guard let names = try fields(answer, json, at: place) else { return [] }
+        if let odd = names.filter({ type.index(of: $0) == nil }).min() { throw answer.bad("\(place): \(type.name) has no property \(odd)") }
+        return type.properties.map(\.name).filter(names.contains)
+    }
+
     private static func writeVerdict(
         _ answer: Answer, _ json: JSON, write: ProposedWrite, schema: Schema, at place: String
     ) throws(SluiceError) -> WriteVerdict {
-        try answer.allow(["verdict", "reason", "rule", "set"], in: json, at: place)
+        try answer.allow(["verdict", "reason", "rule", "fields", "set"], in: json, at: place)
         switch json["verdict"]?.string {
         case "allow": return .allow
         case "deny":
             return .deny(
                 reason: json["reason"]?.string ?? "The rules of the server do not allow this write; it was undone.",
-                rule: "plugin \(answer.plugin)" + (json["rule"]?.string.map { ", \($0)" } ?? ""))
+                rule: "plugin \(answer.plugin)" + (json["rule"]?.string.map { ", \($0)" } ?? ""),
+                fields: try faulty(answer, json["fields"], of: write.type, at: "\(place).fields"))
         case "amend":
             guard let type = schema[write.type.name], write.operation != .delete else {
                 throw answer.bad("\(place) amends a \(name(write.operation)) of \(write.type.name)")

@@ -88,14 +88,20 @@ extension TypeRules {
 }
 
 extension WriteVerdict {
-    /// As gateways before 1.3 read it, which refuse keys that they do not know.
-    var withoutRule: WriteVerdict { if case .deny(let reason, _) = self { .deny(reason: reason) } else { self } }
+    /// As a gateway reads it, which refuses keys that it does not know.
+    func known(to hostMinor: UInt32) -> WriteVerdict {
+        guard case .deny(let reason, let rule, let fields) = self else { return self }
+        return .deny(reason: reason, rule: hostMinor >= 3 ? rule : nil, fields: hostMinor >= 5 ? fields : [])
+    }
 
     var value: PluginValue {
         switch self {
         case .allow: ["verdict": "allow"]
-        case .deny(let reason, nil): ["verdict": "deny", "reason": .string(reason)]
-        case .deny(let reason, let rule?): ["verdict": "deny", "reason": .string(reason), "rule": .string(rule)]
+        case .deny(let reason, let rule, let fields):
+            .object(
+                [PluginValue.Member("verdict", "deny"), .init("reason", .string(reason))]
+                    + (rule.map { [.init("rule", .string($0))] } ?? [])
+                    + (fields.isEmpty ? [] : [.init("fields", .array(fields.map { .string($0) }))]))
         case .amend(let values): ["verdict": "amend", "set": values]
         }
     }

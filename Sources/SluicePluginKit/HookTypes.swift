@@ -148,8 +148,9 @@ public struct PluginWrite: Hashable, Sendable {
 public enum WriteVerdict: Hashable, Sendable {
     case allow
     /// The reason is what the user is told. The rule is for operators alone, with the plugin's name before it: what in the plugin
-    /// decided, such as a role and a clause. Gateways before 1.3 of the interface are not told it.
-    case deny(reason: String, rule: String? = nil)
+    /// decided, such as a role and a clause. The fields are the properties at fault, which apps find in the error. Gateways before 1.3 of
+    /// the interface are not told the rule, those before 1.5 not the fields.
+    case deny(reason: String, rule: String? = nil, fields: [String] = [])
     /// Allowed with these members set; the value is an object.
     case amend(PluginValue)
 }

@@ -105,8 +105,7 @@ private struct WriteAnswer {
     var allowsAll: Bool { isWhole && records.isEmpty && verdicts.allSatisfy { $0 == .allow } }
 
     func value(hostMinor: UInt32) -> PluginValue {
-        let said = hostMinor >= 3 ? verdicts : verdicts.map(\.withoutRule)
-        var members = [PluginValue.Member("writes", .array(said.map(\.value)))]
+        var members = [PluginValue.Member("writes", .array(verdicts.map { $0.known(to: hostMinor).value }))]
         if !records.isEmpty { members.append(.init("records", .array(records.map(\.value)))) }
         return .object(members)
     }

@@ -49,7 +49,10 @@ extension WriteVerdict {
     init(_ value: PluginValue) throws {
         switch value["verdict"]?.string {
         case "allow": self = .allow
-        case "deny": self = .deny(reason: value["reason"]?.string ?? "", rule: value["rule"]?.string)
+        case "deny":
+            self = .deny(
+                reason: value["reason"]?.string ?? "", rule: value["rule"]?.string,
+                fields: value["fields"]?.array?.compactMap(\.string) ?? [])
         case "amend": self = .amend(value["set"] ?? [:])
         default: throw MalformedInput(member: "verdict")
         }

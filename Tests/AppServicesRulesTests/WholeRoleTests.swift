@@ -19,7 +19,7 @@ import Testing
         return try await app.verdicts(on: proposed, by: user("ann")).map {
             switch $0 {
             case .allow: "allowed"
-            case .deny(_, let rule): rule.replacing("plugin AppServicesRules, role r, ", with: "")
+            case .deny(_, let rule, _): rule.replacing("plugin AppServicesRules, role r, ", with: "")
             case .amend: "amended"
             }
         }

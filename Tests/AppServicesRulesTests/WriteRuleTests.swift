@@ -18,7 +18,7 @@ import Testing
         return try #require(try await App(roles: roles).verdicts(on: writes, by: asking).first)
     }
 
-    private func rule(_ verdict: WriteVerdict) -> String? { if case .deny(_, let rule) = verdict { rule } else { nil } }
+    private func rule(_ verdict: WriteVerdict) -> String? { if case .deny(_, let rule, _) = verdict { rule } else { nil } }
 
     @Test func `an immutable field is set in a new object and never changed`() async throws {
         let bob: [String: Value] = ["owner_id": .string("bob"), "collaborators": .list([.string("ann")])]
@@ -27,7 +27,7 @@ import Testing
         #expect(try await verdict(Self.shared, before: bob, after: renamed) == .allow)
         let denial = WriteVerdict.deny(
             reason: "Field owner_id of Task cannot be changed any more; the write was undone.",
-            rule: "plugin AppServicesRules, role collaborator, fields.owner_id.immutable")
+            rule: "plugin AppServicesRules, role collaborator, fields.owner_id.immutable", fields: ["owner_id"])
         for value: Value in [.string("ann"), .null] {
             let taken = bob.merging(["owner_id": value]) { $1 }
             #expect(try await verdict(Self.shared, before: bob, after: taken) == denial)
@@ -55,7 +55,7 @@ import Testing
         let row: [String: Value] = ["owner_id": .string("bob"), "collaborators": .list([.string("ann")]), "team": .null]
         let added = row.merging(["collaborators": .list([.string("ann"), .string("eve")])]) { $1 }
         let refused = try await verdict(Self.shared, before: row, after: added)
-        guard case .deny(let reason, let rule) = refused else { throw Unexpected() }
+        guard case .deny(let reason, let rule, _) = refused else { throw Unexpected() }
         #expect(reason == "Role collaborator may not change Task in this way; the write was undone.")
         #expect(rule.hasPrefix(#"plugin AppServicesRules, role collaborator, check_write, not met: {"%or":"#), "\(rule)")
         #expect(!rule.contains("closed"), "the other clause is met")

@@ -3,8 +3,8 @@ import SluiceCore
 import SluicePluginHost
 import Testing
 
-private func reason(_ verdict: WriteVerdict) -> String? { if case .deny(let reason, _) = verdict { reason } else { nil } }
-private func rule(_ verdict: WriteVerdict) -> String? { if case .deny(_, let rule) = verdict { rule } else { nil } }
+private func reason(_ verdict: WriteVerdict) -> String? { if case .deny(let reason, _, _) = verdict { reason } else { nil } }
+private func rule(_ verdict: WriteVerdict) -> String? { if case .deny(_, let rule, _) = verdict { rule } else { nil } }
 
 private func failure(_ body: () async throws -> Void) async -> SluiceError? {
     do { try await body() } catch { return error as? SluiceError }

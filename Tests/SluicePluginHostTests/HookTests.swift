@@ -81,8 +81,13 @@ import Testing
             let verdicts = await chain.checkWrites(user: user("do-three"), writes: [write(), write(), write()], schema: schema)
             #expect(
                 verdicts == [
-                    .allow, .deny(reason: "the second is not allowed", rule: "plugin FaultyC, clause 2"), .amend(["size": .int(7)]),
+                    .allow,
+                    .deny(reason: "the second is not allowed", rule: "plugin FaultyC, clause 2", fields: ["name", "size"]),
+                    .amend(["size": .int(7)]),
                 ])
+            let odd = await chain.checkWrites(user: user("odd field"), writes: [write()], schema: schema)
+            guard case .deny(_, let rule, let fields) = try #require(odd.first) else { throw Tolerated() }
+            #expect(rule.contains("Store has no property nmae") && fields.isEmpty, "\(odd)")
             #expect(await chain.checkWrites(user: user("somebody"), writes: [write()], schema: schema) == [.allow])
         }
     }
@@ -98,7 +103,7 @@ import Testing
             let verdicts = await chain.checkWrites(user: user(name), writes: [write(word), write()], schema: schema)
             #expect(verdicts.count == 2)
             for verdict in verdicts {
-                guard case .deny(let reason, let decided) = verdict else {
+                guard case .deny(let reason, let decided, _) = verdict else {
                     Issue.record("\(word) was allowed")
                     continue
                 }
@@ -114,7 +119,8 @@ import Testing
             #expect(all == [.allow, .allow])
             let none = await chain.checkWrites(user: user("none of them"), writes: [write(), write()], schema: schema)
             #expect(
-                none.count == 2 && none.allSatisfy { if case .deny(_, let rule) = $0 { rule.contains("plugin-bad-answer") } else { false } }
+                none.count == 2
+                    && none.allSatisfy { if case .deny(_, let rule, _) = $0 { rule.contains("plugin-bad-answer") } else { false } }
             )
         }
     }
@@ -122,7 +128,7 @@ import Testing
     @Test func `checkWrites passes on what a plugin says that denies the whole call`() async throws {
         try await withChain([faulty()]) { chain in
             let verdicts = await chain.checkWrites(user: user("somebody"), writes: [write("do-deny")], schema: schema)
-            guard case .deny(let reason, let rule) = try #require(verdicts.first) else { throw Tolerated() }
+            guard case .deny(let reason, let rule, _) = try #require(verdicts.first) else { throw Tolerated() }
             #expect(reason.contains("FaultyC refused: ") && rule.contains("plugin-refused (504)"), "\(verdicts)")
         }
     }

@@ -53,7 +53,7 @@ import Testing
         let error = await startError(PluginSpec(path: Built.plugin("OtherVersionC", mode), mode: mode))
         #expect(error?.code == .pluginABIMismatch)
         #expect(error?.message.contains("libOtherVersionC.so is built for version 2.4") == true)
-        #expect(error?.message.contains("this is 1.4") == true)
+        #expect(error?.message.contains("this is 1.5") == true)
     }
 
     @Test(arguments: [PluginSpec.Mode.process, .inProcess])

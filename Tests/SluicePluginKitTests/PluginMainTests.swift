@@ -36,7 +36,7 @@ private final class Complete: SessionRules, SubscriptionRules, WriteRules, Inges
         writes.map { write in
             switch write.operation {
             case "insert": .amend(["by": .string(user.id)])
-            case "delete": .deny(reason: "never", rule: "clause 1")
+            case "delete": .deny(reason: "never", rule: "clause 1", fields: ["by"])
             default: write.before == nil ? .deny(reason: "no image") : .allow
             }
         }
@@ -225,15 +225,15 @@ private final class Hosted {
         #expect(try hosted.call(hosted.table.check_subscription, "{\(bob),\(queries)}") == (SLUICE_OK, "{\(queries)}"))
     }
 
-    @Test(arguments: [(UInt32(3), #","rule":"clause 1""#), (2, "")])
-    func `answers checkWrites, with what decided for gateways that read it`(minor: UInt32, rule: String) throws {
+    @Test(arguments: [(UInt32(5), #","rule":"clause 1","fields":["by"]"#), (4, #","rule":"clause 1""#), (2, "")])
+    func `answers checkWrites, with what decided for gateways that read it`(minor: UInt32, more: String) throws {
         let hosted = Hosted(Complete.self, minor: minor)
         let writes = ["insert", "update", "delete"].map { #"{"type":"T","operation":"\#($0)","before":null,"after":{}}"# }.joined(
             separator: ",")
         let answer = try hosted.call(hosted.table.check_write, #"{\#(ann),"writes":[\#(writes)]}"#)
         #expect(
             answer.answer
-                == #"{"writes":[{"verdict":"amend","set":{"by":"ann"}},{"verdict":"deny","reason":"no image"},{"verdict":"deny","reason":"never"\#(rule)}]}"#
+                == #"{"writes":[{"verdict":"amend","set":{"by":"ann"}},{"verdict":"deny","reason":"no image"},{"verdict":"deny","reason":"never"\#(more)}]}"#
         )
     }
 

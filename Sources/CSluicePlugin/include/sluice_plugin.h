@@ -28,7 +28,7 @@ extern "C" {
 
 /* The version of this interface. A plugin with another major number is refused with error plugin-abi-mismatch (501). */
 #define SLUICE_PLUGIN_ABI_MAJOR 1u
-#define SLUICE_PLUGIN_ABI_MINOR 4u
+#define SLUICE_PLUGIN_ABI_MINOR 5u
 
 /* Results of a hook. Anything else counts as SLUICE_FAILED. */
 typedef enum sluice_status {
@@ -128,9 +128,10 @@ typedef struct sluice_plugin {
      * check_write: called for the types that asked for it (open_session, "check_write": true), once per changeset.
      * in:  {"user": as above, "writes": [{"type": text, "operation": "insert"|"update"|"delete", "before": object or null,
      *       "after": object or null}]}
-     * out: {"writes": [{"verdict": "allow"} | {"verdict": "deny", "reason": text, "rule": text} |
+     * out: {"writes": [{"verdict": "allow"} | {"verdict": "deny", "reason": text, "rule": text, "fields": [text]} |
      *       {"verdict": "amend", "set": object}]}, as many as came in. "reason" is for the user, "rule" (since 1.3) for operators
-     *      alone: what in the plugin decided; both may be left out. Since 1.1 also "records": [{"stream": text, "key": text or null, "record": any JSON}]: the gateway
+     *      alone: what in the plugin decided; "fields" (since 1.5) are the properties at fault, which apps are told. All three may be
+     *      left out. Since 1.1 also "records": [{"stream": text, "key": text or null, "record": any JSON}]: the gateway
      *      appends them to the topics <app>.records.<stream>, and the writes go on only when it has (see docs/plugin-abi.md).
      */
     sluice_status (*_Nullable check_write)(void *_Nullable state, sluice_text input, const sluice_sink *_Nonnull answer);

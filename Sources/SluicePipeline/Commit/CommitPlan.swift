@@ -135,7 +135,8 @@ struct CommitPlan {
         for (index, write) in writes.enumerated() {
             switch verdicts[index] ?? .allow {
             case .allow: allowed.append(write)
-            case .deny(let reason, let rule): reject(write, Refusal(cause: cause, message: reason, rule: rule))
+            case .deny(let reason, let rule, let fields):
+                reject(write, Refusal(cause: cause, message: reason, rule: rule, fields: fields))
             case .amend(let values):
                 if let amended = amend(write, values) {
                     allowed.append(amended)
