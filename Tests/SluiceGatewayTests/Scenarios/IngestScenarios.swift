@@ -215,7 +215,10 @@ final class Survey: AsymmetricObject {
             let realm = try await Self.open(gateway, folder, said)
             try Self.send(realm, ["a"])
             await said.wait { !$0.all.isEmpty }
-            #expect("\(said.all)".contains("asymmetric"), "\(said.all)")
+            let error = try #require(said.sync.first)
+            let name = "\(ErrorCode.badChangeset.name) (\(ErrorCode.badChangeset.rawValue)): "
+            #expect(error.code == .clientSessionError && error.message.hasPrefix(name) && said.all.count == 1, "\(said.all)")
+            #expect(error.message.contains("Reading") && error.message.contains("asymmetric"), "\(error)")
             #expect(try await gateway.count("SELECT count(*) FROM readings") == 0)
         }
     }
