@@ -8,6 +8,9 @@ package enum PostgresParameter: Hashable, Sendable {
 
     package static func int(_ value: some BinaryInteger) -> Self { .text(String(value)) }
     package static func bool(_ value: Bool) -> Self { .text(value ? "t" : "f") }
+    /// Whether it is a text that PostgreSQL cannot hold.
+    var hasNUL: Bool { if case .text(let text) = self { text.utf8.contains(0) } else { false } }
+
     package static func optional(_ text: String?) -> Self { text.map { .text($0) } ?? .null }
 }
 
@@ -26,21 +29,18 @@ struct ParameterBuffer {
     private var types: [UInt32] = []
     private static let byteaType: UInt32 = 17
 
-    /// - Returns: the number (from 1) of a text parameter that contains a NUL character, or nil when all is well.
-    mutating func fill(_ parameters: [PostgresParameter]) -> Int? {
+    mutating func fill(_ parameters: [PostgresParameter]) {
         content.removeAll(keepingCapacity: true)
         offsets.removeAll(keepingCapacity: true)
         lengths.removeAll(keepingCapacity: true)
         formats.removeAll(keepingCapacity: true)
         types.removeAll(keepingCapacity: true)
-        for (index, parameter) in parameters.enumerated() {
+        for parameter in parameters {
             switch parameter {
             case .null: add(offset: -1, length: 0, isBinary: false)
             case .text(let text):
                 add(offset: content.count, length: text.utf8.count, isBinary: false)
-                let start = content.count
                 content.append(contentsOf: text.utf8)
-                if content[start...].contains(0) { return index + 1 }
                 content.append(0)
             case .bytes(let bytes):
                 add(offset: content.count, length: bytes.count, isBinary: true)
@@ -48,7 +48,6 @@ struct ParameterBuffer {
                 content.append(0)
             }
         }
-        return nil
     }
 
     private mutating func add(offset: Int, length: Int, isBinary: Bool) {

@@ -16,6 +16,8 @@ package final class PostgresPool: Sendable {
     private let conninfo: String
     private let state: Mutex<Machine>
     private let numbers = Atomic<UInt64>(0)
+    /// Statements that are run together with those of others.
+    let shared = Gatherer<PostgresStatement, PostgresResult>(width: 2, most: 64)
 
     /// - Parameter size: connections at most, at least 1; they are opened when they are needed.
     package init(_ conninfo: String, name: String = "postgres", size: Int = 8) {

@@ -22,12 +22,19 @@ extension PostgresSession {
     /// Runs statements one after another for the price of one round trip (or one for each 128), each prepared once per connection. The first that
     /// fails ends the run, and what was done outside of a transaction until then is undone.
     ///
+    /// - Parameters:
+    ///   - limit: for all of them; with `row` for each.
+    ///   - row: is lent each row as it comes, with the number of its statement; the results have none then.
     /// - Returns: the result of each.
-    package func pipeline(_ statements: [PostgresStatement], within limit: Duration? = nil) throws(PipelineFailure) -> [PostgresResult] {
+    @discardableResult
+    package func pipeline(
+        _ statements: [PostgresStatement], within limit: Duration? = nil, row: ((Int, PostgresRow) -> Void)? = nil
+    ) throws(PipelineFailure) -> [PostgresResult] {
         var results: [PostgresResult] = []
         for start in stride(from: 0, to: statements.count, by: Self.pipelined) {
+            let lend = row.map { row in { row(start + $0, $1) } }
             do throws(PipelineFailure) {
-                results += try roundTrip(Array(statements[start..<min(start + Self.pipelined, statements.count)]), limit)
+                results += try roundTrip(Array(statements[start..<min(start + Self.pipelined, statements.count)]), limit, lend)
             } catch {
                 throw PipelineFailure(statement: start + error.statement, error: error.error)
             }
@@ -38,17 +45,23 @@ extension PostgresSession {
     /// Statements of one round trip: fewer than can be prepared at once.
     private static let pipelined = 128
 
-    private func roundTrip(_ statements: [PostgresStatement], _ limit: Duration?) throws(PipelineFailure) -> [PostgresResult] {
+    private func roundTrip(
+        _ statements: [PostgresStatement], _ limit: Duration?, _ row: ((Int, PostgresRow) -> Void)?
+    ) throws(PipelineFailure) -> [PostgresResult] {
         let deadline = try at(0) { try begin(statements[0].sql, limit) }
         try at(0) { try makeRoom(for: statements.count, deadline) }
         var names: [String] = []
-        for (number, statement) in statements.enumerated() { names.append(try at(number) { try prepare(statement.sql, deadline) }) }
+        for (number, statement) in statements.enumerated() {
+            // Before any is sent: those before it would take effect.
+            try at(number) { try check(statement.sql, statement.parameters) }
+            names.append(try at(number) { try prepare(statement.sql, deadline) })
+        }
         guard unsafe PQenterPipelineMode(handle) == 1 else { throw PipelineFailure(statement: 0, error: broke(statements[0].sql)) }
         var failure = queue(statements, names)
         let sent = failure?.statement ?? statements.count
         do {
             guard unsafe PQpipelineSync(handle) == 1 else { throw broke(statements[0].sql) }
-            let (results, refused) = try collect(statements[..<sent], deadline)
+            let (results, refused) = try collect(statements[..<sent], deadline, limit, row)
             if let refused { failure = refused }
             guard unsafe PQexitPipelineMode(handle) == 1 else { throw broke(statements[0].sql) }
             if failure == nil { return results }
@@ -80,13 +93,24 @@ extension PostgresSession {
 
     /// Reads the answers to what was sent, and that to the end of it.
     private func collect(
-        _ statements: ArraySlice<PostgresStatement>, _ deadline: ContinuousClock.Instant
+        _ statements: ArraySlice<PostgresStatement>, _ deadline: ContinuousClock.Instant, _ limit: Duration?,
+        _ row: ((Int, PostgresRow) -> Void)?
     ) throws -> (results: [PostgresResult], failure: PipelineFailure?) {
         var results: [PostgresResult] = []
         var failure: PipelineFailure?
         for (number, statement) in statements.enumerated() {
+            var deadline = deadline
+            if row != nil, failure == nil {
+                guard unsafe PQsetSingleRowMode(handle) == 1 else { throw broke(statement.sql) }
+                deadline = .now + (limit ?? self.limit)
+            }
             // After each statement's result libpq says nil once.
             while let result = unsafe try nextResult(statement.sql, deadline) {
+                if let row, unsafe PQresultStatus(result) == PGRES_SINGLE_TUPLE {
+                    unsafe row(number, PostgresRow(handle: result, row: 0))
+                    unsafe PQclear(result)
+                    continue
+                }
                 if failure == nil, let error = unsafe self.failure(of: result, statement.sql) {
                     failure = PipelineFailure(statement: number, error: error)
                     forget(statement.sql, after: error)
@@ -94,7 +118,7 @@ extension PostgresSession {
                 unsafe results.append(PostgresResult(result))
             }
         }
-        let end = unsafe try nextResult("the end of a pipeline", deadline)
+        let end = unsafe try nextResult("the end of a pipeline", max(deadline, .now + .seconds(1)))
         defer { unsafe PQclear(end) }
         guard unsafe PQresultStatus(end) == PGRES_PIPELINE_SYNC else { throw broke("the end of a pipeline") }
         return (results, failure)

@@ -23,6 +23,7 @@ extension PostgresSession {
     /// Sends the statement of a stream. `continueStream` or `abandonStream` must follow until the stream is over.
     func beginStream(_ sql: String, _ parameters: [PostgresParameter], cached: Bool = false, _ limit: Duration?) throws {
         let deadline = try begin(sql, limit)
+        try check(sql, parameters)
         let statement = cached ? try prepare(sql, deadline) : nil
         try unsafe send(sql, parameters) { lent in
             guard let statement else {

@@ -61,6 +61,7 @@ package final class PostgresSession {
         _ sql: String, _ parameters: [PostgresParameter] = [], cached: Bool = false, within limit: Duration? = nil
     ) throws -> PostgresResult {
         let deadline = try begin(sql, limit)
+        try check(sql, parameters)
         if cached {
             let statement = try prepare(sql, deadline)
             do {
@@ -96,13 +97,17 @@ package final class PostgresSession {
         return try finish(sql, deadline)
     }
 
+    /// Refuses parameters that cannot be sent: whoever sends asks it first.
+    func check(_ sql: String, _ parameters: [PostgresParameter]) throws {
+        guard let index = parameters.firstIndex(where: \.hasNUL) else { return }
+        throw PostgresFailure(
+            .postgresStatement,
+            "Parameter $\(index + 1) of “\(sql.shortened)” contains a NUL character, which PostgreSQL cannot store (SQLSTATE 22021).",
+            sqlState: "22021")
+    }
+
     func send(_ sql: String, _ parameters: [PostgresParameter], _ call: (ParameterBuffer.Lent) -> Int32) throws {
-        if let number = self.parameters.fill(parameters) {
-            throw PostgresFailure(
-                .postgresStatement,
-                "Parameter $\(number) of “\(sql.shortened)” contains a NUL character, which PostgreSQL cannot store (SQLSTATE 22021).",
-                sqlState: "22021")
-        }
+        self.parameters.fill(parameters)
         guard unsafe self.parameters.withLent({ unsafe call($0) }) == 1 else { throw broke(sql) }
     }
 

@@ -20,13 +20,12 @@ package struct ClientStore: Sendable {
 
     /// Allots a number to a new client file.
     package func allot(user: String, secret: [UInt8]) async throws -> ClientRecord {
-        try await pool.perform { session in
-            let result = try session.query(
+        let result = try await pool.share(
+            PostgresStatement(
                 "INSERT INTO sluice.client (user_id, secret, position) VALUES ($1, $2, pg_current_wal_insert_lsn()) RETURNING id",
-                [.text(user), .bytes(secret)], cached: true)
-            let id = ClientID(rawValue: UInt64(result.int(0, 0) ?? 0))
-            return ClientRecord(id: id, user: user, secret: secret, lastChangeset: 0, lastIngest: 0, session: 0)
-        }
+                [.text(user), .bytes(secret)]))
+        let id = ClientID(rawValue: UInt64(result.int(0, 0) ?? 0))
+        return ClientRecord(id: id, user: user, secret: secret, lastChangeset: 0, lastIngest: 0, session: 0)
     }
 
     /// Finds a client file, notes that it was seen, and begins a session of it. It waits for a write of the session before that is

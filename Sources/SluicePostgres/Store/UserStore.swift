@@ -59,11 +59,9 @@ package struct UserStore: Sendable {
     }
 
     private func find(_ condition: String, _ parameters: [PostgresParameter]) async throws -> UserRecord? {
-        try await pool.perform { session in
-            let result = try session.query(
-                "SELECT \(Self.columns) FROM sluice.user_account WHERE \(condition) LIMIT 1", parameters, cached: true)
-            return result.isEmpty ? nil : try Self.record(result, 0)
-        }
+        let result = try await pool.share(
+            PostgresStatement("SELECT \(Self.columns) FROM sluice.user_account WHERE \(condition) LIMIT 1", parameters))
+        return result.isEmpty ? nil : try Self.record(result, 0)
     }
 
     /// Accounts in the order of their ids, after the given one.
