@@ -32,6 +32,32 @@ extension PostgresSession {
         return try completeTransaction { try body(results[1]) }
     }
 
+    /// A transaction in two round trips: a first statement, and those that come of its result together with the COMMIT.
+    ///
+    /// - Parameter row: is lent each row of the others as it comes, with the number of its statement.
+    /// - Throws: `PipelineFailure` with the number of the one that failed, when it was one of the others.
+    package func inTransaction(
+        _ mode: TransactionMode, first statement: PostgresStatement, then others: (PostgresResult) throws -> [PostgresStatement],
+        row: (Int, PostgresRow) -> Void
+    ) throws {
+        do {
+            let first: PostgresResult
+            do throws(PipelineFailure) {
+                first = try pipeline([PostgresStatement(mode.rawValue), statement])[1]
+            } catch {
+                throw error.error
+            }
+            let statements = try others(first)
+            let results = try withoutActuallyEscaping(row) {
+                try pipeline(statements + [PostgresStatement("COMMIT")], row: $0)
+            }
+            if results.last?.tag != "COMMIT" { throw rolledBack }
+        } catch {
+            rollback()
+            throw error
+        }
+    }
+
     private func completeTransaction<R>(_ body: () throws -> R) throws -> R {
         let result: R
         do {

@@ -7,10 +7,12 @@ package struct PostgresSnapshotStore: Sendable {
 
     private let pool: PostgresPool
     private let unfit: ReportUnfit
+    let small: SmallViews
 
     package init(pool: PostgresPool, unfit: @escaping ReportUnfit = { _, _, _ in }) {
         self.pool = pool
         self.unfit = unfit
+        small = SmallViews(pool: pool) { row, selection, chunk in Self.append(row, selection, &chunk, unfit) }
     }
 
     /// Opens one read-only snapshot, hands `begin` its identity (false: nothing is handed over and nil comes back), then the rows of
@@ -33,13 +35,13 @@ package struct PostgresSnapshotStore: Sendable {
     /// - Parameter expected: is told how many rows there are, before the first comes: exactly of a small view, and of another an
     ///   estimate of the planner's from its statistics, which costs no reading of rows (`SnapshotSelection.planned`).
     package func read(
-        choose: @Sendable (SnapshotIdentity) throws -> [SnapshotSelection],
+        choose: @escaping @Sendable (SnapshotIdentity) throws -> [SnapshotSelection],
         begin: @Sendable (SnapshotIdentity) async throws -> Bool = { _ in true },
         expected: (@Sendable (_ rows: UInt64) async throws -> Void)? = nil,
         rows: @Sendable (_ selection: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
     ) async throws -> SnapshotIdentity? {
         do {
-            switch try await readSmall(choose) {
+            switch try await small.read(choose) {
             case .unseen: return nil
             case .small(let identity, let chunks):
                 guard try await begin(identity) else { return nil }
@@ -50,8 +52,8 @@ package struct PostgresSnapshotStore: Sendable {
             }
             return try await pool.withConnection { connection in
                 try await connection.inTransaction(.readOnly) {
-                    let result = try await connection.query(Self.identification, cached: true)
-                    guard let identity = try Self.identity(result), try await begin(identity) else { return nil }
+                    let result = try await connection.query(SnapshotIdentity.statement.sql, cached: true)
+                    guard let identity = try SnapshotIdentity(result), try await begin(identity) else { return nil }
                     let selections = try choose(identity)
                     if let expected { try await expected(try await Self.estimate(selections, connection)) }
                     for (index, selection) in selections.enumerated() {
@@ -78,7 +80,7 @@ package struct PostgresSnapshotStore: Sendable {
     package func place() async throws -> SnapshotIdentity {
         try await pool.perform { session in
             let result = try session.query(
-                "SELECT pg_current_snapshot(), pg_current_wal_insert_lsn(), \(Self.clusterExpression)", cached: true)
+                "SELECT pg_current_snapshot(), pg_current_wal_insert_lsn(), \(SnapshotIdentity.cluster)", cached: true)
             guard let snapshot = result[0, 0].flatMap({ TransactionSnapshot($0) }), let lsn = result[0, 1].flatMap({ LSN($0) }),
                 let cluster = result[0, 2]
             else {
@@ -88,75 +90,28 @@ package struct PostgresSnapshotStore: Sendable {
         }
     }
 
-    private static let clusterExpression = """
-        (SELECT system_identifier FROM pg_control_system()) || '-' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)
-        || '-' || (SELECT oid FROM pg_database WHERE datname = current_database())
-        """
-
-    private struct Chunk: Sendable {
-        var buffer = RowBuffer()
-        var rows: [RowRef] = []
-    }
+    /// A view of at most so many rows, in at most a mebibyte, is small.
+    package static let smallRows = SmallViews.rows
 
     /// Bytes of decoded rows after which a chunk is handed over although it has few rows.
     private static let chunkBytes = 1 << 20
 
-    /// A view of at most so many rows, in at most `chunkBytes`, is small.
-    package static let smallRows = 256
-
-    private enum Beginning {
-        /// The snapshot does not see a transaction that it must see.
-        case unseen
-        /// All there is, a chunk for each selection.
-        case small(SnapshotIdentity, [Chunk])
-        /// There is more; nothing is open any more.
-        case large
-    }
-
-    private struct TooMuch: Error {}
-
-    private func readSmall(_ choose: @Sendable (SnapshotIdentity) throws -> [SnapshotSelection]) async throws -> Beginning {
-        do {
-            return try await pool.withSession { session in
-                try session.inTransaction(.readOnly, first: PostgresStatement(Self.identification)) { result in
-                    guard let identity = try Self.identity(result) else { return .unseen }
-                    var (chunks, count, bytes) = ([Chunk](), 0, 0)
-                    for selection in try choose(identity) {
-                        guard let sql = selection.sql(upTo: Self.smallRows + 1) else { throw TooMuch() }
-                        var chunk = Chunk()
-                        try session.stream(sql, selection.values, cached: true) { lent in
-                            guard bytes + chunk.buffer.byteCount < Self.chunkBytes else { throw TooMuch() }
-                            append(lent, selection.shape, keysOnly: selection.keysOnly, &chunk)
-                            count += 1
-                        }
-                        guard count <= Self.smallRows else { throw TooMuch() }
-                        bytes += chunk.buffer.byteCount
-                        chunks.append(chunk)
-                    }
-                    return .small(identity, chunks)
-                }
-            }
-        } catch is TooMuch {
-            return .large
-        } catch let failure as PostgresFailure where failure.isStalePlan {
-            return .large
-        }
-    }
-
     private func stream(
-        _ selection: SnapshotSelection, _ connection: PostgresConnection, _ deliver: @Sendable (Chunk) async throws -> Void
+        _ selection: SnapshotSelection, _ connection: PostgresConnection, _ deliver: @Sendable (SnapshotChunk) async throws -> Void
     ) async throws {
-        let (shape, keysOnly) = (selection.shape, selection.keysOnly)
         try await connection.stream(
             selection.sql, selection.values,
-            chunk: { Chunk() },
+            chunk: { SnapshotChunk() },
             row: { lent, chunk in
-                append(lent, shape, keysOnly: keysOnly, &chunk)
+                Self.append(lent, selection, &chunk, unfit)
                 return chunk.rows.count >= Limits.bootstrapRows || chunk.buffer.byteCount >= Self.chunkBytes
             }, deliver: deliver)
     }
 
-    private func append(_ lent: PostgresRow, _ shape: TableShape, keysOnly: Bool, _ chunk: inout Chunk) {
+    private static func append(
+        _ lent: PostgresRow, _ selection: SnapshotSelection, _ chunk: inout SnapshotChunk, _ unfit: ReportUnfit
+    ) {
+        let (shape, keysOnly) = (selection.shape, selection.keysOnly)
         chunk.buffer.beginRow()
         do throws(Misfit) {
             if keysOnly {
@@ -184,36 +139,4 @@ package struct PostgresSnapshotStore: Sendable {
         }
         return UInt64(min(max(total, 0), 1e15))
     }
-
-    /// How many numbers above a snapshot's are looked at, at most: transactions that ran and had not ended, with their subtransactions.
-    private static let numbersAbove = 1_024
-
-    /// - Returns: nil when the snapshot does not see a transaction that was committed before this one began. Its commit record is
-    ///   in the log, and its effects become visible an instant later, or when a synchronous standby has answered: but its time of
-    ///   commit is known before either.
-    private static func identity(_ result: PostgresResult) throws -> SnapshotIdentity? {
-        guard let snapshot = result[0, 0].flatMap({ TransactionSnapshot($0) }), let lsn = result[0, 1].flatMap({ LSN($0) }),
-            let cluster = result[0, 2]
-        else {
-            throw SluiceError(.postgresStatement, "PostgreSQL did not tell its snapshot.")
-        }
-        return result[0, 3] == "t" ? nil : SnapshotIdentity(snapshot: snapshot, lsn: lsn, cluster: cluster)
-    }
-
-    /// The snapshot is taken when the statement begins, the LSN is read while it runs: after it. So is the age of a number, which
-    /// says how many have been given out since; all that the snapshot has not seen are among them.
-    private static let identification = """
-        SELECT s, pg_current_wal_insert_lsn(), \(clusterExpression),
-            EXISTS (
-                SELECT FROM (
-                    SELECT pg_snapshot_xip(s)::xid AS number
-                    UNION ALL
-                    SELECT above::text::xid
-                    FROM generate_series(0, least(age(pg_snapshot_xmax(s)::xid), \(numbersAbove)) - 1) AS i,
-                        LATERAL (SELECT (pg_snapshot_xmax(s)::text::bigint + i) & 4294967295) AS n (above)
-                    WHERE above > 2
-                ) AS unseen
-                WHERE pg_xact_commit_timestamp(number) <= transaction_timestamp())
-        FROM pg_current_snapshot() AS s
-        """
 }

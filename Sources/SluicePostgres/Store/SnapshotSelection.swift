@@ -1,13 +1,4 @@
-package import SluiceCore
-
-/// Which snapshot it is.
-package struct SnapshotIdentity: Hashable, Sendable {
-    package var snapshot: TransactionSnapshot
-    /// The end of the write-ahead log when the snapshot was there: all that it sees lies before.
-    package var lsn: LSN
-    /// Database, server and timeline: transaction numbers mean the same only where these are the same.
-    package var cluster: String
-}
+import SluiceCore
 
 /// Rows by the transaction that wrote them last.
 package enum RowAge: Hashable, Sendable {

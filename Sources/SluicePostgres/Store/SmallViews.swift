@@ -1,0 +1,140 @@
+import SluiceCore
+
+/// Rows of one selection, or some of them.
+struct SnapshotChunk: Sendable {
+    var buffer = RowBuffer()
+    var rows: [RowRef] = []
+}
+
+/// Reads small views whole, and those that are asked for at the same time in one snapshot: one transaction of two round trips
+/// serves all of them.
+struct SmallViews: Sendable {
+    /// Which selections make up a view, depending on the snapshot.
+    typealias View = @Sendable (SnapshotIdentity) throws -> [SnapshotSelection]
+    /// Decodes a row of a selection into a chunk.
+    typealias Append = @Sendable (PostgresRow, SnapshotSelection, inout SnapshotChunk) -> Void
+
+    enum Reading: Sendable {
+        /// The snapshot does not see a transaction that it must see.
+        case unseen
+        /// All there is, a chunk for each selection.
+        case small(SnapshotIdentity, [SnapshotChunk])
+        /// There is more, or it has to be read in another way.
+        case large
+    }
+
+    /// A view of at most so many rows, in at most so many bytes, is small.
+    static let rows = 256
+    static let bytes = 1 << 20
+
+    private let pool: PostgresPool
+    private let append: Append
+    private let together = Gatherer<View, Reading>(width: 8, most: 16)
+
+    init(pool: PostgresPool, append: @escaping Append) {
+        self.pool = pool
+        self.append = append
+    }
+
+    /// How many wait for a snapshot to be taken.
+    var waiting: Int { together.waiting }
+
+    func read(_ view: @escaping View) async throws -> Reading { try await together.ask(view) { await read($0) } }
+
+    private func read(_ views: [View]) async -> Gathered<Reading> {
+        do {
+            return try await pool.withSession { session in
+                let begin = ContinuousClock.now
+                return Gathered(answers: try read(views, session), duration: .now - begin)
+            }
+        } catch let failure as PostgresFailure where failure.isStalePlan && views.count == 1 {
+            return Gathered(answers: [.success(.large)])
+        } catch {
+            guard views.count > 1, !Task.isCancelled else { return Gathered(answers: views.map { _ in .failure(error) }) }
+            // Nobody's view fails because of another's.
+            var answers: [Result<Reading, any Error>] = []
+            for view in views { answers += await read([view]).answers }
+            return Gathered(answers: answers)
+        }
+    }
+
+    private func read(_ views: [View], _ session: PostgresSession) throws -> [Result<Reading, any Error>] {
+        var reading: ViewsReading?
+        do {
+            try session.inTransaction(.readOnly, first: SnapshotIdentity.statement) { result in
+                reading = try SnapshotIdentity(result).map { ViewsReading(views, at: $0) }
+                return reading?.statements ?? []
+            } row: { statement, row in
+                reading?.take(row, of: statement, append)
+            }
+        } catch let failure as PipelineFailure {
+            throw failure.error
+        }
+        return reading?.results ?? views.map { _ in .success(.unseen) }
+    }
+}
+
+/// Small views as they are being read.
+private struct ViewsReading {
+    private struct View {
+        var chunks: [SnapshotChunk] = []
+        var rows = 0
+        var bytes = 0
+        var isLarge = false
+        var error: (any Error)?
+    }
+
+    /// Bytes of all of them together. A view that comes to be beyond is read on its own.
+    private static let bytes = 8 * SmallViews.bytes
+
+    private let identity: SnapshotIdentity
+    private var views: [View] = []
+    private var parts: [(view: Int, chunk: Int, selection: SnapshotSelection)] = []
+    private var bytes = 0
+    private(set) var statements: [PostgresStatement] = []
+
+    init(_ chosen: [SmallViews.View], at identity: SnapshotIdentity) {
+        self.identity = identity
+        for choose in chosen {
+            var view = View()
+            do {
+                let selections = try choose(identity)
+                let texts = selections.compactMap { $0.sql(upTo: SmallViews.rows + 1) }
+                view.isLarge = texts.count < selections.count
+                if !view.isLarge {
+                    for (chunk, (selection, text)) in zip(selections, texts).enumerated() {
+                        parts.append((views.count, chunk, selection))
+                        statements.append(PostgresStatement(text, selection.values))
+                    }
+                    view.chunks = selections.map { _ in SnapshotChunk() }
+                }
+            } catch {
+                view.error = error
+            }
+            views.append(view)
+        }
+    }
+
+    mutating func take(_ row: PostgresRow, of statement: Int, _ append: SmallViews.Append) {
+        let (number, chunk, selection) = parts[statement]
+        guard !views[number].isLarge else { return }
+        guard views[number].rows < SmallViews.rows, views[number].bytes < SmallViews.bytes, bytes < Self.bytes else {
+            bytes -= views[number].bytes
+            views[number] = View(isLarge: true)
+            return
+        }
+        let before = views[number].chunks[chunk].buffer.byteCount
+        append(row, selection, &views[number].chunks[chunk])
+        let added = views[number].chunks[chunk].buffer.byteCount - before
+        views[number].rows += 1
+        views[number].bytes += added
+        bytes += added
+    }
+
+    var results: [Result<SmallViews.Reading, any Error>] {
+        views.map { view in
+            if let error = view.error { return .failure(error) }
+            return .success(view.isLarge ? .large : .small(identity, view.chunks))
+        }
+    }
+}
