@@ -27,6 +27,25 @@ package struct SubscriptionOptions: Hashable, Sendable {
         self.includes = includes
     }
 
+    /// Whether a path leads to objects of a class. A path that the classes do not have leads as far as they have it.
+    func reaches(_ target: String, from type: String, _ schema: Schema) -> Bool {
+        includes.contains { path in
+            var names = path.split(separator: ".", omittingEmptySubsequences: false).map(String.init)[...]
+            var current = type
+            while let name = names.popFirst() {
+                if name == "@links" {
+                    guard let origin = names.popFirst(), names.popFirst() != nil else { return false }
+                    current = origin
+                } else {
+                    guard case .link(let next)? = schema[current]?[name]?.type else { return false }
+                    current = next
+                }
+                if current == target { return true }
+            }
+            return false
+        }
+    }
+
     /// What the store keeps; empty for nothing.
     var stored: [UInt8] {
         var fields: [String: Value] = [:]

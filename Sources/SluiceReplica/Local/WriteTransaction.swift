@@ -21,7 +21,8 @@ package final class WriteTransaction {
     private var edited: [ObjectKey: EditedObject]
     /// How many of them are kept for the next transaction; more are made anew.
     private static let keptEdited = 16
-    private var writable: Set<Int> = []
+    /// Classes that a subscription names, and those whose objects come along with one.
+    private var (writable, editable): (Set<Int>, Set<Int>) = ([], [])
     /// What the server has of the object that was changed last, once it is asked for.
     private var server: (object: ObjectKey, row: [String: Value]?)?
 
@@ -107,8 +108,9 @@ package final class WriteTransaction {
             try writer.addIngest(change)
             return
         }
-        try prepare(layout, object)
         let before = try store.row(type: type, key: key).map { writer.named($0, layout) }
+        if before == nil { try requireSubscription(layout) }
+        try prepare(layout, object)
         guard var after = try Overlay.apply(server: before, pending: [change], type: layout.type) else { return }
         after[layout.type.properties[layout.key].name] = key
         if try store.put(type: type, writer.row(after, layout)) { writer.note(type, key) }
@@ -202,7 +204,7 @@ package final class WriteTransaction {
     }
 
     private func prepare(_ layout: TableLayout, _ object: ObjectKey) throws(SluiceError) {
-        try requireSubscription(layout)
+        try requireSubscription(layout, alsoByLinks: true)
         guard writer.isSynced, server?.object != object else { return }
         server = nil
         if try !writer.isKept(layout, key: object.key) { server = (object, try writer.keepServerRow(layout, key: object.key)) }
@@ -216,9 +218,14 @@ package final class WriteTransaction {
         return server?.row.map { ValueHash($0[name] ?? .null) }
     }
 
-    func requireSubscription(_ layout: TableLayout) throws(SluiceError) {
-        guard writer.isSynced, !writable.contains(layout.index) else { return }
+    /// - Parameter alsoByLinks: what comes along with a subscription can be changed, though none of its class can be made.
+    func requireSubscription(_ layout: TableLayout, alsoByLinks: Bool = false) throws(SluiceError) {
+        guard writer.isSynced, !writable.contains(layout.index), !(alsoByLinks && editable.contains(layout.index)) else { return }
         guard try writer.isSubscribed(layout.type.name) else {
+            if alsoByLinks, try writer.comesAlong(layout.type.name) {
+                editable.insert(layout.index)
+                return
+            }
             throw SluiceError(
                 .noSubscriptionForWrite,
                 "Cannot write to class \(layout.type.name) when no flexible sync subscription has been created.")

@@ -117,4 +117,13 @@ extension Writer {
         defer { statement.reset() }
         return try statement.step()
     }
+
+    /// Whether objects of the class come along with a subscription of the newest set.
+    func comesAlong(_ type: String) throws(SluiceError) -> Bool {
+        for subscription in try latestSubscriptionSet().subscriptions
+        where subscription.options.reaches(type, from: subscription.type, store.schema) {
+            return true
+        }
+        return false
+    }
 }

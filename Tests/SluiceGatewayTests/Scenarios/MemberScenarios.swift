@@ -171,6 +171,29 @@ final class Ship: Object {
     }
 
     @MainActor
+    @Test func `objects that came along can be changed and deleted, and none of their class made`() async throws {
+        try await Self.with { gateway in
+            let harbour = try await Harbour.open(gateway)
+            let realm = harbour.realm
+            let options = SyncSubscriptionOptions(name: "s1", includes: ["port", "crew.home"])
+            try await realm.objects(Ship.self).where { $0._id == "s1" }.subscribe(options: options, waitForSync: .always)
+            let ship = try #require(realm.object(ofType: Ship.self, forPrimaryKey: "s1"))
+            try realm.write {
+                ship.port?.name = "mine"
+                realm.create(Port.self, value: ["_id": "c", "name": "ours"], update: .modified)
+                if let sailor = ship.crew.first { realm.delete(sailor) }
+            }
+            #expect(harbour.sailors.isEmpty)
+            #expect(throws: Realm.Error.self) { try realm.write { realm.create(Port.self, value: ["_id": "new"]) } }
+            try await realm.syncSession?.wait(for: .upload)
+            try await realm.waitUntilSynced(timeout: 60)
+            #expect(try await gateway.count(#"SELECT count(*) FROM "Port" WHERE _id || name IN ('amine', 'cours')"#) == 2)
+            #expect(try await gateway.count(#"SELECT count(*) FROM "Sailor" WHERE _id = 'm1'"#) == 0)
+            #expect(ship.port?.name == "mine" && harbour.ports == ["a"] && harbour.said.all.isEmpty, "\(harbour.ports) \(harbour.said.all)")
+        }
+    }
+
+    @MainActor
     @Test func `objects that link to one come along, and with them what they link to`() async throws {
         try await Self.with { gateway in
             let harbour = try await Harbour.open(gateway)
