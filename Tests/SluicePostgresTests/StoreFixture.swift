@@ -1,6 +1,7 @@
 import SluiceCore
 import SluicePostgres
 import Synchronization
+import Testing
 
 /// A fresh database with the companion schema and one table for each type of the fixture.
 final class StoreFixture: Sendable {
@@ -133,4 +134,16 @@ func randomItem(_ generator: inout some RandomNumberGenerator, key: Value? = nil
     row[12] = .dictionary(["x": .double(1e16), "y": .list([.null, .uuid(UUIDBytes(high: 1, low: 2))])])
     row[13] = .dictionary(["k": .int(1), "l": .string("t")])
     return row
+}
+
+/// A snapshot may miss what was committed an instant before it, by other tests on the same server too: then nothing is read, and it
+/// is to be taken again.
+@discardableResult
+func untilSeen<R>(_ read: () async throws -> R?) async throws -> R {
+    let deadline = ContinuousClock.now + .seconds(60)
+    while true {
+        if let result = try await read() { return result }
+        try #require(ContinuousClock.now < deadline, "No snapshot sees everything that was committed before it.")
+        try await Task.sleep(for: .milliseconds(5))
+    }
 }
