@@ -78,6 +78,8 @@ static int misbehave(struct state *state, sluice_text input, const sluice_sink *
     if (has(input, "do-loop"))
         for (volatile int i = 0;; i = !i) {}
     if (has(input, "do-spin")) spin(200);
+    if (has(input, "do-nap"))
+        for (;;) usleep(2000);
     if (has(input, "do-slow")) usleep(150 * 1000);
     if (has(input, "do-write-to-socket")) {
         if (write(3, "this is not a message, whoever reads it", 39) < 0) return 1;

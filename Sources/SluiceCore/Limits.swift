@@ -63,7 +63,7 @@ package enum Limits {
     /// written with knowledge of what is forgotten.
     package static let clientMemoryDays = 60
     /// Processor time that a plugin may use for a call of a session's hook, and for each write or object of the others, nanoseconds,
-    /// unless the plugin's configuration says otherwise. Beyond: the host is replaced, the call denied.
+    /// and for how long it may sleep, unless the plugin's configuration says otherwise. Beyond: the host is replaced, the call denied.
     package static let pluginSessionNanoseconds: UInt64 = 50_000_000
     package static let pluginWriteNanoseconds: UInt64 = 5_000_000
     /// How long by the clock a plugin may be at one call beyond its processor time, nanoseconds. Beyond: the same.

@@ -38,6 +38,7 @@ final class HostLoop {
             // What a host asked that has ended since is nobody's any more.
             for (host, answer) in told where host == self.host && isAsking {
                 isAsking = false
+                calls.hostWaited()
                 HostedProtocol.encode(.told(answer), into: &outgoing)
             }
             flush()
@@ -123,6 +124,7 @@ final class HostLoop {
         case .ask(let question):
             guard !isAsking else { return perform(calls.receivedGarbage(HostedProtocol.malformed("two questions at a time"))) }
             isAsking = true
+            calls.hostWaited()
             owner.answer(question, of: host)
         case .call, .told: perform(calls.receivedGarbage(HostedProtocol.malformed("what only the gateway says")))
         }
@@ -131,7 +133,9 @@ final class HostLoop {
     private func flush() {
         guard let peer, !outgoing.isEmpty else { return }
         // A closed socket shows when it is read.
-        outgoingSent += Descriptors.send(peer.socket, outgoing[outgoingSent...]) ?? outgoing.count - outgoingSent
+        let count = Descriptors.send(peer.socket, outgoing[outgoingSent...]) ?? outgoing.count - outgoingSent
+        if outgoingSent > 0, count > 0 { calls.hostWaited() }
+        outgoingSent += count
         if outgoingSent == outgoing.count { clearOutgoing() }
     }
 
@@ -149,8 +153,20 @@ final class HostLoop {
             case .finish(let id, let result): owner.finish(id: id, result)
             case .start: startPeer()
             case .kill: hostEnded()
+            case .look: look()
             }
         }
+    }
+
+    private func look() {
+        let use = isAsking ? nil : peer?.use
+        // What it has said by now may be its answer: it then sleeps because it waits for the next call.
+        perform(calls.looked(hasSpoken ? nil : use, now: monotonicNow()))
+    }
+
+    private var hasSpoken: Bool {
+        var polled = pollfd(fd: peer?.socket ?? -1, events: Int16(POLLIN), revents: 0)
+        return unsafe poll(&polled, 1, 0) > 0
     }
 
     private func startPeer() {

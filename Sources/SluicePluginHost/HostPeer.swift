@@ -79,6 +79,9 @@ struct HostPeer {
 
     var processID: pid_t? { if case .process(let pid) = kind { pid } else { nil } }
 
+    /// How the thread that the hooks are called on has used its time.
+    var use: ThreadUse? { processID.flatMap { ThreadUse(of: $0) } }
+
     private static func name(ofSignal signal: Int32) -> String {
         switch signal {
         case SIGSEGV: "segmentation fault"

@@ -30,6 +30,8 @@ package struct HostedCalls {
         case finish(id: UInt64, Result<HookAnswer, SluiceError>)
         /// End the host and report `hostEnded`.
         case kill
+        /// Look at the host's thread and report `looked`.
+        case look
     }
 
     package enum Phase: Hashable {
@@ -62,6 +64,10 @@ package struct HostedCalls {
     private var sent: [Sent] = []
     private var bytesInFlight = 0
     private var headSince: UInt64 = 0
+    /// Of the oldest unanswered call.
+    private var sleep = SleepWatch()
+    /// Hooks that the present host has been called with.
+    private var warm: Set<Hook> = []
     /// Why the host is to be killed, when we decided it.
     private var verdict: SluiceError?
     package private(set) var lastError: SluiceError?
@@ -88,6 +94,7 @@ package struct HostedCalls {
     package mutating func hostStarted(path: String, now: UInt64) -> [Action] {
         phase = .starting(since: now)
         verdict = nil
+        warm = []
         return [.send(.call(id: 0, hook: .load, deadline: now &+ startBudget, processor: .max, input: Array(path.utf8)))]
     }
 
@@ -122,6 +129,7 @@ package struct HostedCalls {
         phase = .down(until: now &+ delay)
         let unanswered = sent
         sent.removeAll()
+        sleep.end()
         bytesInFlight = 0
         guard let head = unanswered.first else { return refuseWaiting() + tick(now: now) }
         poison.strike(head.call, now: now)
@@ -154,14 +162,30 @@ package struct HostedCalls {
         case .starting(let since) where since &+ startBudget <= now, .configuring(let since) where since &+ startBudget <= now:
             actions += kill(startError)
         case .ready:
-            if isReplaceable, let head = sent.first, headIsOver(now: now) { actions += kill(timeoutError(head.call)) }
+            guard isReplaceable, let head = sent.first else { break }
+            if headIsOver(now: now) {
+                actions += kill(timeoutError(head.call))
+            } else if let due = sleep.due, due <= now {
+                actions.append(.look)
+            }
         default: break
         }
         return actions
     }
 
+    /// The host's thread has been looked at.
+    /// - Parameter use: nil when it cannot be told, or the thread may be waiting for us.
+    package mutating func looked(_ use: ThreadUse?, now: UInt64) -> [Action] {
+        guard phase == .ready, let head = sent.first, sleep.look(use, now: now) else { return [] }
+        return kill(sleptError(head.call))
+    }
+
+    /// The host's thread may have waited for us: for the answer to a question, or the rest of a call.
+    package mutating func hostWaited() { sleep.interrupt() }
+
     package mutating func stop() -> [Action] {
         phase = .stopped
+        sleep.end()
         let calls = sent.filter { !$0.isAbandoned }.map(\.call) + waiting
         sent.removeAll()
         waiting.removeAll()
@@ -175,7 +199,9 @@ package struct HostedCalls {
         switch phase {
         case .down(let until): include(until)
         case .starting(let since), .configuring(let since): include(since &+ startBudget)
-        case .ready: if let head = sent.first, isReplaceable || !head.isAbandoned { include(headSince &+ head.call.budget.work) }
+        case .ready:
+            if let head = sent.first, isReplaceable || !head.isAbandoned { include(headSince &+ head.call.budget.work) }
+            if isReplaceable, let due = sleep.due { include(due) }
         case .stopped: return nil
         }
         return wake
@@ -212,7 +238,7 @@ package struct HostedCalls {
         }
         sent.removeFirst()
         bytesInFlight -= head.call.input.count
-        headSince = now
+        headChanged(now: now)
         failures = 0
         if head.call.hook == .configure, answer.status == .ok { configuration = head.call.input }
         let result: Result<HookAnswer, SluiceError> =
@@ -236,15 +262,22 @@ package struct HostedCalls {
                 actions.append(.finish(id: call.id, .failure(poisonError(call))))
                 continue
             }
-            if sent.isEmpty { headSince = now }
             bytesInFlight += call.input.count
             sent.append(Sent(call: call))
+            if sent.count == 1 { headChanged(now: now) }
             actions.append(
                 .send(
                     .call(
                         id: call.id, hook: call.hook, deadline: call.expires, processor: call.budget.processor, input: call.input)))
         }
         return actions
+    }
+
+    private mutating func headChanged(now: UInt64) {
+        headSince = now
+        guard let call = sent.first?.call, call.budget.processor < .max else { return sleep.end() }
+        let first = warm.insert(call.hook).inserted
+        sleep.begin(first ? call.budget.processor &+ PluginLimits.firstCallNanoseconds : call.budget.processor, now: now)
     }
 
     private func headIsOver(now: UInt64) -> Bool {
@@ -285,6 +318,11 @@ package struct HostedCalls {
     private func overrunError(_ call: Call) -> SluiceError {
         let milliseconds = call.budget.processor / 1_000_000
         return SluiceError(.pluginTimeout, "\(plugin) used more than \(milliseconds) ms of processor time for \(call.hook.name)")
+    }
+
+    private func sleptError(_ call: Call) -> SluiceError {
+        let milliseconds = call.budget.processor / 1_000_000
+        return SluiceError(.pluginTimeout, "\(plugin) slept for more than \(milliseconds) ms in \(call.hook.name)")
     }
 
     private func waitedError(_ call: Call) -> SluiceError {

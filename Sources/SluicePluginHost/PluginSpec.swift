@@ -19,7 +19,7 @@ package struct PluginSpec: Sendable {
     /// The file that `config` stands in, as errors name it.
     package var configFile: String
     package var mode: Mode
-    /// Nanoseconds of processor time for each part of a call (`CallBudget`); nil: those of `Limits`.
+    /// Nanoseconds of work, and of sleep, for each part of a call (`CallBudget`); nil: those of `Limits`.
     package var deadline: UInt64?
     /// The same for hooks that have another than `deadline`.
     package var deadlines: [Hook: UInt64] = [:]
@@ -50,10 +50,11 @@ package struct PluginSpec: Sendable {
 
 /// What one call may take. Beyond any of it: `pluginTimeout`.
 ///
-/// What counts is what the plugin uses itself, so that a call does not fail because the machine is busy; the clock only ends what
-/// uses nothing, such as a plugin that sleeps.
+/// What counts is what the plugin does itself, working or sleeping, so that a call does not fail because the machine is busy; the
+/// clock only ends what does neither.
 package struct CallBudget: Hashable, Sendable {
-    /// Nanoseconds of processor time of the thread that the hook is called on; `.max` is unbounded. Beyond: the host is replaced.
+    /// Nanoseconds of processor time of the thread that the hook is called on, and for how long that thread may sleep; `.max` is
+    /// unbounded. Beyond: the host is replaced.
     package var processor: UInt64
     /// Nanoseconds by the clock from when the call's turn comes. Beyond: the host is replaced.
     package var work: UInt64
@@ -98,7 +99,8 @@ package enum PluginLimits {
     package static let batchNanoseconds: UInt64 = 2_000_000_000
     /// Bytes of a call's input that count as a part of their own.
     package static let partBytes = 64 << 10
-    /// Processor time that the first call of each hook in a new host has in addition: its code and its tables are still to be read.
+    /// Processor time, and sleep, that the first call of each hook in a new host has in addition: its code and its tables are still to
+    /// be read.
     package static let firstCallNanoseconds: UInt64 = 500_000_000
     /// Calls, and bytes, sent to a plugin and not yet answered. Beyond: calls wait for their turn.
     package static let callsInFlight = 64

@@ -3,7 +3,7 @@ import Glibc
 /// Ends this process when a call of the plugin uses more processor time than it has.
 ///
 /// A timer of the kernel on the clock of the thread that made the watch, which stands while the thread sleeps or waits for a busy
-/// machine. A plugin can undo it, or sleep: that is what the gateway's clock is for.
+/// machine. A plugin can sleep, which is what `SleepWatch` is for, or undo it, which the gateway's clock is for.
 @safe struct ProcessorWatch {
     /// What the process then dies of: nobody handles it.
     static let signal = SIGXCPU

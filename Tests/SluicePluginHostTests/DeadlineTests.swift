@@ -57,13 +57,46 @@ import Testing
         }
     }
 
-    @Test func `end a plugin that sleeps by the clock`() async throws {
+    @Test(arguments: ["do-hang", "do-nap"])
+    func `end a hook that sleeps for as long as it may work, at once or a little at a time`(word: String) async throws {
+        try await withChain([unhurried]) { chain in
+            #expect(await answers(chain))
+            let error = await failure { try await chain.openSession(user: user(word), types: types) }
+            #expect(error?.code == .pluginTimeout)
+            #expect(error?.message == "libFaultyC.so slept for more than 50 ms in open_session")
+            let verdicts = await chain.checkWrites(user: user("somebody"), writes: writes(2, word), schema: schema)
+            let reason = "libFaultyC.so slept for more than 10 ms in check_write_rows"
+            #expect(verdicts.allSatisfy { $0 == .undecided(SluiceError(.pluginTimeout, reason)) }, "\(verdicts)")
+            #expect(await answers(chain))
+        }
+    }
+
+    @Test func `do not count how long the gateway takes to answer a question`() async throws {
+        var services = HostServices.none
+        // Far longer than the hook has. This is the time that the test is about.
+        services.customData = { (_) async throws(SluiceError) in
+            try? await Task.sleep(for: .milliseconds(200))
+            return nil
+        }
+        try await withChain([unhurried], services: services) { chain in
+            #expect(await answers(chain))
+            let host = chain.processIDs[0]
+            let plan = try await chain.openSession(user: user("do-ask"), types: types)
+            #expect(plan != nil)
+            #expect(chain.processIDs[0] == host)
+        }
+    }
+
+    @Test func `end by the clock what neither works nor sleeps`() async throws {
         var spec = PluginSpec(path: Built.plugin("FaultyC"))
         spec.stall = 250_000_000
         try await withChain([spec]) { chain in
-            let error = await failure { try await chain.openSession(user: user("do-hang"), types: types) }
+            #expect(await answers(chain))
+            kill(try #require(chain.processIDs[0]), SIGSTOP)
+            let error = await failure { try await chain.openSession(user: user("somebody"), types: types) }
             #expect(error?.code == .pluginTimeout)
-            #expect(error?.message.contains("did not answer open_session within 300 ms") == true)
+            #expect(error?.message == "libFaultyC.so did not answer open_session within 300 ms")
+            #expect(await answers(chain))
         }
     }
 

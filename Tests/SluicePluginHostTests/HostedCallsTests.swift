@@ -11,6 +11,10 @@ private struct Rig {
     var results: [UInt64: Result<HookAnswer, SluiceError>] = [:]
     var starts = 0
     var kills = 0
+    var looks = 0
+    /// What the host's thread did since it began, nanoseconds; nil: nobody can tell.
+    var busy: UInt64? = nil
+    var isAsleep = true
 
     init(isReplaceable: Bool = true) {
         calls = HostedCalls(plugin: "p", startBudget: 1_000, isReplaceable: isReplaceable)
@@ -32,6 +36,9 @@ private struct Rig {
             case .kill:
                 kills += 1
                 perform(calls.hostEnded("killed", now: now))
+            case .look:
+                looks += 1
+                perform(calls.looked(busy.map { ThreadUse(busy: $0, isAsleep: isAsleep, from: now, to: now) }, now: now))
             }
         }
     }
@@ -121,6 +128,84 @@ private struct Rig {
         rig.load()
         rig.answer(2)
         #expect(rig.isAnswered(2))
+    }
+
+    /// A host that has had its first call, and a call that has 5 ms and may take a second by the clock.
+    private func working() -> Rig {
+        var rig = Rig()
+        rig.submit(1)
+        rig.answer(1)
+        rig.busy = 0
+        rig.submit(2, budget: 1_000_000_000)
+        return rig
+    }
+
+    @Test func `that sleep through their deadline cost the host, at the second look at the latest`() {
+        var rig = working()
+        rig.advance(to: 4_999_999)
+        #expect(rig.looks == 0)
+        rig.advance(to: 5_000_000)
+        #expect(rig.looks == 1 && rig.kills == 0)
+        rig.advance(to: 9_999_999)
+        #expect(rig.kills == 0)
+        rig.advance(to: 10_000_000)
+        #expect(rig.kills == 1 && rig.code(2) == .pluginTimeout)
+        if case .failure(let error)? = rig.results[2] { #expect(error.message == "p slept for more than 5 ms in open_session") }
+    }
+
+    @Test func `that sleep a little at a time do, too`() throws {
+        var rig = working()
+        var last: UInt64 = 0
+        while rig.kills == 0 {
+            let due = try #require(rig.calls.nextWake)
+            // Of five milliseconds it works four and is found asleep.
+            rig.busy = (rig.busy ?? 0) + (due - last) / 5 * 4
+            last = due
+            rig.advance(to: due)
+            try #require(due < 1_000_000_000)
+        }
+        // 5 ms of sleep in 25 ms, which do not begin before the first look.
+        #expect((30_000_000...31_000_000).contains(rig.now), "\(rig.now)")
+    }
+
+    @Test func `that work, wait for a processor or a disk, or are held up do not`() throws {
+        for excuse in 0..<4 {
+            var rig = working()
+            while rig.now < 500_000_000 {
+                let due = try #require(rig.calls.nextWake)
+                switch excuse {
+                case 0: rig.busy = due
+                case 1: rig.isAsleep = false
+                // Nobody can tell.
+                case 2: rig.busy = nil
+                // It may have waited for the answer to a question.
+                default: rig.calls.hostWaited()
+                }
+                rig.advance(to: due)
+            }
+            #expect(rig.kills == 0 && rig.looks > 50, "\(excuse): \(rig.looks)")
+            rig.answer(2)
+            #expect(rig.isAnswered(2))
+        }
+    }
+
+    @Test func `are looked at anew when their turn comes, and the first of a hook has longer`() {
+        var rig = working()
+        rig.submit(3, budget: 1_000_000_000)
+        rig.submit(4, hook: .checkSubscription, budget: 2_000_000_000)
+        rig.advance(to: 8_000_000)
+        rig.answer(2)
+        rig.advance(to: 12_000_000)
+        #expect(rig.kills == 0)
+        rig.answer(3)
+        // Half a second more for code that is still to be read.
+        for _ in 0..<2 {
+            rig.advance(to: rig.now + 504_000_000)
+            #expect(rig.kills == 0)
+        }
+        rig.answer(4)
+        rig.advance(to: 3_000_000_000)
+        #expect(rig.kills == 0 && rig.calls.nextWake == nil)
     }
 
     @Test func `that wait behind a slow one fail without costing the host`() {

@@ -18,7 +18,7 @@ import Testing
                 #expect(try await gateway.count("SELECT count(*) FROM readings") == 97)
                 let letters = try await shop.deadLetters(3)
                 let expected: [(String, ErrorCode, String)] = [
-                    ("13 do-crash", .pluginCrashed, "signal 11"), ("50 do-hang", .pluginTimeout, "did not answer ingest"),
+                    ("13 do-crash", .pluginCrashed, "signal 11"), ("50 do-hang", .pluginTimeout, "slept for more than 5 ms in ingest"),
                     ("77 do-garbage", .pluginBadAnswer, "not JSON"),
                 ]
                 for (id, code, text) in expected {

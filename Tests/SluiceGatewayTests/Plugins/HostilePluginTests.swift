@@ -36,7 +36,7 @@ import Testing
         Deed("do-garbage", .pluginBadAnswer, "not JSON"), Deed("do-overflow", .pluginBadAnswer, "with more than"),
         Deed("do-odd-status", .pluginFailed, "FaultyC failed in"), Deed("do-write-to-socket", .pluginBadAnswer, "sent a message with"),
     ]
-    private static let hang = Deed("do-hang", .pluginTimeout, "did not answer")
+    private static let hang = Deed("do-hang", .pluginTimeout, "slept for more than")
 
     @Test func `names what it does when a session opens`() async throws {
         try await Self.run { gateway, beside in
