@@ -21,6 +21,8 @@ package enum Limits {
     package static let queryPatternBytes = 8_192
     /// Bytes waiting to be sent to one client. Beyond: the session is disconnected with `slow-client`; it comes back by bootstrap.
     package static let outboxBytes = 16 << 20
+    /// Bytes of a bootstrap that wait for its end, to be sent with it. Beyond: they are sent ahead.
+    package static let joinedBootstrapBytes = 32 << 10
     /// Bytes of changes held for one session while its bootstrap runs. Beyond: the bootstrap starts again.
     package static let stagedBytes = 32 << 20
     /// Rows, and bytes, of one bootstrap message.

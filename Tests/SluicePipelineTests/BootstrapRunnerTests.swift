@@ -77,7 +77,7 @@ import Testing
         let view = View(version: 1, types: [], partitions: [])
         let snapshot = TransactionSnapshot(xmin: 100, xmax: 100, running: [])
         func activate(_ handle: Fanout.Handle, replacing old: Fanout.Handle?) async -> Bool {
-            await fanout.activate(handle, replacing: old, snapshot: snapshot, rows: 0, held: PBHeld(), taken: 0)
+            await fanout.activate(handle, replacing: old, after: [], snapshot: snapshot, rows: 0, held: PBHeld(), taken: 0)
         }
         let gone = await fanout.add(KeptMessages(), view: view, staged: false)
         await fanout.remove(gone)

@@ -48,7 +48,7 @@ import Testing
         #expect(await fanout.announce(LSN(rawValue: 300), isCommit: true, to: old))
         let new = await fanout.add(channel, view: OrderAuthority.view, staged: true)
         let snapshot = TransactionSnapshot(xmin: 100, xmax: 100, running: [])
-        #expect(await fanout.activate(new, replacing: old, snapshot: snapshot, rows: 0, held: PBHeld(), taken: 0))
+        #expect(await fanout.activate(new, replacing: old, after: [], snapshot: snapshot, rows: 0, held: PBHeld(), taken: 0))
         // Whoever asks for it now must ask for the new one: nobody would be told.
         #expect(await !fanout.announce(LSN(rawValue: 400), isCommit: true, to: old))
         await deliver(upTo: 300)
@@ -91,7 +91,7 @@ import Testing
                 [OrderAuthority.inserted("k", at: lsn, by: Origin(client: client, changeset: UInt64(number)))], upTo: lsn.rawValue)
         }
         let snapshot = TransactionSnapshot(xmin: 100, xmax: 100, running: [])
-        #expect(await fanout.activate(staged, replacing: nil, snapshot: snapshot, rows: 0, held: PBHeld(), taken: taken))
+        #expect(await fanout.activate(staged, replacing: nil, after: [], snapshot: snapshot, rows: 0, held: PBHeld(), taken: taken))
         #expect(channel.messages.last?.bootstrapEnd.changeset == end)
     }
 }

@@ -31,7 +31,7 @@ import Testing
 
     private typealias View = @Sendable (SnapshotIdentity) throws -> [SnapshotSelection]
 
-    /// Reads views that all had to wait for a connection: the first eight on their own, and these together.
+    /// Reads views that all had to wait for a connection: the first on their own, a snapshot each, and these together.
     private static func together(
         _ fixture: StoreFixture, _ views: [View], at reading: @escaping Reading = read
     ) async throws -> [Result<Read, any Error>] {
@@ -39,8 +39,8 @@ import Testing
         let store = PostgresSnapshotStore(pool: pool)
         let tasks = try await pool.withConnection { _ in
             // Unstructured because: they outlive the loan that they wait for.
-            let first = (0..<8).map { _ in Task { await result(reading, store) { _ in [] } } }
-            while pool.waiting < 8 { await Task.yield() }
+            let first = (0..<SmallViews.snapshots).map { _ in Task { await result(reading, store) { _ in [] } } }
+            while pool.waiting < SmallViews.snapshots { await Task.yield() }
             // Unstructured because: see above.
             let tasks = views.map { view in Task { await result(reading, store, view) } }
             while store.small.waiting < views.count { await Task.yield() }
@@ -49,7 +49,7 @@ import Testing
         var results: [Result<Read, any Error>] = []
         for task in tasks { results.append(await task.value) }
         await pool.close()
-        return Array(results.dropFirst(8))
+        return Array(results.dropFirst(SmallViews.snapshots))
     }
 
     private static func result(

@@ -14,7 +14,7 @@ struct PostgresClients: ClientRegistry {
 
     func allot(user: String) async throws -> ClientFile {
         var generator = SystemRandomNumberGenerator()
-        let secret = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+        let secret = (0..<2).flatMap { _ in unsafe withUnsafeBytes(of: generator.next() as UInt64) { unsafe Array($0) } }
         return ClientFile(try await clients.allot(user: user, secret: secret))
     }
 

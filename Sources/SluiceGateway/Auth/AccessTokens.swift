@@ -29,7 +29,8 @@ package struct AccessTokens: Sendable {
         }
         self.appID = appID
         self.environment = environment
-        keys = await JWTKeyCollection().add(hmac: HMACKey(key: SymmetricKey(data: key)), digestAlgorithm: .sha256)
+        keys = await JWTKeyCollection().add(
+            hmac: HMACKey(key: SymmetricKey(data: key)), digestAlgorithm: .sha256, parser: DefaultJWTParser(jsonDecoder: ClaimsDecoder()))
     }
 
     /// Checks an access token: signature, app, kind, time. Cost: an HMAC, no look-up.

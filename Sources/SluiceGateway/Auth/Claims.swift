@@ -1,9 +1,10 @@
+import FoundationEssentials
 import JWTKit
 import SluiceCore
 
 /// What a token says. Access and refresh tokens have the same shape, as App Services' have.
 struct Claims: JWTPayload {
-    enum Kind: String, Codable, Sendable { case access, refresh }
+    enum Kind: String, Encodable, Sendable { case access, refresh }
 
     /// The user's id.
     var sub: String
@@ -22,6 +23,48 @@ struct Claims: JWTPayload {
 
     /// Times are checked against the gateway's own clock by `AccessTokens`.
     func verify(using algorithm: some JWTAlgorithm) throws {}
+}
+
+extension Claims {
+    /// - Throws: `badAuthentication` for a token that lacks something.
+    init(_ json: JSON) throws(SluiceError) {
+        func required<T>(_ name: String, _ read: (JSON) -> T?) throws(SluiceError) -> T {
+            guard let value = json[name].flatMap(read) else {
+                throw SluiceError(.badAuthentication, "The token has no “\(name)” of the right kind.")
+            }
+            return value
+        }
+        func value(_ name: String) -> ClaimValue? { json[name].flatMap { $0 == .null ? nil : ClaimValue(Self.sorted($0)) } }
+        sub = try required("sub", \.string)
+        app = try required("app", \.string)
+        typ = try required("typ") { $0.string.flatMap(Kind.init) }
+        iat = try required("iat", \.int)
+        exp = try required("exp", \.int)
+        jti = try required("jti", \.string)
+        user_data = value("user_data")
+        data = value("data")
+        identities = value("identities")
+    }
+
+    init(from decoder: any Decoder) throws { try self.init(ClaimValue(from: decoder).json) }
+
+    /// The library writes members in any order; data are compared with theirs in this one.
+    private static func sorted(_ json: JSON) -> JSON {
+        switch json {
+        case .object(let members):
+            .object(members.map { JSON.Member($0.key, sorted($0.value)) }.sorted { $0.key < $1.key })
+        case .array(let elements): .array(elements.map(sorted))
+        case .null, .bool, .int, .double, .string: json
+        }
+    }
+}
+
+/// Reads the claims of a token without `Codable`, which takes longer than all else that checking a token is made of.
+struct ClaimsDecoder: JWTJSONDecoder {
+    func decode<T: Decodable>(_ type: T.Type, from data: Data) throws -> T {
+        if type == Claims.self, let claims = try Claims(JSON.parse(Array(data))) as? T { return claims }
+        return try JSONDecoder().decode(type, from: data)
+    }
 }
 
 /// Any JSON inside a token.

@@ -38,14 +38,16 @@ struct BootstrapRunner {
         for _ in 0..<Self.attempts {
             let id = await fanout.add(channel, view: view, staged: true, client: client)
             let mark = await fanout.mark
+            let outbox = BootstrapOutbox(channel: channel, frames: frames)
             do {
-                let (start, rows, taken) = try await read(view, held, mark)
+                let (start, rows, taken) = try await read(view, held, mark, outbox)
                 let holding = HeldView(view, at: start.point)
                 try await fanout.passed(start.lsn, milliseconds: Self.patience)
                 try Task.checkCancellation()
                 await ending()
                 if await fanout.activate(
-                    id, replacing: old, snapshot: start.snapshot, rows: rows, held: holding.message(user: user, sealer), taken: taken)
+                    id, replacing: old, after: outbox.take(), snapshot: start.snapshot, rows: rows,
+                    held: holding.message(user: user, sealer), taken: taken)
                 {
                     return (id, holding, rows)
                 }
@@ -77,9 +79,9 @@ struct BootstrapRunner {
             }
             try await fanout.passed(tail.reached, milliseconds: Self.patience)
             try Task.checkCancellation()
-            send(BootstrapMessages.begin(version: view.version, rows: UInt64(tail.words.count)))
+            let begin = frames.frame(BootstrapMessages.begin(version: view.version, rows: UInt64(tail.words.count)))
             await ending()
-            if await fanout.activate(id, replacing: old, tail: tail, held: held.message(user: user, sealer)) { return id }
+            if await fanout.activate(id, replacing: old, after: [begin], tail: tail, held: held.message(user: user, sealer)) { return id }
             await fanout.remove(id)
             return nil
         } catch {
@@ -88,20 +90,20 @@ struct BootstrapRunner {
         }
     }
 
-    /// Sends the rows of the first snapshot that sees everything delivered by `mark`.
+    /// Sends, or keeps for the end, the rows of the first snapshot that sees everything delivered by `mark`.
     private func read(
-        _ view: View, _ held: HeldView?, _ mark: DeliveredTransactions.Mark
+        _ view: View, _ held: HeldView?, _ mark: DeliveredTransactions.Mark, _ outbox: BootstrapOutbox
     ) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64) {
         let schema = authority.current().schema
         let queries = view.types.map {
             SnapshotQuery(type: schema.types[$0.type], predicate: $0.predicate, known: held?.known(of: $0), lost: held?.lost(of: $0))
         }
-        return try await SnapshotPatience.retry(environment) { try await attempt(view, queries, mark) }
+        return try await SnapshotPatience.retry(environment) { try await attempt(view, queries, mark, outbox) }
     }
 
     /// - Returns: nil when the snapshot misses a transaction already delivered.
     private func attempt(
-        _ view: View, _ queries: [SnapshotQuery], _ mark: DeliveredTransactions.Mark
+        _ view: View, _ queries: [SnapshotQuery], _ mark: DeliveredTransactions.Mark, _ outbox: BootstrapOutbox
     ) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64)? {
         let codecs = queries.map { RowCodec($0.type) }
         let masks = view.types.map(\.mask)
@@ -111,36 +113,36 @@ struct BootstrapRunner {
         let start = try await snapshots.read(queries) { start in
             await !fanout.contradicts(start.snapshot, at: mark)
         } expected: { rows in
-            send(BootstrapMessages.begin(version: view.version, rows: rows))
+            outbox.send(BootstrapMessages.begin(version: view.version, rows: rows))
         } rows: { query, buffer, rows in
-            try await send(rows.count, codecs[query]) { number, writer in
+            try await send(rows.count, codecs[query], outbox) { number, writer in
                 buffer.withView(rows[number]) { writer.add($0, mask: masks[query]) }
             }
             sent.add(UInt64(rows.count))
         } kept: { query, keys in
-            try await send(keys.count, codecs[query]) { number, writer in writer.addKept(keys[number]) }
+            try await send(keys.count, codecs[query], outbox) { number, writer in writer.addKept(keys[number]) }
             sent.add(UInt64(keys.count))
         } lost: { query, keys in
-            try await send(keys.count, codecs[query]) { number, writer in writer.addGone(keys[number], .lostPermission) }
+            try await send(keys.count, codecs[query], outbox) { number, writer in writer.addGone(keys[number], .lostPermission) }
             sent.add(UInt64(keys.count))
         }
         return start.map { ($0, sent.value, taken) }
     }
 
     /// Sends so many rows or keys in messages of bounded size, and waits for the client to take most of them.
-    private func send(_ count: Int, _ codec: RowCodec, _ add: (Int, inout BootstrapRowsWriter) -> Void) async throws {
+    private func send(
+        _ count: Int, _ codec: RowCodec, _ outbox: BootstrapOutbox, _ add: (Int, inout BootstrapRowsWriter) -> Void
+    ) async throws {
         var writer = BootstrapRowsWriter(codec)
         for number in 0..<count {
             add(number, &writer)
             if writer.isFull {
-                send(writer.finish())
+                outbox.send(writer.finish())
                 writer = BootstrapRowsWriter(codec)
             }
         }
-        if writer.rowCount > 0 { send(writer.finish()) }
+        if writer.rowCount > 0 { outbox.send(writer.finish()) }
         await channel.drained(below: Limits.outboxBytes / 4)
         try Task.checkCancellation()
     }
-
-    private func send(_ message: [UInt8]) { channel.send([frames.frame(message)]) }
 }

@@ -123,39 +123,42 @@ package actor Fanout {
 
     /// Ends a bootstrap: sends what the snapshot does not contain, then the end, and makes the subscriber live in the
     /// place of `old`. Nothing can pass in between.
+    /// - Parameter beginning: what of the bootstrap has not been sent yet.
     /// - Parameter taken: the snapshot has the client's changesets up to here.
     /// - Returns: false when too much was staged or a table was emptied; the bootstrap must start again.
     package func activate(
-        _ handle: Handle, replacing old: Handle?, snapshot: TransactionSnapshot, rows: UInt64, held: PBHeld, taken: UInt64
+        _ handle: Handle, replacing old: Handle?, after beginning: [Frame], snapshot: TransactionSnapshot, rows: UInt64, held: PBHeld,
+        taken: UInt64
     ) -> Bool {
         guard let id = number(of: handle), let subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
         guard !staged.requiresAnother(than: snapshot) else { return false }
         var held = held
         held.lsn = watermark.rawValue
         activate(
-            id, subscriber, replacing: old, staged.unseen(by: snapshot), rows: rows,
+            id, subscriber, replacing: old, after: beginning, staged.unseen(by: snapshot), rows: rows,
             types: subscriber.view.types.map { schema.schema.types[$0.type].name }, held: held, taken: max(taken, staged.changeset))
         return true
     }
 
     /// The same for a client that has the view as it was: of what came since the log has said the beginning, and nothing else is
     /// taken away.
-    func activate(_ handle: Handle, replacing old: Handle?, tail: LogTail, held: PBHeld) -> Bool {
+    func activate(_ handle: Handle, replacing old: Handle?, after beginning: [Frame], tail: LogTail, held: PBHeld) -> Bool {
         guard let id = number(of: handle), let subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
         guard watermark >= tail.reached, let words = staged.words(after: tail) else { return false }
         var held = held
         held.lsn = watermark.rawValue
         activate(
-            id, subscriber, replacing: old, words, rows: 0, types: nil, held: held, taken: max(tail.changeset, staged.changeset))
+            id, subscriber, replacing: old, after: beginning, words, rows: 0, types: nil, held: held,
+            taken: max(tail.changeset, staged.changeset))
         return true
     }
 
     private func activate(
-        _ id: SubscriberID, _ subscriber: Subscriber, replacing old: Handle?, _ late: [StagedChanges.Change], rows: UInt64,
-        types: [String]?, held: PBHeld, taken: UInt64
+        _ id: SubscriberID, _ subscriber: Subscriber, replacing old: Handle?, after beginning: [Frame], _ late: [StagedChanges.Change],
+        rows: UInt64, types: [String]?, held: PBHeld, taken: UInt64
     ) {
         var subscriber = subscriber
-        var messages: [Frame] = []
+        var messages = beginning
         var total = rows
         for message in BootstrapMessages.late(late, schema: schema.schema) {
             messages.append(frames.frame(message.bytes))
@@ -200,9 +203,7 @@ package actor Fanout {
         guard watermark >= lsn else {
             throw SluiceError(
                 .timeout, "The log has not reached \(lsn) after \(milliseconds) ms; it stands at \(watermark).",
-                fix:
-                    "Check that a gateway holds the replication slot and that Kafka answers (metrics sluice_publisher and sluice_slot_bytes)."
-            )
+                fix: "Check that a gateway holds the replication slot and Kafka answers (metrics sluice_publisher, sluice_slot_bytes).")
         }
     }
 

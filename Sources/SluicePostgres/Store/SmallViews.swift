@@ -1,3 +1,4 @@
+import Glibc
 import SluiceCore
 
 /// Rows of one selection, or some of them.
@@ -26,10 +27,13 @@ struct SmallViews: Sendable {
     /// A view of at most so many rows, in at most so many bytes, is small.
     static let rows = 256
     static let bytes = 1 << 20
+    /// Snapshots at a time: few, since the more wait for the next the less each costs; more where PostgreSQL may have processors
+    /// for them.
+    static let snapshots = min(max(sysconf(Int32(_SC_NPROCESSORS_ONLN)) / 2, 2), 8)
 
     private let pool: PostgresPool
     private let append: Append
-    private let together = Gatherer<View, Reading>(width: 8, most: 16)
+    private let together = Gatherer<View, Reading>(width: Self.snapshots, most: 64)
 
     init(pool: PostgresPool, append: @escaping Append) {
         self.pool = pool

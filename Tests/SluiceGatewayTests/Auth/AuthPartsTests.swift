@@ -1,3 +1,5 @@
+import Crypto
+import Foundation
 import SluiceCore
 import SluiceGateway
 import Testing
@@ -45,6 +47,38 @@ struct AccessTokensTests {
         let unsigned = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.\(payload)."
         for token in [otherApp, otherKey, unsigned, "", "a.b.c", "...", String(repeating: "x", count: 70_000)] {
             #expect(await Self.code { try await tokens.verify(token) } == .badAuthentication, "\(token.prefix(60))")
+        }
+    }
+
+    /// A token with the right signature, whatever it says.
+    private static func signed(_ claims: String) -> String {
+        func encode(_ bytes: some Sequence<UInt8>) -> String {
+            Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        }
+        let text = "\(encode(#"{"alg":"HS256","typ":"JWT"}"#.utf8)).\(encode(claims.utf8))"
+        return "\(text).\(encode(HMAC<SHA256>.authenticationCode(for: Array(text.utf8), using: SymmetricKey(data: AuthFixture.key))))"
+    }
+
+    @Test func `a signed token that lacks something or says it in another kind is refused`() async throws {
+        let environment = StillEnvironment()
+        let tokens = try await AccessTokens(appID: "shop", key: AuthFixture.key, environment: environment)
+        let now = environment.wallMilliseconds() / 1_000
+        let whole = [
+            "sub": #""ann""#, "app": #""shop""#, "typ": #""access""#, "iat": "\(now)", "exp": "\(now + 60)", "jti": #""1""#,
+            "user_data": "null",
+        ]
+        func token(_ claims: [String: String]) -> String { Self.signed("{\(claims.map { "\"\($0)\":\($1)" }.joined(separator: ","))}") }
+        let user = try await tokens.verify(token(whole)).user
+        #expect(user.id == "ann" && user.customData == .object([]) && user.identities == .array([]))
+        for name in whole.keys where name != "user_data" {
+            for value in [nil, "null", "true", "[]", "1.5"] {
+                var claims = whole
+                claims[name] = value
+                #expect(await Self.code { try await tokens.verify(token(claims)) } == .badAuthentication, "\(name): \(value ?? "none")")
+            }
+        }
+        for text in ["", "{", "[]", "3", #"{"sub":"ann"}}"#] {
+            #expect(await Self.code { try await tokens.verify(Self.signed(text)) } == .badAuthentication, "\(text)")
         }
     }
 
