@@ -26,8 +26,6 @@ extension ErrorCode {
                 "The client's schema has something that the server's has not.",
                 "Deploy the schema first, or run the gateway in development mode."
             )
-        case .badQuery:
-            ("A subscription is not acceptable; the set that was active stays active.", "Correct the query named in the message.")
         case .writeNotAllowed: ("An asymmetric object was refused and skipped.", "Check the ingest rules for this type.")
         case .compensatingWrite:
             ("A write was not allowed and has been undone.", "Check the reason given; the values are kept in sluice.rejected_write.")

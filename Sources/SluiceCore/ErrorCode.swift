@@ -1,6 +1,7 @@
 /// The table of all error codes (DESIGN section 8). `dev/generate-errors` prints docs/errors.md from it.
 ///
-/// 1xx connection, 2xx session (numbers and names of Device Sync where it had one, `ERR` 16.3), 3xx query language,
+/// 1xx connection, 2xx session (numbers and names of Device Sync where it had one, `ERR` 16.3), 3xx query language
+/// (each a reason for what was 226 alone there),
 /// 4xx HTTP and users, 5xx plugins, 6xx PostgreSQL, 7xx the log, 8xx ingest, 9xx the gateway's own configuration.
 package enum ErrorCode: UInt16, CaseIterable, Sendable {
     // Connection
@@ -21,7 +22,6 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case userDisabled = 220
     case userMismatch = 223
     case invalidSchemaChange = 225
-    case badQuery = 226
     case writeNotAllowed = 230
     case compensatingWrite = 231
     case slowClient = 250

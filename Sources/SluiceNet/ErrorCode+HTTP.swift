@@ -5,9 +5,8 @@ extension ErrorCode {
     /// The HTTP status of an answer with this error.
     package var httpStatus: HTTPResponse.Status {
         switch self {
-        case .badRequest, .badSyntax, .badJSON, .badCompression, .badMessageOrder, .unknownMessage, .wrongProtocolVersion, .badQuery,
-            .badChangeset,
-            .ingestMalformed, .wrongValueType, .unknownProperty, .configInvalid, .configUnknownKey, .configMissing:
+        case .badRequest, .badSyntax, .badJSON, .badCompression, .badMessageOrder, .unknownMessage, .wrongProtocolVersion,
+            .badChangeset, .ingestMalformed, .wrongValueType, .unknownProperty, .configInvalid, .configUnknownKey, .configMissing:
             .badRequest
         case .invalidPassword, .tokenExpired, .badAuthentication, .invalidSession, .userDisabled: .unauthorized
         case .permissionDenied, .writeNotAllowed, .ingestRejected, .pluginRefused: .forbidden

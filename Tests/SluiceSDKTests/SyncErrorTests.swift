@@ -38,7 +38,7 @@ import Testing
         (ErrorCode.permissionDenied, SyncError.Code.permissionDeniedError), (.tokenExpired, .clientUserError),
         (.badAuthentication, .clientUserError), (.invalidSession, .clientUserError), (.userDisabled, .clientUserError),
         (.badClientFile, .clientResetError), (.userMismatch, .clientResetError), (.connectionFailed, .connectionFailed),
-        (.timeout, .connectionFailed), (.badQuery, .invalidFlexibleSyncSubscriptions),
+        (.timeout, .connectionFailed),
         (.queryNotQueryable, .invalidFlexibleSyncSubscriptions), (.queryIndexedFieldMissing, .invalidFlexibleSyncSubscriptions),
         (.compensatingWrite, .writeRejected), (.writeNotAllowed, .writeRejected), (.replicaCorrupt, .clientInternalError),
         (.internalError, .clientInternalError), (.badChangeset, .clientSessionError), (.limitsExceeded, .clientSessionError),
@@ -77,7 +77,7 @@ import Testing
     private func isSame(_ left: any Error, _ right: any Error) -> Bool { left == right }
 
     @Test func `errors of one domain with one code are equal, whatever their texts and types`() {
-        let refused = _syncError(SluiceError(.badQuery, "one"))
+        let refused = _syncError(SluiceError(.queryUnsupported, "one"))
         #expect(isSame(refused, _syncError(SluiceError(.queryNotQueryable, "another"))))
         #expect(isSame(refused, NSError(domain: "io.realm.sync", code: 10)) && !isSame(refused, NSError(domain: "io.realm", code: 10)))
         #expect(!isSame(refused, _syncError(SluiceError(.timeout, "one"))))

@@ -170,7 +170,7 @@ import Testing
     }
 
     @Test func `errors keep code, message, fix and action on their way`() {
-        let error = SluiceError(.badQuery, "no such field: titel", fix: "title?")
+        let error = SluiceError(.queryUnknownProperty, "no such field: titel", fix: "title?")
         let message = PBSessionError(error, action: .warning, fatal: false, backoffMilliseconds: 5)
         #expect(message.error == error)
         #expect(message.sessionAction == .warning)

@@ -345,7 +345,7 @@ package actor Session {
 
 extension ErrorCode {
     /// Errors that fail one subscription version and leave the session alone (QL-8).
-    var isQueryError: Bool { (300..<400).contains(rawValue) || self == .badQuery }
+    var isQueryError: Bool { (300..<400).contains(rawValue) }
 }
 
 extension PBClientMessage.OneOf_Kind {

@@ -47,7 +47,6 @@ extension Realm {
                 case .replicaVersion: .unsupportedFileFormatVersion
                 case .replicaCorrupt: .invalidDatabase
                 case .invalidSchemaChange: .schemaMismatch
-                case .badQuery: .subscriptionFailed
                 case .querySyntax, .queryUnknownProperty, .queryTypeMismatch, .queryArgument, .queryShape: .invalidInput
                 default: error.code.refusesSubscription ? .subscriptionFailed : .fail
                 }
