@@ -57,6 +57,13 @@ package enum Limits {
     package static let ingestNamedRefusals = 1_000
     /// Hours that the answer to a request with an Idempotency-Key is kept.
     package static let idempotencyHours = 24
+    /// Objects, and writes, that were refused and that are kept for operators, counted by their numbers. Beyond: the oldest of those that
+    /// have been told go.
+    package static let keptRefusals = 1_000_000
+    /// Objects of one client file whose undone writes it has not noted. Beyond: its session ends with `resync` before it writes more.
+    package static let untoldObjects = 100_000
+    /// Bytes of values of undone writes that are read and sent at once to a client that comes back.
+    package static let compensationBytes = 4 << 20
     /// Uploads of one session that are accepted and not yet committed, bytes. Beyond: reading from the socket stops.
     package static let uploadBytes = 32 << 20
     /// How far ahead of the gateway's clock a client's time may be, milliseconds (CR-30).

@@ -144,6 +144,13 @@ struct GatewayParts: Sendable {
         background.append(BackgroundService("idempotency") { try await idempotency.prune() })
         if !configuration.isDevelopment { background.append(BackgroundService("schema") { try await schemaWatch.run() }) }
         let letters = DeadLetterStore(pool: pool)
+        background.append(
+            BackgroundService("refusals") {
+                try await RefusalKeeper(
+                    letters: letters, hasTopic: kafka != nil, writes: RejectedWriteStore(pool: pool), environment: environment,
+                    logger: logger
+                ).run()
+            })
         let relay = kafka.map { _ in
             DeadLetterRelay(
                 letters: letters, ingest: ingestStore, log: log, topic: topics.deadLetters, environment: environment, logger: logger)

@@ -209,6 +209,11 @@ import Testing
             #expect(kept.object == write.object && kept.code == .compensatingWrite && kept.changeset == 4 && kept.reason == "no␀")
             #expect(kept.values == ["name": .string("nul ␀"), "made": .timestamp(Timestamp(seconds: 5)), "n": .int(.max)])
 
+            // Some at a time, none of them cut.
+            #expect(try await store.open(client: client, bytes: 1).map(\.writes.count) == [2])
+            #expect(try await store.open(client: client, after: first).map(\.compensation) == [second])
+            #expect(try await store.open(client: client, after: second).isEmpty)
+
             func blocked(_ acknowledged: UInt64) async throws -> Set<ObjectKey> {
                 let next = Origin(client: client, changeset: 5)
                 return try await fixture.rows.transaction { try $0.open($1, next, acknowledged: acknowledged).rejected }.result
@@ -229,6 +234,38 @@ import Testing
             #expect(try await store.last(5, of: write.object, user: "ann").count == 3)
             #expect(try await store.last(5, of: write.object, user: "bob").isEmpty)
             #expect(try await store.last(5, of: ObjectKey(type: "Other", key: key), user: "ann").isEmpty)
+        }
+    }
+
+    @Test func `go when there are too many, the oldest first, once they are acknowledged`() async throws {
+        try await StoreFixture.with { fixture in
+            _ = try await fixture.sql(
+                """
+                INSERT INTO sluice.rejected_write (compensation, client, changeset, type, key, key_value, code, reason, values, acknowledged)
+                SELECT g, 1, g, 'Item', 'k' || g, to_jsonb('k' || g), 231, 'no', '{}', g <> 3 FROM generate_series(1, 10020) g
+                """)
+            let store = RejectedWriteStore(pool: fixture.pool)
+            #expect(try await store.prune(keeping: 11) == RefusalPruning.batch)
+            #expect(try await store.prune(keeping: 11) == 8)
+            #expect(try await store.prune(keeping: 11) == 0)
+            let left = try await fixture.sql("SELECT count(*), min(id), max(id) FROM sluice.rejected_write")
+            #expect(left.int(0, 0) == 12 && left.int(0, 1) == 3 && left.int(0, 2) == 10_020)
+        }
+    }
+
+    @Test func `of objects that are only sent go when the dead-letter topic has them`() async throws {
+        try await StoreFixture.with { fixture in
+            _ = try await fixture.sql(
+                """
+                INSERT INTO sluice.ingest_rejected (type, source, code, reason, object, published)
+                SELECT 'Reading', 'direct', 801, 'no', '{}', g <> 3 FROM generate_series(1, 20) g
+                """)
+            let store = DeadLetterStore(pool: fixture.pool)
+            #expect(try await store.prune(keeping: 11, untold: false) == 8)
+            #expect(try await store.list(DeadLetterStore.Filter(), limit: 100).map(\.id) == [3] + Array(10...20))
+            // Where there is no topic, nothing waits for it.
+            #expect(try await store.prune(keeping: 5, untold: true) == 7)
+            #expect(try await store.list(DeadLetterStore.Filter(), limit: 100).map(\.id) == Array(16...20))
         }
     }
 }

@@ -24,8 +24,8 @@ struct PostgresClients: ClientRegistry {
 
     func recordIngest(id: ClientID, number: UInt64) async throws { try await clients.recordIngest(id: id, number: number) }
 
-    func openCompensations(id: ClientID) async throws -> [(id: UInt64, writes: [RejectedWrite])] {
-        try await rejected.open(client: id).map { ($0.compensation, $0.writes.map(RejectedWrite.init)) }
+    func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [RejectedWrite])] {
+        try await rejected.open(client: id, after: last).map { ($0.compensation, $0.writes.map(RejectedWrite.init)) }
     }
 
     func acknowledgeCompensations(id: ClientID, upTo: UInt64) async throws {

@@ -77,8 +77,8 @@ package protocol ClientRegistry: Sendable {
     ///   - applied: up to where the file has seen what happened.
     func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, applied: LSN) async throws -> ClientFile
     func recordIngest(id: ClientID, number: UInt64) async throws
-    /// Rejected writes that the client has not acknowledged, by compensation number.
-    func openCompensations(id: ClientID) async throws -> [(id: UInt64, writes: [RejectedWrite])]
+    /// Rejected writes that the client has not acknowledged, by compensation number: some of those after `last`, none when there are no more.
+    func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [RejectedWrite])]
     func acknowledgeCompensations(id: ClientID, upTo: UInt64) async throws
 }
 

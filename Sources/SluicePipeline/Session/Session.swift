@@ -176,10 +176,19 @@ package actor Session {
                 file: file, schema: schema.schema, client: types, time: services.environment.wallMilliseconds()))
         subscriber = await services.fanout.add(channel, view: .empty, staged: false, client: file.id)
         // A new file has written nothing that could have been undone.
-        for open in hello.client == 0 ? [] : try await services.clients.openCompensations(id: file.id) {
-            send(SessionMessages.compensation(id: open.id, writes: open.writes))
-        }
+        if hello.client != 0 { try await tellUndone(file.id) }
         logger.debug("A session is open.")
+    }
+
+    /// Tells what the client has not noted, as fast as it takes it.
+    private func tellUndone(_ client: ClientID) async throws {
+        var told: UInt64 = 0
+        while case let open = try await services.clients.openCompensations(id: client, after: told), let last = open.last {
+            for (id, writes) in open { send(SessionMessages.compensation(id: id, writes: writes)) }
+            await channel.drained(below: Limits.outboxBytes / 4)
+            guard !channel.isClosed else { return }
+            told = last.id
+        }
     }
 
     private func authenticate(_ token: String) async throws -> Authenticated {

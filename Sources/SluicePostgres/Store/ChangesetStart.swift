@@ -34,11 +34,16 @@ enum ChangesetStart {
         PostgresStatement(
             """
             SELECT DISTINCT type, key_value FROM sluice.rejected_write
-            WHERE client = $1 AND compensation > $2 AND NOT acknowledged
+            WHERE client = $1 AND compensation > $2 AND NOT acknowledged LIMIT \(Limits.untoldObjects + 1)
             """, [.int(Int64(clamping: client.rawValue)), .int(Int64(clamping: acknowledged))])
     }
 
-    static func rejectedObjects(_ result: PostgresResult) throws -> Set<ObjectKey> {
+    static func rejectedObjects(_ result: PostgresResult, _ client: ClientID) throws -> Set<ObjectKey> {
+        guard result.count <= Limits.untoldObjects else {
+            throw SluiceError(
+                .resync, "Client file \(client) has not noted that writes to more than \(Limits.untoldObjects) objects were undone.",
+                fix: "Nothing: it is told again when it comes back, and notes it with its next upload.")
+        }
         var objects: Set<ObjectKey> = []
         for row in 0..<result.count {
             objects.insert(ObjectKey(type: result[row, 0] ?? "", key: ExtendedJSON.value(try result.json(row, 1))))

@@ -75,6 +75,13 @@ package struct DeadLetterStore: Sendable {
         try await write("DELETE FROM sluice.ingest_rejected WHERE id = ANY ($1::bigint[])", ids)
     }
 
+    /// Deletes the oldest, until as many numbers are left.
+    /// - Parameter untold: also those that the dead-letter topic does not have, as where there is none.
+    /// - Returns: how many are gone; `RefusalPruning.batch` when there may be more.
+    package func prune(keeping count: Int64, untold: Bool) async throws -> Int {
+        try await RefusalPruning.delete(from: "sluice.ingest_rejected", where: untold ? "true" : "published", keeping: count, pool)
+    }
+
     private func write(_ sql: String, _ ids: [Int64]) async throws {
         try await pool.perform { session in
             _ = try session.execute(sql, [.text(StoreText.array(ids.map { String($0) }))], cached: true)

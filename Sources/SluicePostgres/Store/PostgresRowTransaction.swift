@@ -24,7 +24,7 @@ package struct PostgresRowTransaction: Sendable {
     ///   - session: of the client file, as `ClientStore` gave it.
     ///   - acknowledged: the last compensation that the client has applied.
     ///   - keys: the objects that the changeset names; types and keys in an order that is the same everywhere.
-    /// - Throws: `badClientFile` when there is no such client, `resync` when it has begun another session.
+    /// - Throws: `badClientFile` when there is no such client, `resync` when it has begun another session, or has not noted too much of what was undone.
     package func open(
         _ connection: PostgresSession, _ origin: Origin, session: UInt64 = 0, acknowledged: UInt64 = 0,
         keys: [(type: String, keys: [Value])] = []
@@ -33,7 +33,7 @@ package struct PostgresRowTransaction: Sendable {
         let statements = [ChangesetStart.statement(origin, session), ChangesetStart.rejected(origin.client, acknowledged)]
         let results = try run(statements + loads.flatMap(\.statements), connection)
         var basis = try ChangesetStart.read(results[0], origin, session)
-        basis.rejected = try ChangesetStart.rejectedObjects(results[1])
+        basis.rejected = try ChangesetStart.rejectedObjects(results[1], origin.client)
         for (number, load) in loads.enumerated() {
             basis.rows[load.shape.type.name] = load.read(results[2 + 2 * number], results[3 + 2 * number])
         }

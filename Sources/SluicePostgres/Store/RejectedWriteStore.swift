@@ -44,14 +44,27 @@ package struct RejectedWriteStore: Sendable {
 
     package init(pool: PostgresPool) { self.pool = pool }
 
-    /// What the client has not acknowledged, one element for each compensation, ascending.
-    package func open(client: ClientID) async throws -> [(compensation: UInt64, writes: [RejectedRecord])] {
+    /// What the client has not acknowledged, one element for each compensation, ascending: the first of them, none of which is cut.
+    /// - Parameters:
+    ///   - last: those up to this one are left out.
+    ///   - bytes: of values, beyond which no further compensation is begun.
+    package func open(
+        client: ClientID, after last: UInt64 = 0, bytes: Int = Limits.compensationBytes
+    ) async throws -> [(compensation: UInt64, writes: [RejectedRecord])] {
         try await pool.perform { session in
             let result = try session.query(
                 """
+                WITH sizes AS (
+                    SELECT compensation, sum(octet_length(values::text)) AS size FROM sluice.rejected_write
+                    WHERE client = $1 AND compensation > $2 AND NOT acknowledged GROUP BY compensation ORDER BY compensation LIMIT 1000),
+                chosen AS (
+                    SELECT max(compensation) AS last FROM (
+                        SELECT compensation, sum(size) OVER (ORDER BY compensation) - size AS before FROM sizes) AS sums
+                    WHERE before < $3)
                 SELECT compensation, changeset, type, key_value, code, reason, values, cause, fields FROM sluice.rejected_write
-                WHERE client = $1 AND NOT acknowledged ORDER BY compensation, id
-                """, [.int(Int64(clamping: client.rawValue))], cached: true)
+                WHERE client = $1 AND compensation > $2 AND compensation <= (SELECT last FROM chosen) AND NOT acknowledged
+                ORDER BY compensation, id
+                """, [.int(Int64(clamping: client.rawValue)), .int(Int64(clamping: last)), .int(bytes)], cached: true)
             var all: [(compensation: UInt64, writes: [RejectedRecord])] = []
             for row in 0..<result.count {
                 let compensation = UInt64(result.int(row, 0) ?? 0)
@@ -69,6 +82,12 @@ package struct RejectedWriteStore: Sendable {
                 "UPDATE sluice.rejected_write SET acknowledged = true WHERE client = $1 AND compensation <= $2 AND NOT acknowledged",
                 [.int(Int64(clamping: client.rawValue)), .int(Int64(clamping: compensation))], cached: true)
         }
+    }
+
+    /// Deletes the oldest of those that are acknowledged, until as many numbers are left.
+    /// - Returns: how many are gone; `RefusalPruning.batch` when there may be more.
+    package func prune(keeping count: Int64) async throws -> Int {
+        try await RefusalPruning.delete(from: "sluice.rejected_write", where: "acknowledged", keeping: count, pool)
     }
 
     /// The user's last refused writes to one object, the newest first, acknowledged or not.

@@ -141,14 +141,22 @@ final class TestSession {
     }
 
     /// - Parameter base: what the device has seen when it writes; what it was sent, when nil.
-    func upload(_ number: UInt64, _ changes: [ObjectChange], time: HybridTime? = nil, base: LSN? = nil) async throws {
+    func upload(
+        _ number: UInt64, _ changes: [ObjectChange], time: HybridTime? = nil, base: LSN? = nil, noted: UInt64 = 0
+    ) async throws {
         let time = time ?? HybridTime(milliseconds: SystemEnvironment().wallMilliseconds())
         let changeset = Changeset(number: number, time: time, base: base ?? applied, changes: changes)
-        try await upload(try PBChangeset(changeset, schema: schema))
+        try await upload(try PBChangeset(changeset, schema: schema), noted: noted)
     }
 
-    func upload(_ changeset: PBChangeset) async throws {
-        try await send(.upload(.with { $0.changesets = [changeset] }))
+    /// - Parameter noted: the last compensation that the device has.
+    func upload(_ changeset: PBChangeset, noted: UInt64 = 0) async throws {
+        try await send(
+            .upload(
+                .with {
+                    $0.changesets = [changeset]
+                    $0.compensation = noted
+                }))
     }
 
     /// Sends asymmetric objects, and waits until they are acknowledged.
