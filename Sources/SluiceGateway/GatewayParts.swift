@@ -145,10 +145,10 @@ struct GatewayParts: Sendable {
         if !configuration.isDevelopment { background.append(BackgroundService("schema") { try await schemaWatch.run() }) }
         let letters = DeadLetterStore(pool: pool)
         background.append(
-            BackgroundService("refusals") {
-                try await RefusalKeeper(
-                    letters: letters, hasTopic: kafka != nil, writes: RejectedWriteStore(pool: pool), environment: environment,
-                    logger: logger
+            BackgroundService("housekeeping") {
+                try await Housekeeping(
+                    clients: ClientStore(pool: pool), letters: letters, hasTopic: kafka != nil, writes: RejectedWriteStore(pool: pool),
+                    environment: environment, logger: logger
                 ).run()
             })
         let relay = kafka.map { _ in

@@ -4,9 +4,8 @@ package import SluiceCore
 /// remembered. A client that was not seen for `Limits.clientMemoryDays` does not count; when it comes back, its old writes
 /// are merged as if it had known of what happened before the horizon.
 package enum ClientHorizon {
-    /// Advances the horizon when that was not done for ten minutes, and forgets the deletions below it. Any client's session
-    /// does it; one at a time.
-    package static func advance(_ session: PostgresSession, every seconds: Int = 600) throws {
+    /// Advances the horizon when no gateway has done it for nine minutes, and forgets the deletions below it. One at a time.
+    package static func advance(_ session: PostgresSession, every seconds: Int = 540) throws {
         let advanced = try session.query(
             """
             UPDATE sluice.horizon SET at = now(), lsn = greatest(lsn, (

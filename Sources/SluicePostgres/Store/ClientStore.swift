@@ -38,31 +38,49 @@ package struct ClientStore: Sendable {
         id: ClientID, secret: [UInt8], user: String, oldestBase: LSN = .zero, applied: LSN = .zero
     ) async throws -> ClientRecord {
         try await pool.perform { session in
-            let number = Int64(clamping: id.rawValue)
-            let result = try session.query(
-                "SELECT user_id, secret, pg_current_wal_insert_lsn() FROM sluice.client WHERE id = $1", [.int(number)], cached: true)
-            guard let owner = result[0, 0], let known = result.bytes(0, 1), Self.equal(known, secret) else {
-                throw SluiceError(.badClientFile, "There is no client file \(id) with this secret.")
-            }
-            guard owner == user else { throw SluiceError(.userMismatch, "Client file \(id) belongs to another user than \(user).") }
-            if let end = result[0, 2].flatMap({ LSN($0) }), end < applied {
-                throw SluiceError(
-                    .badClientFile,
-                    "Client file \(id) has seen \(applied), the log of the database ends at \(end): it was restored from an older backup.")
-            }
-            let opened = try session.query(
-                """
-                UPDATE sluice.client SET seen_at = now(), session = session + 1,
-                    position = greatest(position, least($2::pg_lsn, pg_current_wal_insert_lsn()))
-                WHERE id = $1
-                RETURNING last_changeset, last_ingest, session
-                """, [.int(number), .text(oldestBase.description)], cached: true)
-            try ClientHorizon.advance(session)
+            // What a crash could take from it, the sessions that a crash ends do not need.
+            let begin = [
+                PostgresStatement("SELECT set_config('synchronous_commit', 'off', true)", []),
+                PostgresStatement(
+                    """
+                    UPDATE sluice.client SET seen_at = now(), session = session + 1,
+                        position = greatest(position, least($2::pg_lsn, pg_current_wal_insert_lsn()))
+                    WHERE id = $1 AND user_id = $3 AND sha256(secret) = sha256($4) AND pg_current_wal_insert_lsn() >= $5::pg_lsn
+                    RETURNING last_changeset, last_ingest, session
+                    """,
+                    [
+                        .int(Int64(clamping: id.rawValue)), .text(oldestBase.description), .text(user), .bytes(secret),
+                        .text(applied.description),
+                    ]),
+            ]
+            let opened: PostgresResult
+            do throws(PipelineFailure) { opened = try session.pipeline(begin)[1] } catch { throw error.error }
+            guard !opened.isEmpty else { throw try Self.refusal(id: id, secret: secret, user: user, applied: applied, session) }
             return ClientRecord(
-                id: id, user: owner, secret: known, lastChangeset: UInt64(opened.int(0, 0) ?? 0),
+                id: id, user: user, secret: secret, lastChangeset: UInt64(opened.int(0, 0) ?? 0),
                 lastIngest: UInt64(opened.int(0, 1) ?? 0), session: UInt64(opened.int(0, 2) ?? 0))
         }
     }
+
+    /// Why a client file was not opened.
+    private static func refusal(
+        id: ClientID, secret: [UInt8], user: String, applied: LSN, _ session: PostgresSession
+    ) throws -> SluiceError {
+        let result = try session.query(
+            "SELECT user_id, sha256(secret) = sha256($2), pg_current_wal_insert_lsn() FROM sluice.client WHERE id = $1",
+            [.int(Int64(clamping: id.rawValue)), .bytes(secret)], cached: true)
+        guard let owner = result[0, 0], result.bool(0, 1) == true else {
+            return SluiceError(.badClientFile, "There is no client file \(id) with this secret.")
+        }
+        guard owner == user else { return SluiceError(.userMismatch, "Client file \(id) belongs to another user than \(user).") }
+        let end = result[0, 2].flatMap { LSN($0) } ?? .zero
+        return SluiceError(
+            .badClientFile,
+            "Client file \(id) has seen \(applied), the log of the database ends at \(end): it was restored from an older backup.")
+    }
+
+    /// See `ClientHorizon.advance`. To be called every ten minutes.
+    package func advanceHorizon() async throws { try await pool.perform { try ClientHorizon.advance($0) } }
 
     /// Notes that the ingest message of a number took effect; smaller numbers change nothing.
     package func recordIngest(id: ClientID, number: UInt64) async throws {
@@ -71,10 +89,5 @@ package struct ClientStore: Sendable {
                 "UPDATE sluice.client SET last_ingest = greatest(last_ingest, $2) WHERE id = $1",
                 [.int(Int64(clamping: id.rawValue)), .int(Int64(clamping: number))], cached: true)
         }
-    }
-
-    /// Compares in a time that does not tell where the difference is.
-    private static func equal(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-        left.count == right.count && zip(left, right).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
     }
 }

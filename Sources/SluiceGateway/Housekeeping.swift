@@ -2,11 +2,13 @@ import Logging
 import SluiceCore
 import SluicePostgres
 
-/// Keeps as many refused objects and refused writes as `Limits.keptRefusals` says: looks every ten minutes, on every gateway. Whoever
-/// sends what is refused could fill the database with it.
-struct RefusalKeeper: Sendable {
+/// What any gateway may do for the companion schema, at the start and every ten minutes: forget what no client can still need, and
+/// keep as many refused objects and refused writes as `Limits.keptRefusals` says. Whoever sends what is refused could fill the database
+/// with it.
+struct Housekeeping: Sendable {
     private static let interval: UInt64 = 600_000_000_000
 
+    let clients: ClientStore
     let letters: DeadLetterStore
     /// Whether a dead-letter topic is told of refused objects, which then stay until it has been.
     let hasTopic: Bool
@@ -16,14 +18,15 @@ struct RefusalKeeper: Sendable {
 
     func run() async throws {
         while !Task.isCancelled {
+            await attempt("sluice.row_clock") { try await clients.advanceHorizon() }
             await prune("sluice.ingest_rejected") { try await letters.prune(keeping: $0, untold: !hasTopic) }
-            await prune("sluice.rejected_write", writes.prune)
+            await prune("sluice.rejected_write") { try await writes.prune(keeping: $0) }
             try await environment.sleep(nanoseconds: Self.interval)
         }
     }
 
     private func prune(_ table: String, _ delete: (Int64) async throws -> Int) async {
-        do {
+        await attempt(table) {
             var deleted = 0
             while !Task.isCancelled {
                 let count = try await delete(Int64(Limits.keptRefusals))
@@ -34,8 +37,14 @@ struct RefusalKeeper: Sendable {
             logger.warning(
                 "The oldest refusals were deleted: there are more than are kept.",
                 metadata: ["table": "\(table)", "deleted": "\(deleted)", "kept": "\(Limits.keptRefusals)"])
-        } catch {
-            logger.warning("Old refusals could not be deleted.", metadata: ["table": "\(table)", "error": "\(error)"])
+        }
+    }
+
+    private func attempt(_ table: String, _ work: () async throws -> Void) async {
+        do { try await work() } catch {
+            guard !Task.isCancelled else { return }
+            logger.warning(
+                "A table could not be tidied; it is tried again in ten minutes.", metadata: ["table": "\(table)", "error": "\(error)"])
         }
     }
 }
