@@ -26,7 +26,7 @@ struct CompatibilityCheck {
     private func secretReasons(_ expression: Expression) -> [String] {
         let names = expression.expansions.compactMap { if case .value(let name, _) = $0, secrets.contains(name) { name } else { nil } }
         return Set(names).sorted().map {
-            "value \"\($0)\" is a secret, which an export does not hold: write it into values/\($0).json, and from_secret false"
+            "value \"\($0)\" is a secret, which an export does not hold: write it into secrets.json"
         }
     }
 

@@ -107,11 +107,18 @@ struct RuleBookReader {
 
     private mutating func readValues() -> [String: PluginValue] {
         var values: [String: PluginValue] = [:]
+        let known = app.directory["secrets.json"].flatMap { try? PluginValue(parsing: $0) }
         for (path, text) in files(under: "values", depth: 2, named: nil) {
             do {
                 let file = try PluginValue(parsing: text)
                 let name = file["name"]?.string ?? String(path.split(separator: "/")[1].dropLast(".json".count))
-                if file["from_secret"]?.bool == true { secrets.insert(name) } else { values[name] = file["value"] ?? .null }
+                if file["from_secret"]?.bool != true {
+                    values[name] = file["value"] ?? .null
+                } else if let secret = file["value"]?.string.flatMap({ known?[$0] }) {
+                    values[name] = secret
+                } else {
+                    secrets.insert(name)
+                }
             } catch { problems.append("\(path) \(error)") }
         }
         return values

@@ -18,6 +18,18 @@ package enum AppDescription {
         ]
     }
 
+    /// The directory without what is none of a plugin's business: how users log in, with the secrets of the providers; which other
+    /// plugins there are, with their configurations; and the app's secrets.
+    package static func directory(_ directory: JSON, withSecrets: Bool) -> JSON {
+        .object(
+            (directory.members ?? []).filter { file in
+                !file.key.hasPrefix("auth/") && file.key != "plugins.json" && (withSecrets || file.key != secrets)
+            })
+    }
+
+    /// The file of an app directory that holds its secrets.
+    package static let secrets = "secrets.json"
+
     private static func names(_ names: Set<String>) -> JSON { .array(names.sorted().map { .string($0) }) }
 
     private static func json(_ type: ObjectType) -> JSON {

@@ -116,8 +116,10 @@ package final class PluginChain: Sendable {
     }
 
     private func configure(_ link: Link, app: JSON) async throws(SluiceError) {
-        var members = app.members ?? []
-        members.removeAll { $0.key == "config" }
+        var members = (app.members ?? []).filter { $0.key != "config" }
+        for index in members.indices where members[index].key == "directory" {
+            members[index].value = AppDescription.directory(members[index].value, withSecrets: link.host.spec.seesSecrets)
+        }
         members.append(JSON.Member("config", link.host.spec.config))
         let answer = try await ask(link, .configure, .object(members), budget: link.host.spec.startBudget)
         for warning in try HookCoding.warnings(answer) {

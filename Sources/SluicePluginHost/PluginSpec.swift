@@ -19,6 +19,8 @@ package struct PluginSpec: Sendable {
     /// The file that `config` stands in, as errors name it.
     package var configFile: String
     package var mode: Mode
+    /// Whether `configure` gives the plugin the app's secrets, which the values that roles use may stand for.
+    package var seesSecrets = false
     /// Nanoseconds of work, and of sleep, for each part of a call (`CallBudget`); nil: those of `Limits`.
     package var deadline: UInt64?
     /// The same for hooks that have another than `deadline`.

@@ -128,8 +128,10 @@ struct App {
     private func configured<R>(_ body: (PluginChain, [String]) async throws -> R) async throws -> R {
         let warnings = Warnings()
         let logger = Logger(label: "test") { _ in warnings }
+        var spec = PluginSpec(path: library, mode: .inProcess, deadline: 30_000_000_000)
+        spec.seesSecrets = true
         let chain = PluginChain(
-            plugins: [PluginSpec(path: library, mode: .inProcess, deadline: 30_000_000_000)], hostExecutable: "", logger: logger)
+            plugins: [spec], hostExecutable: "", logger: logger)
         try await chain.start()
         do {
             let app = AppDescription.json(

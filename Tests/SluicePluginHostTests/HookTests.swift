@@ -188,6 +188,22 @@ import Testing
         #expect(log.lines.contains { $0.hasPrefix("warning a plugin warns about the app") && $0.contains("a warning") })
     }
 
+    @Test func `configure keeps from a plugin how users log in, which others there are, and the app's secrets`() async throws {
+        func app(_ path: String) -> JSON { ["app_id": "test", "directory": .object([JSON.Member(path, "do-fail")])] }
+        try await withChain([faulty()]) { chain in
+            for path in ["secrets.json", "auth/providers.json", "auth/custom_user_data.json", "plugins.json"] {
+                try await chain.configure(app: app(path))
+            }
+            #expect(await failure { try await chain.configure(app: app("values/secrets.json")) }?.code == .pluginFailed)
+        }
+        var trusted = faulty()
+        trusted.seesSecrets = true
+        try await withChain([trusted]) { chain in
+            try await chain.configure(app: app("auth/providers.json"))
+            #expect(await failure { try await chain.configure(app: app("secrets.json")) }?.code == .pluginFailed)
+        }
+    }
+
     @Test func `a plugin in process that is slow fails its call and lives on`() async throws {
         try await withChain([faulty(.inProcess, milliseconds: 50)]) { chain in
             let error = await failure { try await chain.openSession(user: user("do-slow"), types: ["Store"]) }

@@ -114,7 +114,7 @@ struct AppReader {
     private func secret(_ node: ConfigNode) -> JSON? {
         guard let name = node.string else { return nil }
         if let secret = trees["secrets.json"]?.json[name] { return secret }
-        node.problem("There is no secret '\(name)'.", fix: "Add it to secrets.json.")
+        list.notes.append("There is no secret '\(name)' in secrets.json: roles that use its value deny.")
         return nil
     }
 

@@ -37,10 +37,11 @@ package struct AccessTokens: Sendable {
     /// - Throws: `tokenExpired`, `badAuthentication`.
     package func verify(_ text: String) async throws(SluiceError) -> VerifiedToken {
         let claims = try await claims(text, .access)
+        let identities = claims.identities?.json ?? .array([])
         return VerifiedToken(
             user: UserContext(
-                id: claims.sub, data: claims.data?.json ?? .object([]), customData: claims.user_data?.json ?? .object([]),
-                identities: claims.identities?.json ?? .array([])),
+                id: claims.sub, type: UserAccount.type(identities), data: claims.data?.json ?? .object([]),
+                customData: claims.user_data?.json ?? .object([]), identities: identities),
             expires: claims.exp * 1_000)
     }
 

@@ -32,7 +32,15 @@ package struct UserAccount: Hashable, Sendable {
     }
 
     /// What rules see of the user.
-    package var context: UserContext { UserContext(id: id, data: data, customData: customData, identities: identities) }
+    package var context: UserContext {
+        UserContext(id: id, type: Self.type(identities), data: data, customData: customData, identities: identities)
+    }
+
+    /// The type that rules know as `%%user.type`: `server` for the account of a server key, whose identity is the key's; an end user
+    /// who logs in by a key keeps the identities of the account.
+    static func type(_ identities: JSON) -> String {
+        identities.array?.contains { $0["provider_type"]?.string == APIKeys.provider } == true ? "server" : "normal"
+    }
 }
 
 /// Where accounts and refresh tokens are kept: the port of authentication.

@@ -167,7 +167,7 @@ package struct UserService: Sendable {
     /// Creates the account of a server key (AUTH 17.2).
     func createServer(name: String, customData: JSON) async throws -> UserAccount {
         try Self.check(customData)
-        var account = Self.account(provider: "api-key", email: nil, id: newID())
+        var account = Self.account(provider: APIKeys.provider, email: nil, id: newID())
         account.data = ["name": .string(name), "type": "server"]
         account.customData = customData
         try await directory.create(account)

@@ -18,6 +18,11 @@ struct RuleFiles {
         return rules
     }
 
+    /// Whether it is the plugin for roles that ships with this gateway.
+    private func isRolesPlugin(_ path: String, _ listed: AppConfiguration.ListedPlugin?) -> Bool {
+        listed?.isShipped != false && path == InstalledFiles.plugin("AppServicesRules")
+    }
+
     func path(of listed: AppConfiguration.ListedPlugin) throws(SluiceError) -> String {
         if listed.file.hasPrefix("/") { return listed.file }
         if !listed.isShipped { return "\(directory ?? ".")/\(listed.file)" }
@@ -33,6 +38,7 @@ struct RuleFiles {
         var spec = PluginSpec(
             path: file.path, image: try file.image(), folder: ownFolder(file.path, listed), config: listed?.config ?? .null,
             configFile: PluginListReader.file, mode: inProcess || listed?.isInProcess == true ? .inProcess : .process)
+        spec.seesSecrets = isRolesPlugin(file.path, listed)
         if let deadline = listed?.deadline { spec.deadline = deadline }
         if let deadlines = listed?.deadlines { spec.deadlines = deadlines }
         if let bytes = listed?.memoryBytes { spec.memoryBytes = bytes }

@@ -132,10 +132,6 @@ struct AppDirectoryProblemTests {
             what: "not JSON", files: AppFixture.adding(sync, "{\n  \"type\": flexible\n}"), place: "\(sync):2:11",
             message: "expected a value", fix: "",
             code: .badJSON),
-        Mistake(
-            what: "secret that is not there",
-            files: AppFixture.adding("values/key.json", #"{ "name": "key", "value": "the-key", "from_secret": true }"#),
-            place: "values/key.json:1:18", message: "no secret 'the-key'", fix: "secrets.json"),
     ]
 
     @Test func `two collections with one title are refused`() {

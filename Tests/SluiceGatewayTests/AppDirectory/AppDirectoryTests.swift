@@ -48,6 +48,13 @@ struct AppDirectoryTests {
         #expect(app.notes.contains { $0.contains("functions/") })
     }
 
+    @Test func `a secret that an export does not hold is noted`() throws {
+        var files = AppFixture.adding("values/key.json", #"{ "name": "key", "value": "the-key", "from_secret": true }"#)
+        #expect(try AppDirectory.read(files: files).notes.contains { $0.contains("no secret 'the-key' in secrets.json") })
+        files["secrets.json"] = #"{ "the-key": "x" }"#
+        #expect(try !AppDirectory.read(files: files).notes.contains { $0.contains("the-key") })
+    }
+
     @Test func `app_json is read like realm_config_json, and 60 days are the default`() throws {
         var files = AppFixture.removing("realm_config.json")
         files["app.json"] = #"{ "app_id": "old-style" }"#
