@@ -21,6 +21,7 @@ struct GatewayAccess: Sendable {
         let tokens = try await AccessTokens(
             appID: app.appID, key: try await store.signingKey("access", proposed: newKey()), environment: environment)
         let sealer = KeySealer(key: try await store.signingKey("held", proposed: newKey()))
+        try await PostgresFailure.translating { try await followCustomData(app, pool, logger) }
         let directory = PostgresUsers(pool: pool)
         let watch = try await UserWatch(UserChangeStore(pool: pool), environment: environment, logger: logger)
         let providers = Set(app.authProviders.filter(\.isEnabled).map(\.type))
@@ -31,6 +32,17 @@ struct GatewayAccess: Sendable {
         return GatewayAccess(
             users: users, keys: APIKeys(directory: PostgresAPIKeys(pool: pool), users: users),
             authenticator: AccountAuthenticator(tokens: tokens, directory: directory), watch: watch, sealer: sealer)
+    }
+
+    /// Custom data are what the app's collection for them has, where it names one, and else what the admin API sets.
+    private static func followCustomData(_ app: AppConfiguration, _ pool: PostgresPool, _ logger: Logger) async throws {
+        let follower = CustomDataTable(pool: pool)
+        guard let custom = app.customUserData else { return try await follower.unfollow() }
+        let table = custom.table
+        if try await follower.follow(schema: table.schema, table: table.name, userID: custom.userIDField) { return }
+        logger.warning(
+            "There is no such table or column: custom data are what the admin API sets.",
+            metadata: ["table": "\(table.schema).\(table.name)", "column": "\(custom.userIDField)", "file": "auth/custom_user_data.json"])
     }
 
     private static func newKey() -> [UInt8] {

@@ -1,0 +1,111 @@
+import SluiceCore
+
+/// Users' custom data as a table has them: App Services' *custom user data collection*.
+///
+/// Triggers keep `sluice.user_account.custom_data` equal to the row whose field names the user, whoever writes it; what happens to
+/// users is noticed as ever (`UserChangeStore`). Texts, numbers, truth values and JSON are as they are, times are texts as ISO 8601 has
+/// them, NULLs are left out. A row over `bytes` counts as empty, so that it gives no rights. Accounts of server keys, whose custom data
+/// are set by the admin API, stay as they are.
+package struct CustomDataTable: Sendable {
+    /// Of a row as JSON.
+    package static let bytes = 16 << 10
+
+    private let pool: PostgresPool
+
+    package init(pool: PostgresPool) { self.pool = pool }
+
+    /// Makes custom data follow a table, and no other. Cheap when they do; else the table is locked for a moment.
+    /// - Parameter field: the column that has the user's id.
+    /// - Returns: false when there is no such table or column; they follow none then.
+    package func follow(schema: String, table: String, userID field: String) async throws -> Bool {
+        let name = "\(SQLText.identifier(schema)).\(SQLText.identifier(table))"
+        return try await pool.transact { session in
+            try session.query("SELECT pg_advisory_xact_lock(hashtextextended('sluice.custom_data', 0))")
+            let column = try session.query(
+                "SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = $2 AND NOT attisdropped",
+                [.text(name), .text(field)])
+            guard column.count == 1 else {
+                try Self.drop(session)
+                return false
+            }
+            let followed = try session.query(
+                """
+                SELECT FROM pg_trigger WHERE tgname = 'sluice_custom_data' AND tgrelid = to_regclass($1)
+                    AND tgargs = convert_to($2, 'UTF8') || '\\x00'
+                """, [.text(name), .text(field)])
+            if followed.count == 1 { return true }
+            try Self.drop(session)
+            try session.script(Self.functions)
+            let argument = SQLText.literal(field)
+            try session.script(
+                """
+                CREATE TRIGGER sluice_custom_data AFTER INSERT OR UPDATE OR DELETE ON \(name)
+                    FOR EACH ROW EXECUTE FUNCTION sluice.custom_data_changed(\(argument));
+                CREATE TRIGGER sluice_custom_data_emptied AFTER TRUNCATE ON \(name)
+                    FOR EACH STATEMENT EXECUTE FUNCTION sluice.custom_data_emptied();
+                CREATE TRIGGER sluice_custom_data_of_new BEFORE INSERT ON sluice.user_account
+                    FOR EACH ROW EXECUTE FUNCTION sluice.custom_data_of_new(\(SQLText.literal(name)), \(argument));
+                UPDATE sluice.user_account AS u SET custom_data = coalesce(
+                    (SELECT sluice.custom_data(to_jsonb(t)) FROM \(name) AS t WHERE to_jsonb(t) ->> \(argument) = u.id LIMIT 1), '{}')
+                WHERE provider <> 'api-key';
+                """)
+            return true
+        }
+    }
+
+    /// Leaves custom data to the admin API.
+    package func unfollow() async throws { try await pool.transact { try Self.drop($0) } }
+
+    private static func drop(_ session: PostgresSession) throws {
+        let triggers = try session.query(
+            "SELECT tgname, tgrelid::regclass FROM pg_trigger WHERE starts_with(tgname, 'sluice_custom_data') AND NOT tgisinternal")
+        for row in 0..<triggers.count {
+            try session.script("DROP TRIGGER \(SQLText.identifier(triggers[row, 0] ?? "")) ON \(triggers[row, 1] ?? "")")
+        }
+    }
+
+    /// Whoever writes the table need not be allowed to write users. The lock is for a user who is made beside the row.
+    private static let functions = """
+        CREATE OR REPLACE FUNCTION sluice.custom_data(doc jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+            SELECT CASE WHEN octet_length(doc::text) <= \(bytes) THEN jsonb_strip_nulls(doc) ELSE '{}' END
+        $$;
+        CREATE OR REPLACE FUNCTION sluice.set_custom_data(user_id text, doc jsonb) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+            IF user_id IS NOT NULL THEN
+                PERFORM pg_advisory_xact_lock(hashtextextended('sluice.custom_data ' || user_id, 0));
+                UPDATE sluice.user_account SET custom_data = doc
+                WHERE id = user_id AND custom_data IS DISTINCT FROM doc AND provider <> 'api-key';
+            END IF;
+        END $$;
+        CREATE OR REPLACE FUNCTION sluice.custom_data_changed() RETURNS trigger LANGUAGE plpgsql
+            SECURITY DEFINER SET search_path = pg_catalog AS $$
+        DECLARE
+            before jsonb;
+            after jsonb;
+        BEGIN
+            IF TG_OP <> 'INSERT' THEN before := to_jsonb(OLD); END IF;
+            IF TG_OP <> 'DELETE' THEN after := to_jsonb(NEW); END IF;
+            IF before ->> TG_ARGV[0] IS DISTINCT FROM after ->> TG_ARGV[0] THEN
+                PERFORM sluice.set_custom_data(before ->> TG_ARGV[0], '{}');
+            END IF;
+            PERFORM sluice.set_custom_data(after ->> TG_ARGV[0], sluice.custom_data(after));
+            RETURN NULL;
+        END $$;
+        CREATE OR REPLACE FUNCTION sluice.custom_data_emptied() RETURNS trigger LANGUAGE plpgsql
+            SECURITY DEFINER SET search_path = pg_catalog AS $$ BEGIN
+            UPDATE sluice.user_account SET custom_data = '{}' WHERE custom_data <> '{}' AND provider <> 'api-key';
+            RETURN NULL;
+        END $$;
+        CREATE OR REPLACE FUNCTION sluice.custom_data_of_new() RETURNS trigger LANGUAGE plpgsql AS $$
+        DECLARE
+            doc jsonb;
+        BEGIN
+            IF NEW.provider <> 'api-key' THEN
+                PERFORM pg_advisory_xact_lock(hashtextextended('sluice.custom_data ' || NEW.id, 0));
+                EXECUTE format('SELECT sluice.custom_data(to_jsonb(t)) FROM %s AS t WHERE t.%I::text = $1 LIMIT 1', TG_ARGV[0], TG_ARGV[1])
+                    INTO doc USING NEW.id;
+                NEW.custom_data := coalesce(doc, NEW.custom_data);
+            END IF;
+            RETURN NEW;
+        END $$;
+        """
+}
