@@ -54,7 +54,7 @@ struct AuthReader {
             let field = members.required("user_id_field", of: node)?.string
         else { return nil }
         if members["on_user_creation_function_name"]?.string?.isEmpty == false {
-            list.notes.append("Functions have no effect here: a new user's custom data are what the collection has for the user, if anything.")
+            list.notes.append("Functions have no effect here: a new user's custom data are what the collection has.")
         }
         return .init(table: .init(schema: database, name: collection), userIDField: field)
     }
