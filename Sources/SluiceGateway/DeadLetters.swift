@@ -16,11 +16,14 @@ extension DeadLetter {
     }
 }
 
-/// Tells the dead-letter topic `<app>.ingest-rejected` of every object that was refused, within a second and at least once. One of
-/// the gateways does it at a time; it reads what the table says has not been told, so nothing is left out by a crash.
+/// Tells the dead-letter topic `<app>.ingest-rejected` of every object that was refused, within a second and once. One of the gateways
+/// does it at a time. It tells what the table says has not been told, so nothing is left out by a crash; and it begins with what the
+/// topic has been told last, which a crash may have kept from the table.
 struct DeadLetterRelay: Sendable {
     /// Objects that one look takes.
     private static let batch = 500
+    /// Nanoseconds for reading the end of the topic.
+    private static let patience: UInt64 = 30_000_000_000
 
     let letters: DeadLetterStore
     let ingest: any IngestStore
@@ -31,12 +34,19 @@ struct DeadLetterRelay: Sendable {
 
     func run() async throws {
         var isPrepared = false
+        var isTeller = false
         var pause: UInt64 = 1_000
         while !Task.isCancelled {
             do {
                 if !isPrepared { _ = try await log.prepare([TopicSpec(name: topic, partitions: 1)]) }
                 isPrepared = true
-                if try await !ingest.claim(topic: topic, partitions: 1).isEmpty { try await relay() }
+                let wasTeller = isTeller
+                isTeller = false
+                if try await !ingest.claim(topic: topic, partitions: 1).isEmpty {
+                    if !wasTeller { try await letters.markPublished(try await lastTold()) }
+                    try await relay()
+                    isTeller = true
+                }
                 pause = 1_000
             } catch is CancellationError {
                 break
@@ -45,6 +55,31 @@ struct DeadLetterRelay: Sendable {
                 pause = min(pause * 2, 30_000)
             }
             try await environment.sleep(nanoseconds: pause * 1_000_000)
+        }
+    }
+
+    /// The ids of the last letters in the topic: as many as one look takes.
+    private func lastTold() async throws -> [Int64] {
+        let partition = LogPartition(topic, 0)
+        let range = try await log.ranges(of: [partition])[partition] ?? 0..<0
+        guard !range.isEmpty else { return [] }
+        return try await log.withReader { reader in
+            try await reader.assign([partition: max(range.lowerBound, range.upperBound - Int64(Self.batch))])
+            var ids: [Int64] = []
+            var fetch = LogFetch()
+            let end = environment.monotonicNanoseconds() + Self.patience
+            var next = range.lowerBound
+            while next < range.upperBound {
+                guard environment.monotonicNanoseconds() < end else {
+                    throw SluiceError(.timeout, "The end of \(topic) could not be read within \(Self.patience / 1_000_000_000) s.")
+                }
+                fetch = try await reader.next(fetch, milliseconds: 1_000)
+                for entry in fetch.entries {
+                    if let id = try? JSON.parse(Array(fetch.arena[entry.value]))["id"]?.int { ids.append(id) }
+                    next = entry.offset + 1
+                }
+            }
+            return ids
         }
     }
 
@@ -58,7 +93,7 @@ struct DeadLetterRelay: Sendable {
         }
     }
 
-    func tell(_ rows: [DeadLetter]) async throws {
+    private func tell(_ rows: [DeadLetter]) async throws {
         guard !rows.isEmpty else { return }
         var batch = LogBatch(topics: [topic])
         for row in rows { batch.append(topic: 0, partition: 0, key: row.type.utf8, value: row.json.text.utf8) }
@@ -68,8 +103,9 @@ struct DeadLetterRelay: Sendable {
 
 /// Sends refused objects again.
 ///
-/// An object that the log has, or the tables without Kafka, leaves `sluice.ingest_rejected`; what is refused once more comes back as a
-/// new one. After a crash an object may be sent twice, which is harmless: its primary key makes it land once.
+/// An object that the log has, or the tables without Kafka, leaves `sluice.ingest_rejected`, once the dead-letter topic has it; what is
+/// refused once more comes back as a new one. After a crash an object may be sent twice, which is harmless: its primary key makes it
+/// land once.
 struct DeadLetterReplay: Sendable {
     struct Outcome: Sendable {
         var sent = 0
@@ -82,8 +118,8 @@ struct DeadLetterReplay: Sendable {
     let letters: DeadLetterStore
     let intake: any IngestIntake
     let authority: any SchemaAuthority
-    /// Nil without Kafka.
-    let relay: DeadLetterRelay?
+    /// Whether there is a dead-letter topic, which is told of them all.
+    let hasTopic: Bool
 
     /// - Parameter limit: how many at most.
     func replay(_ filter: DeadLetterStore.Filter, limit: Int) async throws -> Outcome {
@@ -115,6 +151,7 @@ struct DeadLetterReplay: Sendable {
     }
 
     private func send(_ rows: [DeadLetter], of type: ObjectType, _ schema: Schema, _ outcome: inout Outcome) async throws {
+        try await letters.replay(rows.map(\.id))
         let results = try await intake.submit(rows.map { $0.bytes ?? Array($0.object.utf8) }, type: type, schema: schema, rights: nil)
         var sent: [DeadLetter] = []
         for (row, result) in zip(rows, results) {
@@ -123,9 +160,7 @@ struct DeadLetterReplay: Sendable {
             case .failure(let error): outcome.refused.append((row, error))
             }
         }
-        // The topic is to have them all, also those that are sent again before they were told.
-        try await relay?.tell(sent.filter { !$0.isPublished })
-        try await letters.delete(sent.map(\.id))
+        try await letters.leave(sent.map(\.id), untold: !hasTopic)
         outcome.sent += sent.count
     }
 }

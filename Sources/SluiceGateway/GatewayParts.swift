@@ -151,12 +151,10 @@ struct GatewayParts: Sendable {
                     environment: environment, logger: logger
                 ).run()
             })
-        let relay = kafka.map { _ in
-            DeadLetterRelay(
-                letters: letters, ingest: ingestStore, log: log, topic: topics.deadLetters, environment: environment, logger: logger)
-        }
-        if let relay { background.append(BackgroundService("dead letters") { try await relay.run() }) }
         if kafka != nil {
+            let relay = DeadLetterRelay(
+                letters: letters, ingest: ingestStore, log: log, topic: topics.deadLetters, environment: environment, logger: logger)
+            background.append(BackgroundService("dead letters") { try await relay.run() })
             background.append(
                 IngestService(
                     schema: schema, topics: topics, log: log, store: ingestStore, rules: rules, environment: environment, watch: watch,
@@ -167,7 +165,8 @@ struct GatewayParts: Sendable {
             sessionServices: services,
             access: access,
             readiness: readiness, metrics: metrics, watch: sessionWatch, slot: names.slot, quarantine: quarantine,
-            letters: DeadLetterReplay(letters: letters, intake: intake, authority: schema, relay: relay), idempotency: idempotency,
+            letters: DeadLetterReplay(letters: letters, intake: intake, authority: schema, hasTopic: kafka != nil),
+            idempotency: idempotency,
             services: background)
     }
 

@@ -113,7 +113,7 @@ final class IngestField: Sendable {
         let deadline = ContinuousClock.now + .seconds(300)
         while true {
             let rows = try await count("SELECT count(*) FROM weather_observations")
-            let letters = try await count("SELECT count(DISTINCT object::jsonb ->> '_id') FROM sluice.ingest_rejected")
+            let letters = try await count("SELECT count(*) FROM sluice.ingest_rejected")
             if rows == stored, letters == refused { return true }
             guard ContinuousClock.now < deadline else {
                 Issue.record("\(rows ?? -1) of \(stored) are stored, \(letters ?? -1) of \(refused) refused.")

@@ -4,9 +4,9 @@ import SluiceCore
 import SluiceKafka
 
 extension IngestField {
-    /// What the dead-letter topic was told, read until it has every letter of the table: the record's own name by the letter's id. A
-    /// letter may be told twice, when who told it was killed before it could note that.
-    func lettersTold(of kept: [Int: String]) async throws -> [Int: String] {
+    /// What the dead-letter topic was told, read until it has every letter of the table, and then until nothing more comes: the record's
+    /// own name by the letter's id, and the ids that were told more than once.
+    func lettersTold(of kept: [Int: String]) async throws -> (told: [Int: String], twice: [Int]) {
         let reader = try KafkaReader(
             KafkaConfiguration(bootstrapServers: kafka, clientID: "letters"),
             logger: Logger(label: "letters") { _ in SwiftLogNoOpLogHandler() })
@@ -15,16 +15,20 @@ extension IngestField {
             var told: [Int: String] = [:]
             var batch = KafkaFetchBatch()
             let deadline = ContinuousClock.now + .seconds(120)
-            while !Set(kept.keys).isSubset(of: told.keys), ContinuousClock.now < deadline {
+            var twice: [Int] = []
+            var isWhole = false
+            while !isWhole || !batch.entries.isEmpty, ContinuousClock.now < deadline {
                 try await reader.next(into: &batch, timeout: .seconds(1))
                 for entry in batch.entries {
                     let letter = try JSON.parse(Array(batch.value(of: entry)))
                     let object = try JSON.parse(Array((letter["object"]?.string ?? "").utf8))
-                    told[Int(letter["id"]?.int ?? 0)] = object["_id"]?.string ?? ""
+                    let id = Int(letter["id"]?.int ?? 0)
+                    if told.updateValue(object["_id"]?.string ?? "", forKey: id) != nil { twice.append(id) }
                 }
+                isWhole = Set(kept.keys).isSubset(of: told.keys)
             }
             await reader.close()
-            return told
+            return (told, twice)
         } catch {
             await reader.close()
             throw error

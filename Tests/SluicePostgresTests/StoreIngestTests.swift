@@ -96,7 +96,7 @@ import Testing
             let rows = objects.map { flat.append($0.row) }
             func batch(_ offsets: [Int32: Range<Int64>]) -> IngestBatch {
                 let accepted = IngestRows(type: "Reading", buffer: flat, rows: rows) {
-                    IngestSource(type: "Sent", bytes: [], origin: "t/\($0)")
+                    IngestSource(type: "Sent", bytes: Array("object \($0)".utf8), origin: "t/\($0)")
                 }
                 return IngestBatch(topic: "t", offsets: offsets, accepted: [accepted], refused: [bad])
             }
@@ -110,6 +110,9 @@ import Testing
             #expect(try await store.offsets(topic: "t", partitions: [1, 4]) == [1: 9, 4: 9])
             let kept = try await fixture.sql("SELECT source FROM sluice.ingest_rejected ORDER BY id").column(0)
             #expect(kept == ["t/4", "t/55", "t/56", "t/57", "t/58", "t/59"])
+            // Sent again for want of an answer, objects that are refused are the letters that there are; what cannot be read is another.
+            #expect(try await store.commit(batch([1: 9..<13, 4: 9..<18])).refused == 5)
+            #expect(try await fixture.sql("SELECT source FROM sluice.ingest_rejected ORDER BY id").column(0) == kept + ["t/4"])
         }
     }
 

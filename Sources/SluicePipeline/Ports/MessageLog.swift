@@ -109,7 +109,7 @@ package protocol MessageLog: Sendable {
 
 extension MessageLog {
     /// Lends a reader. It is closed however the body ends: one that is not keeps its thread, and goes on fetching.
-    func withReader<R>(
+    package func withReader<R>(
         isolation: isolated (any Actor)? = #isolation, _ body: (any LogReader) async throws -> R
     ) async throws -> R {
         let reader = try await makeReader()

@@ -37,7 +37,7 @@ package enum CompanionSchema {
     /// Step n leads from version n to n + 1. Never change one that was released.
     private static let steps = [
         core + users + ingest, horizon, session, appSchema, userChange, deadLetters, timePartitions, ingestRequest, refusalRule,
-        refusalObject, refusalCause,
+        refusalObject, refusalCause, deadLettersOnce,
     ]
 
     /// Clients, clocks, property numbers, refusals.
@@ -114,6 +114,20 @@ package enum CompanionSchema {
         ALTER TABLE sluice.ingest_rejected
             ADD COLUMN log_offset bigint, ADD COLUMN bytes bytea, ADD COLUMN published boolean NOT NULL DEFAULT false;
         CREATE INDEX ingest_rejected_unpublished ON sluice.ingest_rejected (id) WHERE NOT published;
+
+        """
+
+    /// An object that is refused again as it was, because whoever sent it had no answer, is the same letter; what cannot be read is one for
+    /// each record of the log. One that is being sent again is none: what becomes of it is new. It is gone when it has been sent; its row
+    /// waits until the topic has it.
+    private static let deadLettersOnce = """
+        ALTER TABLE sluice.ingest_rejected
+            ADD COLUMN replayed boolean NOT NULL DEFAULT false, ADD COLUMN gone boolean NOT NULL DEFAULT false;
+        DELETE FROM sluice.ingest_rejected AS later USING sluice.ingest_rejected AS first
+            WHERE first.type = later.type AND first.id < later.id AND 801 NOT IN (first.code, later.code)
+                AND md5(coalesce(encode(first.bytes, 'hex'), first.object)) = md5(coalesce(encode(later.bytes, 'hex'), later.object));
+        CREATE UNIQUE INDEX ingest_rejected_once ON sluice.ingest_rejected (type, md5(coalesce(encode(bytes, 'hex'), object)))
+            WHERE NOT replayed AND code <> 801;
 
         """
 

@@ -52,7 +52,7 @@ package struct DeadLetterStore: Sendable {
 
     /// The greatest id; 0 when there is none.
     package func newest() async throws -> Int64 {
-        try await pool.perform { try $0.query("SELECT max(id) FROM sluice.ingest_rejected").int(0, 0) ?? 0 }
+        try await pool.perform { try $0.query("SELECT max(id) FROM sluice.ingest_rejected WHERE NOT gone").int(0, 0) ?? 0 }
     }
 
     package func count(_ filter: Filter) async throws -> Int {
@@ -68,11 +68,21 @@ package struct DeadLetterStore: Sendable {
     }
 
     package func markPublished(_ ids: [Int64]) async throws {
-        try await write("UPDATE sluice.ingest_rejected SET published = true WHERE id = ANY ($1::bigint[])", ids)
+        try await write("DELETE FROM sluice.ingest_rejected WHERE id = ANY ($1::bigint[]) AND gone", ids)
+        try await write("UPDATE sluice.ingest_rejected SET published = true WHERE id = ANY ($1::bigint[]) AND NOT published", ids)
     }
 
-    package func delete(_ ids: [Int64]) async throws {
-        try await write("DELETE FROM sluice.ingest_rejected WHERE id = ANY ($1::bigint[])", ids)
+    /// They are about to be sent again: what is refused of them is another letter.
+    package func replay(_ ids: [Int64]) async throws {
+        try await write("UPDATE sluice.ingest_rejected SET replayed = true WHERE id = ANY ($1::bigint[])", ids)
+    }
+
+    /// They have been sent again, and leave the table.
+    /// - Parameter untold: also those that the dead-letter topic does not have yet; else they leave when it has.
+    package func leave(_ ids: [Int64], untold: Bool) async throws {
+        let condition = untold ? "" : "AND published"
+        try await write("DELETE FROM sluice.ingest_rejected WHERE id = ANY ($1::bigint[]) \(condition)", ids)
+        try await write("UPDATE sluice.ingest_rejected SET gone = true WHERE id = ANY ($1::bigint[])", ids)
     }
 
     /// Deletes the oldest, until as many numbers are left.
@@ -90,7 +100,7 @@ package struct DeadLetterStore: Sendable {
 
     private static let matches = """
         ($1::text IS NULL OR type = $1) AND ($2::int IS NULL OR code = $2) AND ($3::bigint[] IS NULL OR id = ANY ($3)) \
-        AND id > $4 AND id <= $5
+        AND id > $4 AND id <= $5 AND NOT gone
         """
 
     private func read(_ condition: String, _ parameters: [PostgresParameter]) async throws -> [DeadLetter] {

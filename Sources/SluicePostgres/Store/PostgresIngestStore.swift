@@ -121,6 +121,7 @@ package struct PostgresIngestStore: Sendable {
             SELECT u.type, u.source, u.log_offset, u.code, u.reason, u.object, u.bytes
             FROM unnest($1::text[], $2::text[], $3::bigint[], $4::int[], $5::text[], $6::text[], $7::bytea[])
                 AS u(source, type, log_offset, code, reason, object, bytes)
+            ON CONFLICT DO NOTHING
             """,
             [
                 .text(StoreText.array(refused.map(\.source.origin))),

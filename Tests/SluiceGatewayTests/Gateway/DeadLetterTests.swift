@@ -27,7 +27,7 @@ import Testing
                 #expect(try await Self.replay(gateway, #"{"type": "Reading", "code": 999}"#).json["sent"] == .int(0))
                 #expect(try await Self.replay(gateway, #"{"type": "Reading", "ids": [\#(id + 1)]}"#).json["sent"] == .int(1))
                 #expect(try await gateway.eventually("SELECT count(*) FROM readings WHERE value = 1000", is: 1))
-                #expect(try await gateway.count("SELECT count(*) FROM sluice.ingest_rejected") == 0)
+                #expect(try await gateway.eventually("SELECT count(*) FROM sluice.ingest_rejected", is: 0))
                 #expect(try await shop.deadLetters(2).map { $0["id"]?.int } == [id, id + 1])
             }
         }
