@@ -57,7 +57,9 @@ struct RuleDocument {
         } else if !fits(right.value) {
             return nil
         }
-        return comparison.holds(RuleValue(value[name] ?? .null), right)
+        let left = RuleValue(value[name] ?? .null)
+        guard property.type == "float" else { return comparison.holds(left, right) }
+        return comparison.holds(left.asFloat, Resolved(value: right.value.asFloat, isComplete: right.isComplete))
     }
 }
 
@@ -80,8 +82,8 @@ extension Expression.Comparison {
             return right.isComplete ? self == .notAmong : nil
         case .less: return left.isLess(than: right.value)
         case .greater: return right.value.isLess(than: left)
-        case .lessOrEqual: return right.value.isLess(than: left).map { !$0 }
-        case .greaterOrEqual: return left.isLess(than: right.value).map { !$0 }
+        case .lessOrEqual: return left.isLess(than: right.value, orEqual: true)
+        case .greaterOrEqual: return right.value.isLess(than: left, orEqual: true)
         }
     }
 }

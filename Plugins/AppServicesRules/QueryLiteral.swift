@@ -6,6 +6,8 @@ enum QueryLiteral {
     static func text(_ value: RuleValue, for property: PluginProperty) -> String? {
         switch (property.type, value) {
         case (_, .null): return "NULL"
+        // The language reads digits beside a mixed property as a double.
+        case ("mixed", .decimal(let digits)) where RuleValue.double(Double(digits) ?? .nan).order(of: value) != .equal: return nil
         case ("int", .int), ("int", .double), ("float", .int), ("float", .double), ("double", .int), ("double", .double),
             ("decimal", .int), ("decimal", .double), ("decimal", .decimal), ("string", .string), ("bool", .bool),
             ("objectId", .objectId), ("uuid", .uuid), ("date", .date), ("binary", .binary), ("mixed", _):

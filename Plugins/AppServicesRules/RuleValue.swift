@@ -54,7 +54,7 @@ enum RuleValue: Hashable {
             guard let number = Double(text) else { return nil }
             self = .double(number)
         case ("$numberDecimal", .string(let text)):
-            guard Double(text) != nil else { return nil }
+            guard DecimalDigits(text) != nil else { return nil }
             self = .decimal(text)
         case ("$date", _):
             guard let date = DateText.read(content) else { return nil }
@@ -85,10 +85,9 @@ enum RuleValue: Hashable {
         self = .uuid(digits)
     }
 
-    /// Whether two values are equal; numbers by their value.
+    /// Whether two values are equal; numbers by their value, and NaN to nothing.
     func equals(_ other: RuleValue) -> Bool {
-        if let left = number, let right = other.number { return left == right }
-        return self == other
+        order(of: other).map { $0 == .equal } ?? (self == other)
     }
 
     /// Whether this is the value, or an array that contains it (EXPR-3).
@@ -98,23 +97,14 @@ enum RuleValue: Hashable {
         return elements.contains { $0.equals(other) }
     }
 
-    /// Nil when the two have no order.
-    func isLess(than other: RuleValue) -> Bool? {
-        if let left = number, let right = other.number { return left < right }
+    /// Whether this is less, or equal where that will do; nil when the two have no order. NaN is not less, more, or equal.
+    func isLess(than other: RuleValue, orEqual: Bool = false) -> Bool? {
+        if let order = order(of: other) { return order == .less || orEqual && order == .equal }
         switch (self, other) {
         case (.string(let l), .string(let r)), (.objectId(let l), .objectId(let r)), (.uuid(let l), .uuid(let r)):
-            return l.utf8.lexicographicallyPrecedes(r.utf8)
-        case (.date(let ls, let ln), .date(let rs, let rn)): return (ls, ln) < (rs, rn)
+            return l == r ? orEqual : l.utf8.lexicographicallyPrecedes(r.utf8)
+        case (.date(let ls, let ln), .date(let rs, let rn)): return (ls, ln) == (rs, rn) ? orEqual : (ls, ln) < (rs, rn)
         default: return nil
-        }
-    }
-
-    private var number: Double? {
-        switch self {
-        case .int(let v): Double(v)
-        case .double(let v): v
-        case .decimal(let v): Double(v)
-        default: nil
         }
     }
 
