@@ -67,6 +67,7 @@ let package = Package(
         .library(name: "DenyAllC", type: .dynamic, targets: ["DenyAllC"]),
         .library(name: "FaultyC", type: .dynamic, targets: ["FaultyC"]),
         .library(name: "OtherVersionC", type: .dynamic, targets: ["OtherVersionC"]),
+        .library(name: "EarlierVersionC", type: .dynamic, targets: ["EarlierVersionC"]),
         .library(name: "OlderMinorC", type: .dynamic, targets: ["OlderMinorC"]),
         .executable(name: "airport-ops", targets: ["AirportOps"]),
     ],
@@ -220,9 +221,10 @@ let package = Package(
         plugin("AuditTrail", dependencies: ["CSluicePlugin", "SluicePluginKit"]),
         plugin("FreezeC", dependencies: ["CSluicePlugin"]),
         plugin("DenyAllC", dependencies: ["CSluicePlugin"]),
-        // What the tests of the plugin host need: one that misbehaves on demand, one of another ABI, one of an older one.
+        // What the tests of the plugin host need: one that misbehaves on demand, those of another ABI, one of an older one.
         plugin("FaultyC", dependencies: ["CSluicePlugin"]),
         plugin("OtherVersionC", dependencies: ["CSluicePlugin"]),
+        plugin("EarlierVersionC", dependencies: ["CSluicePlugin"]),
         plugin("OlderMinorC", dependencies: ["CSluicePlugin"]),
 
         // The demo: an app's models, the scene with its servers, and the program

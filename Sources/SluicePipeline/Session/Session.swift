@@ -263,7 +263,8 @@ package actor Session {
             "Writes were undone.",
             metadata: [
                 "count": "\(rejected.count)", "changeset": "\(first.changeset)", "type": "\(first.object.type)",
-                "reason": "\(first.reason)", "rule": "\(first.rule ?? "")",
+                "key": "\(ExtendedJSON.json(first.object.key).text.prefix(200))", "reason": "\(first.reason)",
+                "rule": "\(first.rule ?? "")",
             ])
     }
 

@@ -1,3 +1,4 @@
+import Logging
 import SluiceCore
 import SluiceWire
 import Testing
@@ -64,6 +65,21 @@ import Testing
                     #expect(try await gateway.count("SELECT count(*) FROM orders") == 1)
                 }
             }
+        }
+    }
+
+    @Test func `are in the log with the key of the first`() async throws {
+        let log = LinesOfLog()
+        try await RunningGateway.with(logger: Logger(label: "test") { _ in log }) { gateway in
+            let session = try await gateway.session(token: try await gateway.anonymousToken())
+            try await session.hello()
+            try await session.subscribe(1, [("Order", "store == 'north'")])
+            let changes = ["far\n", "further"].map { TestSession.order($0, ["store": .string("south"), "size": .int(1)]) }
+            try await session.upload(1, changes)
+            try await session.receive { $0.compensations.count == 2 }
+            await log.wait(for: "Writes were undone.")
+            let line = try #require(log.lines.first { $0.message == "Writes were undone." })
+            #expect(line.metadata["type"] == "Order" && line.metadata["key"] == #""far\n""# && line.metadata["count"] == "2")
         }
     }
 }
