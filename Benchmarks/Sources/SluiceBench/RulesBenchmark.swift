@@ -35,6 +35,8 @@ struct RulesBenchmark {
             ratio: "\((zip(ruled.perSecond, plain.perSecond).map { $0 / $1 }.median * 100).text()) %, "
                 + "CPU \((ruled.cpu.median / plain.cpu.median).text(2)) ×", target: "100 %")
         let sessions = setup.scaled(10_000)
+        try await ruled.register(sessions)
+        try await plain.register(sessions)
         var (ours, theirs): ([Double], [Double]) = ([], [])
         for _ in 0..<setup.rounds {
             ours.append(try await ruled.open(sessions))
@@ -42,7 +44,8 @@ struct RulesBenchmark {
             say("    \(ours.last?.short ?? "")/s, without rules \(theirs.last?.short ?? "")/s")
         }
         report.add(
-            "sessions opened by \(sessions.formatted()) clients with roles, bootstraps included", ours: "\(ours.median.short)/s",
+            "sessions opened by \(sessions.formatted()) users with roles, each its own subscription, bootstraps included",
+            ours: "\(ours.median.short)/s",
             reference: "without rules \(theirs.median.short)/s",
             ratio: "\((zip(ours, theirs).map { $0 / $1 }.median * 100).text()) %", target: "≥ 2,000/s")
         await ruled.stop()
@@ -57,6 +60,8 @@ struct RulesBenchmark {
         private let sql: PostgresConnection
         private let hello: [UInt8]
         private let load: SocketLoad
+        /// Of the users who open sessions.
+        private var hellos: [[UInt8]] = []
         private var written = 0
         private(set) var perSecond: [Double] = []
         private(set) var cpu: [Double] = []
@@ -87,11 +92,18 @@ struct RulesBenchmark {
             cpu.append((gateway.child.cpuSeconds - used) / deliveries * 1e6)
         }
 
+        /// Makes users, with a subscription each that no other has.
+        func register(_ users: Int) async throws {
+            hellos = try await SocketLoad.logins(gateway, users).enumerated().map { number, token in
+                try SocketLoad.hello(token, queries: ["store == 1 AND quantity > \(-1 - number)"])
+            }
+        }
+
         /// - Returns: sessions a second.
         func open(_ count: Int) async throws -> Double {
             let begin = seconds()
             let many = try await SocketLoad(
-                setup, port: gateway.port, path: WireProtocol.path(app: gateway.appID), hellos: [hello], connections: count)
+                setup, port: gateway.port, path: WireProtocol.path(app: gateway.appID), hellos: hellos, connections: count)
             let elapsed = seconds() - begin
             many.stop()
             try await rest()

@@ -1,4 +1,5 @@
 import Foundation
+import FoundationNetworking
 import RealmSwift
 import SluiceWire
 import SwiftProtobuf
@@ -67,6 +68,30 @@ final class SocketLoad {
         let app = App(
             id: gateway.appID, configuration: AppConfiguration(baseURL: gateway.url, storageDirectory: URL(fileURLWithPath: folder)))
         return try await app.login(credentials: .anonymous).accessToken ?? ""
+    }
+
+    /// - Returns: the access tokens of so many new users.
+    static func logins(_ gateway: RunningGateway, _ count: Int) async throws -> [String] {
+        struct Answer: Decodable {
+            var access_token: String
+        }
+        guard let url = URL(string: "\(gateway.url)/api/client/v2.0/app/\(gateway.appID)/auth/providers/anon-user/login") else { return [] }
+        var request = URLRequest(url: url)
+        (request.httpMethod, request.httpBody) = ("POST", Data("{}".utf8))
+        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+        return try await withThrowingTaskGroup(of: [String].self) { [request] group in
+            for part in 0..<16 {
+                group.addTask {
+                    var tokens: [String] = []
+                    for _ in 0..<((count + part) / 16) {
+                        let (data, _) = try await URLSession.shared.data(for: request)
+                        tokens.append(try JSONDecoder().decode(Answer.self, from: data).access_token)
+                    }
+                    return tokens
+                }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
     }
 
     /// The client's first two messages as WebSocket frames: a new client file, and its subscriptions.
