@@ -14,6 +14,9 @@ package final class SQLiteLibrary {
     private typealias BindBytes = @convention(c) (OpaquePointer, Int32, UnsafePointer<UInt8>?, Int32, Int) -> Int32
     private typealias BindNull = @convention(c) (OpaquePointer, Int32) -> Int32
     private typealias Column = @convention(c) (OpaquePointer, Int32) -> Int64
+    private typealias ColumnType = @convention(c) (OpaquePointer, Int32) -> Int32
+    private typealias ColumnDouble = @convention(c) (OpaquePointer, Int32) -> Double
+    private typealias ColumnBytes = @convention(c) (OpaquePointer, Int32) -> UnsafeRawPointer?
     private typealias Message = @convention(c) (OpaquePointer) -> UnsafePointer<CChar>
 
     package struct Failure: Error { package var message: String }
@@ -51,6 +54,21 @@ package final class SQLiteLibrary {
     /// Runs a statement and gives the first column of its rows.
     @discardableResult
     package func run(_ sql: String, _ values: [Value] = []) throws -> [Int64] {
+        let column = try function("sqlite3_column_int64", Column.self)
+        var result: [Int64] = []
+        try each(sql, values) { result.append(column($0, 0)) }
+        return result
+    }
+
+    /// The rows of a statement, with what is stored: numbers, texts and bytes.
+    package func rows(_ sql: String, _ values: [Value] = []) throws -> [[Value]] {
+        let count = try function("sqlite3_column_count", Step.self)
+        var rows: [[Value]] = []
+        try each(sql, values) { statement in rows.append(try (0..<count(statement)).map { try value(statement, $0) }) }
+        return rows
+    }
+
+    private func each(_ sql: String, _ values: [Value], _ body: (OpaquePointer) throws -> Void) throws {
         var statement: OpaquePointer?
         let prepare = try function("sqlite3_prepare_v2", Prepare.self)
         guard prepare(database, sql, -1, &statement, nil) == 0, let statement else { throw try failure(sql) }
@@ -58,22 +76,37 @@ package final class SQLiteLibrary {
         defer { _ = finalize(statement) }
         for (index, value) in values.enumerated() { try bind(value, Int32(index + 1), statement) }
         let step = try function("sqlite3_step", Step.self)
-        let column = try function("sqlite3_column_int64", Column.self)
-        var result: [Int64] = []
         while true {
             switch step(statement) {
-            case 100: result.append(column(statement, 0))
-            case 101: return result
+            case 100: try body(statement)
+            case 101: return
             default: throw try failure(sql)
             }
         }
+    }
+
+    private func value(_ statement: OpaquePointer, _ index: Int32) throws -> Value {
+        switch try function("sqlite3_column_type", ColumnType.self)(statement, index) {
+        case 1: return .int(try function("sqlite3_column_int64", Column.self)(statement, index))
+        case 2: return .double(try function("sqlite3_column_double", ColumnDouble.self)(statement, index))
+        case 3: return .string(String(decoding: try bytes(statement, index), as: UTF8.self))
+        case 4: return .binary(try bytes(statement, index))
+        default: return .null
+        }
+    }
+
+    private func bytes(_ statement: OpaquePointer, _ index: Int32) throws -> [UInt8] {
+        let start = try function("sqlite3_column_blob", ColumnBytes.self)(statement, index)
+        let count = try function("sqlite3_column_bytes", ColumnType.self)(statement, index)
+        return Array(UnsafeRawBufferPointer(start: start, count: Int(count)))
     }
 
     private func failure(_ sql: String) throws -> Failure {
         Failure(message: String(cString: try function("sqlite3_errmsg", Message.self)(database)) + ": " + sql)
     }
 
-    /// As replicas store values: times as one sortable blob, ids as blobs, NaN and -0 as the bytes of their bit pattern.
+    /// As replicas store values: times as one sortable blob, ids as blobs, NaN and -0 as the bytes of their bit pattern, empty
+    /// collections as the bytes of their kind and count.
     private func bind(_ value: Value, _ index: Int32, _ statement: OpaquePointer) throws {
         switch value {
         case .bool(let v): _ = try function("sqlite3_bind_int64", BindInt.self)(statement, index, v ? 1 : 0)
@@ -93,6 +126,8 @@ package final class SQLiteLibrary {
             let seconds = withUnsafeBytes(of: UInt64(bitPattern: v.seconds ^ .min).bigEndian) { Array($0) }
             let rest = withUnsafeBytes(of: UInt32(bitPattern: v.nanoseconds ^ .min).bigEndian) { Array($0) }
             try bind("sqlite3_bind_blob", seconds + rest, index, statement)
+        case .list([]): try bind("sqlite3_bind_blob", [12, 0, 0, 0, 0], index, statement)
+        case .dictionary([:]): try bind("sqlite3_bind_blob", [13, 0, 0, 0, 0], index, statement)
         default: _ = try function("sqlite3_bind_null", BindNull.self)(statement, index)
         }
     }

@@ -6,14 +6,16 @@ import TestSupport
 /// Changes inside of values, as apps make them: of one element, member, key or field, so that what others change beside it stays.
 extension OracleDevice {
     /// Does nothing where there is no object, or nothing to change.
-    func edit(_ transaction: WriteTransaction, _ index: Int, _ key: Value, _ random: inout SplitMix64) throws {
+    /// - Returns: the field that it has changed.
+    func edit(_ transaction: WriteTransaction, _ index: Int, _ key: Value, _ random: inout SplitMix64) throws -> String? {
         let type = schema.types[index]
         let inner = type.properties.indices.filter { Self.isContainer(type.properties[$0]) }
-        guard !inner.isEmpty, let row = try transaction.store.row(type: index, key: key) else { return }
+        guard !inner.isEmpty, let row = try transaction.store.row(type: index, key: key) else { return nil }
         let slot = random.pick(inner)
-        guard var value = row[slot], let edit = edit(&value, of: type.properties[slot], &random) else { return }
+        guard var value = row[slot], let edit = edit(&value, of: type.properties[slot], &random) else { return nil }
         OracleTests.trace("\(name) edits \(type.properties[slot].name) of \(type.name) \(key): \(edit.path) \(edit.changes)")
         try transaction.set(type: index, key: key, property: slot, value, by: edit)
+        return type.properties[slot].name
     }
 
     private static func isContainer(_ property: Property) -> Bool {

@@ -31,7 +31,8 @@ final class OracleDevice {
     private(set) var queries: [OracleQuery] = []
     /// Seconds on its clock, by which subscriptions end.
     private var clock: Int64 = 0
-    private var written: Set<ObjectKey> = []
+    /// The fields that it has written, none where it deleted.
+    private var written: [ObjectKey: Set<String>] = [:]
 
     var name: String { role == .keeper ? "keeper of \(zone)" : "\(role)" }
 
@@ -177,25 +178,31 @@ final class OracleDevice {
         let type = schema.types[index]
         let whole = app.schema[type.name] ?? type
         let key = OracleApp.key(random.below(12), whole)
-        written.insert(ObjectKey(type: type.name, key: key))
+        func wrote(_ fields: some Sequence<String>) { written[ObjectKey(type: type.name, key: key), default: []].formUnion(fields) }
         let kind = random.below(10)
         OracleTests.trace(
             "\(name) \(["deletes", "creates", "creates", "creates", "adds to", "edits", "edits"].dropFirst(kind).first ?? "sets") \(type.name) \(key)"
         )
         switch kind {
-        case 0: try transaction.delete(type: index, key: key)
+        case 0:
+            wrote([])
+            try transaction.delete(type: index, key: key)
         case 1...3:
             let given = type.properties.dropFirst().filter { $0.name == "zone" || random.chance(70) }
             let values = Dictionary(uniqueKeysWithValues: given.map { ($0.name, app.value($0, &random)) })
+            wrote(values.keys)
             try transaction.create(type: index, key: key, values: values)
-        case 5, 6: try edit(transaction, index, key, &random)
+        case 5, 6:
+            if let field = try edit(transaction, index, key, &random) { wrote([field]) }
         case 4:
             guard let counter = type.properties.firstIndex(where: { $0.type == .int && $0.collection == .none && $0.name != "_id" }) else {
                 return
             }
+            wrote([type.properties[counter].name])
             try transaction.add(type: index, key: key, property: counter, amount: Int64(random.below(7)) - 3)
         default:
             let property = 1 + random.below(type.properties.count - 1)
+            wrote([type.properties[property].name])
             try transaction.set(type: index, key: key, property: property, app.value(type.properties[property], &random))
         }
     }
@@ -223,59 +230,33 @@ final class OracleDevice {
         return rows
     }
 
-    /// Holds what the file shows at any moment against the user's rules; what the user wrote is of no concern.
+    /// Holds what is in the file at any moment against the user's rules since the last barrier.
     /// - Parameters:
-    ///   - open: the zones that were open to others than keepers since the last barrier, by class; all of those not named.
+    ///   - open: the zones that were open to others than keepers since then, by class; all of those not named.
     ///   - veils: the classes whose second field guests have not been shown since then.
     func expectNoLeak(open: [String: Set<String>], veils: Set<String>, _ comment: String) throws {
-        try expectNoLeakInFile(open: open, veils: veils, comment)
-        for (name, rows) in try rows() {
-            for (key, values) in rows where !written.contains(ObjectKey(type: name, key: key)) {
-                let seen = held.map { app.visible(name, to: $0.role, zone: $0.zone, open: open[name]) }
-                if !seen.contains(nil) {
-                    let isAllowed = seen.contains { $0?.contains { values["zone"] == .string($0) } == true }
-                    #expect(isAllowed, "\(comment): \(self.name) has \(name) \(key)")
-                }
-                let isGuest = held.allSatisfy { $0.role == .guest }
-                for field in isGuest ? app.masked(name, isVeiled: veils.contains(name)) : [] {
-                    guard let property = schema[name]?[field] else { continue }
-                    #expect(values[field] == property.emptyValue, "\(comment): \(self.name) has \(field) of \(name) \(key)")
-                }
-            }
+        try OracleFile(path, limits(open: open, veils: veils), "\(comment): the file of \(name)").read { try $0.expectNoLeak() }
+    }
+
+    /// Holds what is in the file at a barrier against what its user may see then, and asked for.
+    func expectFile(
+        is want: [String: [Value: [String: Value]]], open: [String: Set<String>], veils: Set<String>, _ comment: String
+    ) throws {
+        try OracleFile(path, limits(open: open, veils: veils), "\(comment): the file of \(name)").read { file in
+            try file.expectNoLeak()
+            try file.expect(want)
         }
     }
 
-    /// The same of what SQLite finds in the file, what a bootstrap has only staged too, without the SDK's reader.
-    private func expectNoLeakInFile(open: [String: Set<String>], veils: Set<String>, _ comment: String) throws {
-        let file = try #require(SQLiteLibrary(reading: path))
-        try file.run("PRAGMA busy_timeout = 30000")
-        // One state of the file for all that follows: a bootstrap that ends in between takes its tables away.
-        try file.run("BEGIN")
-        defer { _ = try? file.run("COMMIT") }
-        func count(_ table: String, _ condition: String, _ values: [Value]) throws -> Int64 {
-            // The class has its table; where a bootstrap is staged there may be none.
-            if table.hasPrefix("_"), try file.run("SELECT count(*) FROM sqlite_master WHERE name = ?", [.string(table)]) == [0] { return 0 }
-            return try file.run(#"SELECT count(*) FROM "\#(table)" WHERE \#(condition)"#, values).first ?? 0
-        }
+    private func limits(open: [String: Set<String>], veils: Set<String>) -> OracleLimits {
+        var limits = OracleLimits(schema: schema, zones: [:], masked: [:], written: written)
+        let isGuest = held.allSatisfy { $0.role == .guest }
         for type in schema.types where type.kind == .topLevel {
-            let own = written.filter { $0.type == type.name }.map(\.key)
-            let foreign = #""\#(type.properties[type.primaryKey ?? 0].name)" NOT IN (\#(own.map { _ in "?" }.joined(separator: ", ")))"#
             let seen = held.map { app.visible(type.name, to: $0.role, zone: $0.zone, open: open[type.name]) }
-            let isGuest = held.allSatisfy { $0.role == .guest }
-            let masked = isGuest ? app.masked(type.name, isVeiled: veils.contains(type.name)) : []
-            for table in [type.name, "_sluice_staging_\(type.name)"] {
-                if !seen.contains(nil) {
-                    let zones = Set(seen.flatMap { $0 ?? [] }).sorted()
-                    let places = zones.map { _ in "?" }.joined(separator: ", ")
-                    let rows = try count(table, "\(foreign) AND coalesce(zone, '') NOT IN (\(places))", own + zones.map { .string($0) })
-                    #expect(rows == 0, "\(comment): the file of \(name) has \(rows) rows of \(zones) in \(table)")
-                }
-                for property in masked.compactMap({ type[$0] }) where property.collection == .none {
-                    let rows = try count(table, #"\#(foreign) AND "\#(property.name)" IS NOT ?"#, own + [property.emptyValue])
-                    #expect(rows == 0, "\(comment): the file of \(name) has \(property.name) in \(rows) rows of \(table)")
-                }
-            }
+            if !seen.contains(nil) { limits.zones[type.name] = Set(seen.flatMap { $0 ?? [] }) }
+            if isGuest { limits.masked[type.name] = app.masked(type.name, isVeiled: veils.contains(type.name)) }
         }
+        return limits
     }
 }
 

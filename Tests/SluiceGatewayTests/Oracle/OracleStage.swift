@@ -166,6 +166,7 @@ struct OracleStage {
             }
             #expect(device.failures.isEmpty, "\(comment): \(device.name)")
             device.passBarrier()
+            try device.expectFile(is: expected, open: open, veils: veils, comment)
         }
         (wasOpen, keptVeils) = (open, veils)
     }
