@@ -11,7 +11,7 @@ struct LinesOfLog: LogHandler {
 
     private final class Kept: Sendable {
         let lines = Mutex<[Line]>([])
-        let waiting = Mutex<[(word: String, continuation: CheckedContinuation<Void, Never>)]>([])
+        let waiting = Mutex<[(isMeant: @Sendable (Line) -> Bool, continuation: CheckedContinuation<Void, Never>)]>([])
     }
 
     private let kept = Kept()
@@ -22,9 +22,14 @@ struct LinesOfLog: LogHandler {
     var lines: [Line] { kept.lines.withLock { $0 } }
 
     /// Waits until a line with the word has been logged.
-    func wait(for word: String) async {
+    /// - Parameter text: what its error or another of its values is to have in it.
+    func wait(for word: String, about text: String? = nil) async {
+        let isMeant: @Sendable (Line) -> Bool = { line in
+            guard line.message.contains(word) else { return false }
+            return text.map { text in line.metadata.values.contains { $0.description.contains(text) } } ?? true
+        }
         await withCheckedContinuation { continuation in
-            kept.waiting.withLock { $0.append((word, continuation)) }
+            kept.waiting.withLock { $0.append((isMeant, continuation)) }
             wake()
         }
     }
@@ -32,8 +37,8 @@ struct LinesOfLog: LogHandler {
     private func wake() {
         let lines = lines
         let woken = kept.waiting.withLock { waiting in
-            let woken = waiting.filter { waiter in lines.contains { $0.message.contains(waiter.word) } }
-            waiting.removeAll { waiter in lines.contains { $0.message.contains(waiter.word) } }
+            let woken = waiting.filter { lines.contains(where: $0.isMeant) }
+            waiting.removeAll { lines.contains(where: $0.isMeant) }
             return woken
         }
         for waiter in woken { waiter.continuation.resume() }

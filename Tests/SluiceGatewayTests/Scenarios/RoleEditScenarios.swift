@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import SluiceCore
 import SluiceGateway
 import SluiceReplica
@@ -136,18 +137,29 @@ import Testing
         try install(try built("WeatherIngest"))
         try Self.put(ShopApp.files, in: folder)
         let files = try AppDirectory.load(at: folder.url.path).files
+        let log = LinesOfLog()
         try await RunningGateway.deploy { deployment in
-            try await deployment.run(files, directory: folder.url.path) { gateway in
+            try await deployment.run(files, directory: folder.url.path, logger: Logger(label: "test") { _ in log }) { gateway in
                 try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n1', 'north', 1)")
                 let session = try await gateway.openSession()
                 try await session.subscribe(1, [("Order", "store == 'north'")])
+                func refuses(_ number: Int, _ words: String) async throws {
+                    try await gateway.untilMetric("sluice_rules_refused_total", is: Double(number))
+                    await log.wait(for: "The edited rules cannot be used", about: words)
+                    #expect(try await gateway.metric("sluice_rule_generation") == 1)
+                }
                 try install(Data("nothing of the kind".utf8), isListed: false)
-                try await gateway.untilMetric("sluice_rules_refused_total", is: 1)
+                try await refuses(1, "libRules.so has the SHA-256")
                 try install(Data("nothing of the kind".utf8))
-                try await gateway.untilMetric("sluice_rules_refused_total", is: 2)
+                try await refuses(2, "libRules.so cannot be loaded")
                 // A library that does not keep to the interface.
                 try install(try built("FaultyC"), config: ["word": "configured-to-misspell"])
-                try await gateway.untilMetric("sluice_rules_refused_total", is: 3)
+                try await refuses(3, "open_session")
+                let whole = try built("DenyAllC")
+                try install(whole.prefix(whole.count / 2), config: ["allow": ["Order"]])
+                try await refuses(4, "bytes and its headers speak of")
+                try install(try built("OtherVersionC"))
+                try await refuses(5, "libRules.so is built for version 2.4 of the plugin interface")
                 try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n2', 'north', 1)")
                 try await session.receive { $0.keys("Order") == ["n1", "n2"] }
                 try install(try built("DenyAllC"))
