@@ -104,12 +104,13 @@ struct RunningGateway: Sendable {
     }
 
     static func run<R: Sendable>(
-        _ configuration: GatewayConfiguration, logger given: Logger? = nil, _ body: @escaping @Sendable (RunningGateway) async throws -> R
+        _ configuration: GatewayConfiguration, logger given: Logger? = nil, environment: any Environment = SystemEnvironment(),
+        _ body: @escaping @Sendable (RunningGateway) async throws -> R
     ) async throws -> R {
         var logger = Logger(label: "test") { StreamLogHandler.standardError(label: $0) }
         // What the gateway says of bad input is no news to whoever runs the tests.
         logger.logLevel = ProcessInfo.processInfo.environment["SLUICE_LOG"].flatMap { Logger.Level(rawValue: $0) } ?? .critical
-        let gateway = Gateway(configuration, logger: given ?? logger)
+        let gateway = Gateway(configuration, logger: given ?? logger, environment: environment)
         let (addresses, ready) = AsyncStream<Gateway.Addresses>.makeStream(bufferingPolicy: .bufferingNewest(1))
         return try await withThrowingTaskGroup(of: R?.self) { group in
             group.addTask {
@@ -294,7 +295,10 @@ enum Built {
         (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
         .map { URL(fileURLWithPath: $0).deletingLastPathComponent().path } ?? "."
 
-    static func plugin(_ name: String) -> String { name.hasPrefix("/") ? name : "\(folder)/lib\(name).so" }
+    /// Where plugins are when it is another build, such as one with a sanitizer (`dev/asan`), which then has the host, too.
+    static let hosted = ProcessInfo.processInfo.environment["SLUICE_TEST_PLUGIN_HOST"]
+
+    static func plugin(_ name: String) -> String { name.hasPrefix("/") ? name : "\(hosted ?? folder)/lib\(name).so" }
 }
 
 /// A database of its own for each test, on the server that the tests are given.
