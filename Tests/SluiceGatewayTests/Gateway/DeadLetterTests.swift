@@ -111,13 +111,14 @@ struct KafkaShop: Sendable {
     ///   - files: of the app, to add or replace.
     ///   - plugins: names of plugins built with the tests.
     func run<R: Sendable>(
-        files: [String: String] = [:], plugins: [String] = [], _ body: @escaping @Sendable (RunningGateway) async throws -> R
+        files: [String: String] = [:], plugins: [String] = [], environment: any Environment = SystemEnvironment(),
+        _ body: @escaping @Sendable (RunningGateway) async throws -> R
     ) async throws -> R {
         let named = files.merging(["realm_config.json": #"{ "app_id": "\#(app)", "name": "shop" }"#]) { $1 }
         let configuration = GatewayConfiguration(
             app: try ShopApp.configuration(files: try RunningGateway.listing(plugins.map(Built.plugin), in: named)),
             postgres: conninfo, kafka: kafka, network: .init(port: 0, adminPort: 0))
-        return try await RunningGateway.run(configuration, body)
+        return try await RunningGateway.run(configuration, environment: environment, body)
     }
 
     func sql(_ text: String) async throws { try await RunningGateway(url: "", adminURL: "", conninfo: conninfo).sql(text) }
