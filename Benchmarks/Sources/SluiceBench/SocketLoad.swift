@@ -90,7 +90,9 @@ final class SocketLoad {
                     return tokens
                 }
             }
-            return try await group.reduce(into: []) { $0 += $1 }
+            var tokens: [String] = []
+            for try await some in group { tokens += some }
+            return tokens
         }
     }
 
