@@ -142,7 +142,8 @@ let package = Package(
         .executableTarget(
             name: "SluiceBench",
             dependencies: [
-                "SluiceCore", "SluiceQuery", "SluicePostgres", "SluicePluginHost", "SluiceWire", "SluiceReplica", "SluiceSync",
+                "SluiceCore", "SluiceGateway", "SluiceQuery", "SluicePostgres", "SluicePluginHost", "SluiceWire", "SluiceReplica",
+                "SluiceSync",
                 "RealmSwift",
             ]
                 + log

@@ -56,6 +56,7 @@ struct RulesBenchmark {
     @MainActor
     private final class Side {
         private let setup: Setup
+        private let conninfo: String
         private let gateway: RunningGateway
         private let sql: PostgresConnection
         private let hello: [UInt8]
@@ -69,7 +70,7 @@ struct RulesBenchmark {
         init(_ setup: Setup, _ name: String, rules: String?, connections: Int) async throws {
             self.setup = setup
             let (conninfo, sql) = try await setup.database(name)
-            self.sql = sql
+            (self.conninfo, self.sql) = (conninfo, sql)
             try await sql.script(Item.insert(10, from: 0, note: 228))
             gateway = try await setup.gateway(name, conninfo, kafka: false, rules: rules)
             let user = try await SocketLoad.login(gateway, folder: "\(setup.workspace)/\(name)")
@@ -94,7 +95,7 @@ struct RulesBenchmark {
 
         /// Makes users, with a subscription each that no other has.
         func register(_ users: Int) async throws {
-            hellos = try await SocketLoad.logins(gateway, users).enumerated().map { number, token in
+            hellos = try await SocketLoad.users(users, of: gateway, conninfo).enumerated().map { number, token in
                 try SocketLoad.hello(token, queries: ["store == 1 AND quantity > \(-1 - number)"])
             }
         }

@@ -1,6 +1,7 @@
 import Foundation
-import FoundationNetworking
 import RealmSwift
+import SluiceGateway
+import SluicePostgres
 import SluiceWire
 import SwiftProtobuf
 
@@ -70,30 +71,22 @@ final class SocketLoad {
         return try await app.login(credentials: .anonymous).accessToken ?? ""
     }
 
-    /// - Returns: the access tokens of so many new users.
-    static func logins(_ gateway: RunningGateway, _ count: Int) async throws -> [String] {
-        struct Answer: Decodable {
-            var access_token: String
+    /// - Returns: the access tokens of so many new users, who are made by SQL: logging in is bounded for each address.
+    static func users(_ count: Int, of gateway: RunningGateway, _ conninfo: String) async throws -> [String] {
+        let pool = PostgresPool(conninfo, size: 1)
+        let tokens = try await AccessTokens(
+            appID: gateway.appID, key: try await TokenStore(pool: pool).signingKey("access", proposed: []))
+        var made: [String] = []
+        for number in 0..<count {
+            let account = UserAccount(id: "65a0" + String(format: "%020x", number), provider: "anon-user")
+            try await UserStore(pool: pool).create(
+                UserRecord(
+                    id: account.id, email: nil, passwordHash: nil, provider: account.provider, identities: account.identities,
+                    data: account.data, customData: account.customData))
+            made.append(try await tokens.access(for: account))
         }
-        guard let url = URL(string: "\(gateway.url)/api/client/v2.0/app/\(gateway.appID)/auth/providers/anon-user/login") else { return [] }
-        var request = URLRequest(url: url)
-        (request.httpMethod, request.httpBody) = ("POST", Data("{}".utf8))
-        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
-        return try await withThrowingTaskGroup(of: [String].self) { [request] group in
-            for part in 0..<16 {
-                group.addTask {
-                    var tokens: [String] = []
-                    for _ in 0..<((count + part) / 16) {
-                        let (data, _) = try await URLSession.shared.data(for: request)
-                        tokens.append(try JSONDecoder().decode(Answer.self, from: data).access_token)
-                    }
-                    return tokens
-                }
-            }
-            var tokens: [String] = []
-            for try await some in group { tokens += some }
-            return tokens
-        }
+        await pool.close()
+        return made
     }
 
     /// The client's first two messages as WebSocket frames: a new client file, and its subscriptions.
