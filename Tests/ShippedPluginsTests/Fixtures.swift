@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import Logging
 import SluiceCore
@@ -6,7 +7,9 @@ import Synchronization
 
 /// Plugins as the build put them beside the test bundle, each in a host of its own.
 enum Shipped {
+    /// `SLUICE_TEST_PLUGIN_HOST` is the folder of another build, such as one with a sanitizer (`dev/asan`).
     static let folder: String = {
+        if let folder = ProcessInfo.processInfo.environment["SLUICE_TEST_PLUGIN_HOST"] { return folder }
         var buffer = [CChar](repeating: 0, count: 4_096)
         let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
         let path = String(decoding: buffer.prefix(max(count, 0)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
