@@ -155,6 +155,8 @@ package struct LeftObject: Hashable, Sendable {
 package enum ReplicaReset: UInt64, Hashable, Sendable {
     case recover = 1
     case discard = 2
+    /// As `discard`, of a file of another user: the asymmetric objects go as well, which would be sent in the new user's name.
+    case disown = 3
 }
 
 /// The last changeset and the last asymmetric object of a point in time.

@@ -9,6 +9,8 @@ extension Writer {
         meta.applied = AppliedPosition(lsn: .zero, version: 0)
         meta.held = []
         meta.compensation = 0
+        // At once: they do not wait for the bootstrap.
+        if reset == .disown { try connection.execute("DELETE FROM _sluice_ingest") }
         try renumber()
         let latest = try latestSubscriptionSet()
         if latest.version > 0 { try setSubscriptionState(version: latest.version, .pending) }
@@ -48,7 +50,7 @@ extension Writer {
     ///
     /// Nothing has been uploaded under the new identity by then, so that numbers may begin at 1 again.
     func finishReset() throws(SluiceError) {
-        if ReplicaReset(rawValue: meta.reset) == .discard {
+        if let reset = ReplicaReset(rawValue: meta.reset), reset != .recover {
             try dropPending("true")
             try connection.execute("UPDATE _sluice_subscription_set SET changesets = 0")
             meta.changeset = 0

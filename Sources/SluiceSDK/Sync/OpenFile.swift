@@ -38,6 +38,9 @@ final class OpenFile: Sendable {
             guard file.isReadOnly == configuration.readOnly else {
                 throw Realm.Error(.alreadyOpen, "Realm at path '\(path)' already opened with different read permissions.")
             }
+            if let user = configuration.syncConfiguration?.user, let session = file.session, session.user.id != user.id {
+                throw Realm.Error(.alreadyOpen, "Realm at path '\(path)' already opened with different sync user.")
+            }
             try file.requireWhole()
             return (file, false)
         }

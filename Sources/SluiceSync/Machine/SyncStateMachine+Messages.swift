@@ -188,7 +188,7 @@ extension SyncStateMachine {
             return end(cycle, .clientReset(cycle))
         }
         retry(atLeast: backoff)
-        actions.append(.forgetServer(reset))
+        actions.append(.forgetServer(error.code == .userMismatch ? .disown : reset))
         actions.append(.report(.resetting(error)))
     }
 }

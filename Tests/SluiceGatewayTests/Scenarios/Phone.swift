@@ -96,6 +96,18 @@ final class Phone {
         return Phone(realm, said, folder)
     }
 
+    /// - Parameter configuration: of a file that another user's Realm may hold yet, which lets go of it on its own time.
+    static func open(_ configuration: Realm.Configuration, _ said: Said, _ folder: Folder) async throws -> Phone {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while true {
+            do {
+                return Phone(try await Realm(configuration: configuration), said, folder)
+            } catch Realm.Error.alreadyOpen where ContinuousClock.now < deadline {
+                try await _Concurrency.Task.sleep(for: .milliseconds(5))
+            }
+        }
+    }
+
     var session: SyncSession {
         guard let session = realm.syncSession else { fatalError("the Realm is synced") }
         return session
