@@ -103,14 +103,8 @@ package enum WriteVerdict: Hashable, Sendable {
     case deny(reason: String, rule: String, fields: [String] = [])
     /// Allowed with these values set.
     case amend([String: Value])
-
-    /// The denial of a write about which nobody could be asked. How the rules are built and what broke is no business of a user's.
-    package static func undecided(_ error: SluiceError) -> WriteVerdict {
-        let reason =
-            error.code == .pluginRefused
-            ? error.message : "The rules of the server could not be asked about this write, so it was undone."
-        return .deny(reason: reason, rule: "\(error.code.name) (\(error.code.rawValue)): \(error.message)")
-    }
+    /// Denied, as a plugin denied the whole call (`pluginRefused`) or could not be asked.
+    case undecided(SluiceError)
 }
 
 /// One of the objects that an asymmetric object is split into.

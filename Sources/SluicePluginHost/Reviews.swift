@@ -12,14 +12,19 @@ struct WriteReview {
 
     /// Those that nobody has denied.
     var undecided: [Int] {
-        verdicts.indices.filter { if case .deny = verdicts[$0] { false } else { true } }
+        verdicts.indices.filter {
+            switch verdicts[$0] {
+            case .allow, .amend: true
+            case .deny, .undecided: false
+            }
+        }
     }
 
     mutating func apply(_ answers: [WriteVerdict], to indices: [Int]) {
         for (index, answer) in zip(indices, answers) {
             switch answer {
             case .allow: break
-            case .deny: verdicts[index] = answer
+            case .deny, .undecided: verdicts[index] = answer
             case .amend(let values):
                 var all = values
                 if case .amend(let earlier) = verdicts[index] { all = earlier.merging(values) { _, later in later } }

@@ -20,6 +20,7 @@ import Testing
             switch $0 {
             case .allow: "allowed"
             case .deny(_, let rule, _): rule.replacing("plugin AppServicesRules, role r, ", with: "")
+            case .undecided(let error): "\(error)"
             case .amend: "amended"
             }
         }

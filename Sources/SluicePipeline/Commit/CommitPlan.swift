@@ -117,7 +117,6 @@ struct CommitPlan {
             return ProposedWrite(type: write.type, operation: write.operation, before: write.before, after: write.after)
         }
         var verdicts: [WriteVerdict]
-        var cause = RefusalCause.plugin
         do {
             verdicts = try await rules.checkWrites(user: user, proposals)
             guard verdicts.count == asked.count else {
@@ -125,18 +124,18 @@ struct CommitPlan {
             }
         } catch let error as SluiceError {
             verdicts = proposals.map { _ in .undecided(error) }
-            if error.code != .pluginRefused { cause = .pluginFailed }
         }
-        take(Dictionary(uniqueKeysWithValues: zip(asked, verdicts)), denied: cause)
+        take(Dictionary(uniqueKeysWithValues: zip(asked, verdicts)))
     }
 
-    private mutating func take(_ verdicts: [Int: WriteVerdict], denied cause: RefusalCause) {
+    private mutating func take(_ verdicts: [Int: WriteVerdict]) {
         var allowed: [Write] = []
         for (index, write) in writes.enumerated() {
             switch verdicts[index] ?? .allow {
             case .allow: allowed.append(write)
             case .deny(let reason, let rule, let fields):
-                reject(write, Refusal(cause: cause, message: reason, rule: rule, fields: fields))
+                reject(write, Refusal(cause: .plugin, message: reason, rule: rule, fields: fields))
+            case .undecided(let error): reject(write, Self.refusal(undecided: error))
             case .amend(let values):
                 if let amended = amend(write, values) {
                     allowed.append(amended)
@@ -147,6 +146,15 @@ struct CommitPlan {
             }
         }
         writes = allowed
+    }
+
+    /// How the rules are built and what broke is no business of a user's.
+    private static func refusal(undecided error: SluiceError) -> Refusal {
+        let isAnswer = error.code == .pluginRefused
+        return Refusal(
+            cause: isAnswer ? .plugin : .pluginFailed,
+            message: isAnswer ? error.message : "The rules of the server could not be asked about this write, so it was undone.",
+            rule: "\(error.code.name) (\(error.code.rawValue)): \(error.message)")
     }
 
     /// The write with a plugin's values in place of the client's. They count as written at the client's time.
