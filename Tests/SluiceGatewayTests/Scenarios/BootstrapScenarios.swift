@@ -58,6 +58,99 @@ import Testing
         }
     }
 
+    @Test func `Scenario 13: what others do by SQL while rows come is there in the end, and nothing else`() async throws {
+        try await RunningGateway.with { gateway in
+            try await gateway.sql(Self.rows(20_000))
+            try await gateway.sql("INSERT INTO orders (_id, store, size) SELECT 's' || g, 'south', g FROM generate_series(1, 500) g")
+            let session = try await gateway.openSession()
+            try await session.sendSubscribe(1, [("Order", "store == 'north'")])
+            // It reads no further, so that all of this comes before the end of the set whatever the machine does.
+            try await session.receive { $0.brought.rows > 0 }
+            #expect(session.completed == 0)
+            for change in [
+                "INSERT INTO orders (_id, store, size) SELECT 'i' || g, 'north', g FROM generate_series(1, 300) g",
+                "UPDATE orders SET size = -size WHERE size % 3 = 0",
+                "DELETE FROM orders WHERE size % 7 = 0",
+                "UPDATE orders SET store = 'south' WHERE store = 'north' AND size % 5 = 0",
+                "UPDATE orders SET store = 'north' WHERE _id LIKE 's%' AND size % 2 = 0",
+                "UPDATE orders SET store = 'south' WHERE _id IN ('n1', 'i1')", "UPDATE orders SET store = 'north' WHERE _id = 'n1'",
+                "UPDATE orders SET _id = 'renamed' WHERE _id = 'n2'",
+            ] { try await gateway.sql(change) }
+            try await session.receive(within: 120) { $0.completed == 1 }
+            try await session.sendMark(1)
+            try await session.receive(within: 120) { $0.mark == 1 }
+            let shown = (session.rows["Order"] ?? [:]).values.map { row in
+                [row["_id"], row["store"], row["title"], row["size"]].map { $0.map { "\($0)" } ?? "" }.joined(separator: " ")
+            }
+            let expected = try await gateway.texts(
+                """
+                SELECT concat_ws(' ', 'string("' || _id || '")', 'string("' || store || '")',
+                    coalesce('string("' || title || '")', 'null'), 'int(' || size || ')')
+                FROM orders WHERE store = 'north'
+                """)
+            let (more, less) = (Set(shown).subtracting(expected), Set(expected).subtracting(shown))
+            #expect(more.isEmpty && less.isEmpty && shown.count == expected.count, "\(more.prefix(5)), \(less.prefix(5))")
+            #expect(expected.count > 10_000)
+            session.close()
+        }
+    }
+
+    /// It ends the sessions with the class, whose devices come back by themselves.
+    @Test func `Scenario 13: a table that is truncated and filled anew while rows come is as it is then`() async throws {
+        try await RunningGateway.with { gateway in
+            try await gateway.sql(Self.rows(20_000))
+            let folder = try Phone.Folder()
+            let device = try EngineDevice(
+                gateway, token: try await gateway.anonymousToken(), path: folder.url.appendingPathComponent("a.replica").path)
+            try device.subscribe()
+            await device.untilRowsCome()
+            try await gateway.sql(
+                """
+                TRUNCATE orders;
+                INSERT INTO orders (_id, store, size) SELECT 'n' || g, 'north', -g FROM generate_series(100, 300) g;
+                INSERT INTO orders (_id, store, size) VALUES ('s', 'south', 1)
+                """)
+            try await device.engine.wait(for: .download, milliseconds: 120_000)
+            let sizes = try device.sizes()
+            #expect(sizes == Dictionary(uniqueKeysWithValues: (100...300).map { ("n\($0)", Int64(-$0)) }), "\(sizes.count)")
+            #expect(!device.reports.contains { $0.isReset })
+            await device.stop()
+        }
+    }
+
+    @MainActor
+    @Test func `Scenario 16: a set that comes while rows of another come takes its place`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            try await gateway.sql(Self.rows(20_000))
+            try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('s1', 'south', 1)")
+            // At the gateway: the session reads no further until it has asked for the other.
+            let session = try await gateway.openSession()
+            try await session.sendSubscribe(1, [("Order", "store == 'north'")])
+            try await session.receive { $0.brought.rows > 0 }
+            try await session.subscribe(2, [("Order", "store == 'south'")])
+            #expect(session.keys("Order") == ["s1"] && session.queryErrors.isEmpty)
+            session.close()
+            // In an app, which has a handle of each.
+            let phone = try await Phone.open(gateway)
+            let (steps, answers) = (Steps(), Phone.Said())
+            let (first, second) = (phone.realm.subscriptions, phone.realm.subscriptions)
+            first.update({ first.append(QuerySubscription<Order>(name: "north") { $0.store == "north" }) }) { error in
+                answers.add(error ?? CancellationError())
+            }
+            let token = phone.session.addProgressNotification(for: .download, mode: .reportIndefinitely) { steps.add($0) }
+            await steps.wait { $0.contains { $0 > 0 } }
+            try await second.update {
+                second.removeAll()
+                second.append(QuerySubscription<Order>(name: "south") { $0.store == "south" })
+            }
+            #expect(first.state == .superseded && second.state == .complete && phone.keys == ["s1"])
+            await answers.wait { !$0.all.isEmpty }
+            #expect(answers.all.count == 1 && answers.all[0] is CancellationError, "\(answers.all)")
+            #expect(phone.said.all.isEmpty, "\(phone.said.all)")
+            token?.invalidate()
+        }
+    }
+
     @Test func `Scenario 14: nothing is uploaded while rows come`() async throws {
         try await RunningGateway.with { gateway in
             try await gateway.sql(Self.rows(20_000))
@@ -131,7 +224,8 @@ import Testing
             await phone.said.wait { !$0.sync.isEmpty }
             let refused = phone.said.sync.flatMap { $0.compensatingWriteInfo ?? [] }
             #expect(refused.map(\.primaryKey) == [.string("x")], "\(phone.said.all)")
-            #expect(refused.first?.reason.contains("existed already") == true)
+            #expect(refused.first?.reason.contains("existed already") == true && refused.first?.cause == .existed)
+            #expect(refused.first?.code == 231 && refused.first?.values["title"] == .string("mine"))
             #expect(try await gateway.count("SELECT count(*) FROM orders WHERE title = 'theirs' AND size = 7") == 1)
             #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id = 'y'") == 1)
             // From now on it is seen.
