@@ -34,11 +34,7 @@ import Testing
         let folder = try Phone.Folder()
         try await RunningGateway.deploy { deployment in
             let (device, port) = try await deployment.run(all) { gateway in
-                try await gateway.sql(
-                    """
-                    INSERT INTO orders (_id, store, title, size)
-                    SELECT 'n' || g, 'north', repeat('t', 50), g FROM generate_series(1, 20000) g
-                    """)
+                try await gateway.sql(Self.rows)
                 let path = folder.url.appendingPathComponent("a.replica").path
                 let device = try EngineDevice(gateway, token: try await gateway.anonymousToken(), path: path)
                 try device.subscribe()
@@ -68,6 +64,71 @@ import Testing
             }
         }
     }
+
+    @Test func `Scenario 26: a running gateway's roles are edited while rows of a set come`() async throws {
+        let (all, few) = (Self.files(upTo: 1_000_000), Self.files(upTo: 500))
+        let folder = try Phone.Folder()
+        try Self.put(all, in: folder)
+        try await RunningGateway.deploy { deployment in
+            try await deployment.run(all, directory: folder.url.path) { gateway in
+                try await gateway.sql(Self.rows)
+                let session = try await gateway.openSession()
+                try await session.sendSubscribe(1, [("Order", "store == 'north'")])
+                // It reads no further, so that the edit comes before the end of the set whatever the machine does.
+                try await session.receive { $0.brought.rows > 0 }
+                #expect(session.completed == 0)
+                try Self.put(few, in: folder)
+                try await gateway.untilMetric("sluice_rule_generation", is: 2)
+                try await session.receive(within: 120) { $0.completed == 1 && $0.keys("Order").count == 500 }
+                #expect(session.keys("Order") == Set((1...500).map { "n\($0)" }))
+                // It is live from there on, by the new roles.
+                try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('many', 'north', 501), ('one', 'north', 1)")
+                try await session.receive { $0.keys("Order").contains("one") }
+                #expect(!session.keys("Order").contains("many") && session.error == nil)
+                session.close()
+            }
+        }
+    }
+
+    @Test func `Scenario 26: a running gateway's roles are edited while a client reset downloads`() async throws {
+        let (all, few) = (Self.files(upTo: 1_000_000), Self.files(upTo: 500))
+        let (folder, place) = (try Phone.Folder(), try Phone.Folder())
+        try Self.put(all, in: folder)
+        try await RunningGateway.deploy { deployment in
+            try await deployment.run(all, directory: folder.url.path) { gateway in
+                try await gateway.sql(Self.rows)
+                let path = place.url.appendingPathComponent("a.replica").path
+                let device = try EngineDevice(gateway, token: try await gateway.anonymousToken(), path: path)
+                try device.subscribe()
+                try await device.engine.wait(for: .download, milliseconds: 120_000)
+                #expect(try device.sizes().count == 20_000)
+                device.engine.pause()
+                for await report in device.news where report == .connection(.disconnected) { break }
+                try Self.write(device, "mine")
+                try await Phone.forgetDevices(gateway)
+                device.engine.start()
+                for await report in device.news where report.isReset { break }
+                await device.untilRowsCome()
+                try Self.put(few, in: folder)
+                // What the sessions make of the edit has no event to wait for.
+                let deadline = ContinuousClock.now + .seconds(120)
+                while try device.sizes().count != 501, ContinuousClock.now < deadline {
+                    try await _Concurrency.Task.sleep(for: .milliseconds(50))
+                }
+                let sizes = try device.sizes()
+                #expect(sizes.count == 501 && sizes["mine"] == 3 && sizes["n500"] == 500 && sizes["n501"] == nil, "\(sizes.count)")
+                try await device.engine.wait(for: .upload, milliseconds: 120_000)
+                #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id = 'mine'") == 1)
+                #expect(device.reports.count { $0.isReset } == 1, "the edit brings no reset of its own")
+                await device.stop()
+            }
+        }
+    }
+
+    private static let rows = """
+        INSERT INTO orders (_id, store, title, size)
+        SELECT 'n' || g, 'north', repeat('t', 50), g FROM generate_series(1, 20000) g
+        """
 
     /// Everybody reads what their own role, which is that of their team, lets through.
     private static func notes(redMayRead teams: String) -> [String: String] {
