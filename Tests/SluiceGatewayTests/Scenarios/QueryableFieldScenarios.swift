@@ -70,6 +70,68 @@ import Testing
         }
     }
 
+    @MainActor
+    @Test func `Scenario 4: devices that sync meanwhile hear nothing of a field that they do not use`() async throws {
+        var files = ShopApp.files
+        let sync = try #require(files["sync/config.json"])
+        files["sync/config.json"] = sync.replacing(#""title", "size""#, with: #""title""#)
+        let without = files
+        try #require(without != ShopApp.files)
+        try await RunningGateway.deploy { deployment in
+            let (user, other, port) = try await deployment.run(without) { @MainActor gateway in
+                try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n1', 'north', 1), ('n9', 'north', 9)")
+                let user = try await Phone.open(gateway, orders: ["store == 'north'"])
+                let other = try await Phone.open(gateway, orders: ["store == 'north'"])
+                let adding = SchemaTool(app: try AppDirectory.read(files: ShopApp.files), postgres: deployment.conninfo)
+                _ = try await adding.apply(acceptsBreaking: false)
+                try await Self.untilTaken("store == 'north' AND size > 5", gateway)
+                let subscriptions = user.realm.subscriptions
+                try await subscriptions.update {
+                    subscriptions.removeAll()
+                    subscriptions.append(QuerySubscription<Order>(name: "large", where: "store == 'north' AND size > 5"))
+                }
+                #expect(user.keys == ["n9"])
+                // What takes something away is for the next start: this gateway goes on as it is.
+                let removing = SchemaTool(app: try AppDirectory.read(files: without), postgres: deployment.conninfo)
+                _ = try await removing.apply(acceptsBreaking: true)
+                try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n8', 'north', 8)")
+                try await user.wait { Set($0.map(\._id)) == ["n8", "n9"] }
+                try await other.wait { Set($0.map(\._id)) == ["n1", "n8", "n9"] }
+                #expect(user.said.all.isEmpty && other.said.all.isEmpty, "\(user.said.all), \(other.said.all)")
+                return (user, other, gateway.port)
+            }
+            try await deployment.run(without, port: port) { @MainActor gateway in
+                await user.said.wait { $0.sync.contains { $0.code == .invalidFlexibleSyncSubscriptions } }
+                try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n7', 'north', 7)")
+                try await other.wait { Set($0.map(\._id)) == ["n1", "n7", "n8", "n9"] }
+                #expect(!other.said.sync.contains { $0.code == .invalidFlexibleSyncSubscriptions }, "\(other.said.all)")
+                #expect(other.realm.subscriptions.state == .complete)
+                // With a set that does without the field it goes on.
+                let subscriptions = user.realm.subscriptions
+                try await subscriptions.update {
+                    subscriptions.removeAll()
+                    subscriptions.append(QuerySubscription<Order>(name: "north", where: "store == 'north'"))
+                }
+                #expect(user.keys == ["n1", "n7", "n8", "n9"] && subscriptions.state == .complete)
+            }
+        }
+    }
+
+    /// Waits until a running gateway takes a query.
+    private static func untilTaken(_ query: String, _ gateway: RunningGateway) async throws {
+        let session = try await gateway.openSession()
+        let deadline = ContinuousClock.now + .seconds(60)
+        var version: UInt64 = 0
+        repeat {
+            version += 1
+            try await session.sendSubscribe(version, [("Order", query)])
+            try await session.receive { $0.completed == version || $0.queryErrors.last?.version == version }
+            if session.completed != version { try await _Concurrency.Task.sleep(for: .milliseconds(50)) }
+        } while session.completed != version && ContinuousClock.now < deadline
+        #expect(session.completed == version, "\(session.queryErrors.last.map { "\($0.error)" } ?? "")")
+        session.close()
+    }
+
     @Test func `Scenario 5: words of the query language are no queryable fields, some in any case and some as they are written`() throws {
         func fails(_ name: String) -> Bool {
             var files = NoteApp.files(Self.roles, queryable: [name])
