@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import SluiceWire
 import SluiceGateway
 import SluicePostgres
 import Testing
@@ -56,6 +57,31 @@ import Testing
                 #expect(try await next.failure().code == .userDisabled)
                 let login = try await gateway.login("gone@example.com")
                 #expect((login.status, login.code) == (401, 220), "\(login)")
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ("PUT", "/logout", ErrorCode.invalidSession, ErrorCode.invalidSession), ("DELETE", "", .userDisabled, .invalidSession),
+    ])
+    func `Scenario 29: ends the session of a user whom an operator logs out or deletes, and renews no token`(
+        method: String, path: String, code: ErrorCode, renewal: ErrorCode
+    ) async throws {
+        try await RunningGateway.with { gateway in
+            try await gateway.besideHealthySession {
+                let account = try await gateway.account()
+                let session = try await gateway.session(token: account.token)
+                try await session.hello()
+                try await session.subscribe(1, [("Order", "store == 'north'")])
+                try await session.upload(1, [TestSession.order("kept", ["store": .string("north"), "size": .int(1)])])
+                try await session.receive { $0.acknowledged == 1 }
+                #expect(try await gateway.request(method, "/admin/v1/users/\(account.id)\(path)", admin: true).status == 204)
+                #expect(try await session.failure().code == code)
+                #expect(session.error?.sessionAction == .logOutUser)
+                let answer = try await gateway.request("POST", "/api/client/v2.0/auth/session", token: account.refreshToken)
+                #expect(answer.status == 401 && answer.code == Int(renewal.rawValue), "\(answer)")
+                // The objects are not the account's.
+                #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id = 'kept'") == 1)
             }
         }
     }

@@ -125,6 +125,49 @@ import Testing
     }
 
     @MainActor
+    @Test func `Scenario 18: the removal of the user ends what waits`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            let phone = try await Phone.open(gateway, orders: ["store == 'north'"])
+            phone.session.suspend()
+            let (subscriptions, session) = (phone.realm.subscriptions, phone.session)
+            let answers = Phone.Said()
+            subscriptions.update {
+                subscriptions.append(QuerySubscription<Order>(name: "late") { $0.store == "south" })
+            } onComplete: {
+                answers.add($0 ?? CancellationError())
+            }
+            session.resume()
+            session.suspend()
+            let user = try #require(session.parentUser())
+            // The Realm is open, so that its file stays.
+            let error = await #expect(throws: Realm.Error.self) { try await user.remove() }
+            #expect(error?.code == .alreadyOpen && user.state == .removed)
+            await answers.wait { !$0.all.isEmpty }
+            #expect(answers.sync.map(\.code) == [.clientUserError], "\(answers.all)")
+            let late = await #expect(throws: SyncError.self) { try await session.wait(for: .download) }
+            #expect(late?.code == .clientUserError)
+        }
+    }
+
+    @MainActor
+    @Test func `an opening that downloads once needs the server for a new file alone`() async throws {
+        let (said, folder) = (Phone.Said(), try Phone.Folder())
+        let configuration = try await RunningGateway.with { @MainActor gateway in
+            try await gateway.sql(Self.rows)
+            var configuration = try await Phone.user(gateway, said, folder).flexibleSyncConfiguration(
+                initialSubscriptions: { $0.append(QuerySubscription<Order>(name: "north") { $0.store == "north" }) })
+            configuration.objectTypes = [Order.self]
+            let realm = try await Realm(configuration: configuration, downloadBeforeOpen: .once)
+            #expect(Set(realm.objects(Order.self).map(\._id)) == ["n1", "n2"])
+            realm.syncSession?.suspend()
+            return configuration
+        }
+        // There is no server any more, and it is not waited for.
+        let realm = try await Realm(configuration: configuration, downloadBeforeOpen: .once)
+        #expect(Set(realm.objects(Order.self).map(\._id)) == ["n1", "n2"])
+    }
+
+    @MainActor
     @Test func `Scenario 20: progress goes up to 1, for empty results too, and an upload's as well`() async throws {
         try await RunningGateway.with { @MainActor gateway in
             try await gateway.sql("INSERT INTO orders (_id, store, size) SELECT 'n' || i, 'north', i FROM generate_series(1, 3000) AS i")
