@@ -72,7 +72,7 @@ package final class Replica: Sendable {
         links = LinkIndex(schema, isFitted: !options.isReadOnly && !options.isUnfitted)
         writer = Writer(
             connection: try Connection.open(path: path, options.isReadOnly ? .readOnly : .writer(isTemporary: options.isTemporary)),
-            layouts: layouts, links: links, isSynced: isSynced, environment: environment)
+            layouts: layouts, links: links, isSynced: isSynced, owner: options.owner, environment: environment)
         if options.isReadOnly {
             try writer.openReadOnly()
             bell = nil

@@ -10,10 +10,14 @@ package struct ReplicaOptions: Sendable {
 
     /// The tables are left as they are, for `Replica.beginMigration`.
     package var isUnfitted = false
+    /// Whose writes the file is to hold; nil where it is not synced. A file without an owner gets this one.
+    package var owner: String?
 
     package init(
-        isReadOnly: Bool = false, isTemporary: Bool = false, shouldCompact: (@Sendable (Int, Int) -> Bool)? = nil, isUnfitted: Bool = false
+        isReadOnly: Bool = false, isTemporary: Bool = false, shouldCompact: (@Sendable (Int, Int) -> Bool)? = nil, isUnfitted: Bool = false,
+        owner: String? = nil
     ) {
+        self.owner = owner
         self.isUnfitted = isUnfitted
         self.isReadOnly = isReadOnly
         self.isTemporary = isTemporary

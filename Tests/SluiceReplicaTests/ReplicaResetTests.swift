@@ -19,6 +19,34 @@ import Testing
         return replica
     }
 
+    @Test func `is the user's who opened it first, also one who was never in a session, until it is given up or copied`() async throws {
+        func open(_ owner: String?, at path: String? = nil) throws -> Replica {
+            try Replica(
+                path: path ?? folder.file, schema: testSchema, options: ReplicaOptions(owner: owner), environment: TestEnvironment())
+        }
+        func isForeign(_ owner: String?, at path: String? = nil) async throws -> Bool { try await open(owner, at: path).isForeign() }
+        let anns = try open("ann")
+        let version = try anns.addSubscriptionSet([subscription("Todo", "TRUEPREDICATE")])
+        try await anns.setSubscriptionState(version: version, .complete)
+        try anns.create(2, "new")
+        let copy = folder.file + ".copy"
+        try anns.writeCopy(to: copy)
+        let (own, nobodys) = (try await isForeign("ann"), try await isForeign(nil))
+        #expect(!own && !nobodys)
+        let bobs = try open("bob")
+        #expect(try await bobs.identity() == nil)
+        #expect(try await bobs.isForeign())
+        // A reset of his that keeps writes leaves them hers.
+        try await bobs.forgetServer(reset: .recover)
+        #expect(try await bobs.isForeign())
+        try await bobs.forgetServer(reset: .disown)
+        let (his, hers) = (try await isForeign("bob"), try await isForeign("ann"))
+        #expect(!his && hers)
+        // A copy is whose who opens it.
+        let (first, second) = (try await isForeign("eve", at: copy), try await isForeign("ann", at: copy))
+        #expect(!first && second)
+    }
+
     private func bootstrap(_ replica: Replica) async throws {
         try await replica.beginBootstrap(version: 1)
         var buffer = RowBuffer()

@@ -223,6 +223,22 @@ import Testing
         #expect(end.message.contains("does not allow to recover") == (mode == .recover))
     }
 
+    @Test func `nothing of another user's file is sent, not even that it is there`() {
+        for (mode, expected) in [(ResetMode.discard, ReplicaReset.disown), (.recoverOrDiscard, .disown), (.recover, nil), (.manual, nil)] {
+            var harness = MachineHarness(reset: mode)
+            harness.feed(.start(token: "t"))
+            harness.feed(.connected(harness.connection))
+            harness.feed(.loaded(harness.connection, LocalState(firstUnacknowledged: 1, isForeign: true)))
+            #expect(!harness.actions.contains { if case .send = $0 { true } else { false } })
+            #expect(harness.forgotten == expected)
+            if case .ended(let end) = harness.machine.phase {
+                #expect(expected == nil && end.code == .userMismatch)
+            } else {
+                #expect(expected != nil && harness.waiting != nil)
+            }
+        }
+    }
+
     @Test func `after three client resets in a row that did not succeed the app decides`() {
         let error = SluiceError(.badClientFile, "unknown")
         for before in 0...4 as ClosedRange<UInt64> {

@@ -39,6 +39,7 @@ extension Writer {
             let lacksData = try fitTables()
             try store.links.fit(store)
             try indexes.fit(connection)
+            if let owner, meta.owner.isEmpty { meta.owner = owner }
             if lacksData {
                 meta.applied = AppliedPosition(lsn: .zero, version: 0)
                 meta.held = []

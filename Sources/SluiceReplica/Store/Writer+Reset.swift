@@ -11,6 +11,8 @@ extension Writer {
         meta.compensation = 0
         // At once: they do not wait for the bootstrap.
         if reset == .disown { try connection.execute("DELETE FROM _sluice_ingest") }
+        // A copy is nobody's until somebody opens it.
+        if reset == nil || reset == .disown { meta.owner = owner ?? "" }
         try renumber()
         let latest = try latestSubscriptionSet()
         if latest.version > 0 { try setSubscriptionState(version: latest.version, .pending) }

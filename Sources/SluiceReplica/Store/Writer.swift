@@ -60,10 +60,14 @@ final class Writer: @unchecked Sendable {
     private var isDurable = false
     private let indexByName: [String: Int]
 
+    /// Who opened the file; nil where it is not synced.
+    let owner: String?
+
     init(
-        connection: Connection, layouts: [TableLayout], links: LinkIndex, isSynced: Bool, environment: any Environment
+        connection: Connection, layouts: [TableLayout], links: LinkIndex, isSynced: Bool, owner: String?, environment: any Environment
     ) {
         self.connection = connection
+        self.owner = owner
         self.layouts = layouts
         self.isSynced = isSynced
         self.environment = environment
@@ -187,6 +191,8 @@ struct ReplicaMeta: Hashable {
     /// A client reset under way: a `ReplicaReset`, 0 for none, and how often one was begun since the last that was finished.
     var reset: UInt64 = 0
     var resets: UInt64 = 0
+    /// Whose writes are in the file; empty for nobody's.
+    var owner = ""
 
     var fields: [String: Value] {
         func number(_ value: UInt64) -> Value { .int(Int64(bitPattern: value)) }
@@ -197,7 +203,7 @@ struct ReplicaMeta: Hashable {
             "changeset": number(changeset), "ingest": number(ingest), "clock": number(clock.rawValue),
             "compensation": number(compensation), "bootstrapping": number(bootstrapping), "held": .binary(held),
             "subscription": number(subscription), "reset": number(reset), "resets": number(resets),
-            "tag": number(tag),
+            "tag": number(tag), "owner": .string(owner),
         ]
     }
 
@@ -219,5 +225,6 @@ struct ReplicaMeta: Hashable {
         subscription = number("subscription")
         reset = number("reset")
         resets = number("resets")
+        if case .string(let text)? = fields["owner"] { owner = text }
     }
 }

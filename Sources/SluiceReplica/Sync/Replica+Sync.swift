@@ -8,6 +8,11 @@ extension Replica {
         try await onWriter { writer throws(SluiceError) in writer.meta.identity }
     }
 
+    /// Whether the file holds what another user than the one who opened it has written, who may never have been in a session with it.
+    package func isForeign() async throws(SluiceError) -> Bool {
+        try await onWriter { writer throws(SluiceError) in writer.owner.map { $0 != writer.meta.owner } ?? false }
+    }
+
     /// Keeps the identity of the first Welcome.
     package func setIdentity(_ identity: ReplicaIdentity) async throws(SluiceError) {
         try await commit(isDurable: true) { writer throws(SluiceError) in writer.meta.identity = identity }

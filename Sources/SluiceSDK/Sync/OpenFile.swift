@@ -157,6 +157,8 @@ final class OpenFile: Sendable {
 
 extension Realm.Configuration {
     fileprivate var replicaOptions: ReplicaOptions {
-        ReplicaOptions(isReadOnly: readOnly, isTemporary: inMemoryIdentifier != nil, shouldCompact: shouldCompactOnLaunch)
+        ReplicaOptions(
+            isReadOnly: readOnly, isTemporary: inMemoryIdentifier != nil, shouldCompact: shouldCompactOnLaunch,
+            owner: syncConfiguration.map { "\($0.user.app.appId)/\($0.user.id)" })
     }
 }

@@ -5,6 +5,7 @@ package import SluiceReplica
 package protocol SyncReplica: Sendable {
     var schema: Schema { get }
 
+    func isForeign() async throws(SluiceError) -> Bool
     func identity() async throws(SluiceError) -> ReplicaIdentity?
     func setIdentity(_ identity: ReplicaIdentity) async throws(SluiceError)
     func appliedPosition() async throws(SluiceError) -> AppliedPosition
@@ -49,7 +50,8 @@ extension SyncReplica {
         let first = try await pendingChangesets(after: 0, maximumBytes: 1).first
         return LocalState(
             identity: try await identity(), applied: applied, held: try await held(), compensation: try await lastCompensation(),
-            firstUnacknowledged: first?.number, oldestBase: min(first?.base ?? applied.lsn, applied.lsn), reset: reset, resets: resets)
+            firstUnacknowledged: first?.number, oldestBase: min(first?.base ?? applied.lsn, applied.lsn), reset: reset, resets: resets,
+            isForeign: try await isForeign())
     }
 
     /// The sets are read before the changesets, so that those made before a set are not missed.

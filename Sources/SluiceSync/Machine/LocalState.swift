@@ -15,12 +15,15 @@ package struct LocalState: Hashable, Sendable {
     /// The client reset under way, and how often one was begun since the last that ended.
     package var reset: ReplicaReset?
     package var resets: UInt64
+    /// Whether the file is another user's.
+    package var isForeign: Bool
 
     package init(
         identity: ReplicaIdentity? = nil, applied: AppliedPosition = AppliedPosition(lsn: .zero, version: 0),
         held: [UInt8] = [], compensation: UInt64 = 0, firstUnacknowledged: UInt64? = nil, oldestBase: LSN = .zero,
-        reset: ReplicaReset? = nil, resets: UInt64 = 0
+        reset: ReplicaReset? = nil, resets: UInt64 = 0, isForeign: Bool = false
     ) {
+        self.isForeign = isForeign
         self.identity = identity
         self.applied = applied
         self.held = held

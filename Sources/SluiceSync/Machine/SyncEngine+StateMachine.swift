@@ -203,6 +203,10 @@ extension SyncStateMachine {
         guard case .loading(let until) = phase else { return }
         session = SyncSession(local: state, now: now)
         phase = .greeting(until: until)
+        // Nothing of it may go out in this user's name, and the server knows only of files that were in a session.
+        guard !state.isForeign else {
+            return reset(SluiceError(.userMismatch, "The file was written by another user."), isRecoveryAllowed: false, 0)
+        }
         var hello = PBHello()
         hello.protocol = WireProtocol.version
         hello.accessToken = token ?? ""

@@ -172,7 +172,7 @@ extension SyncStateMachine {
     /// How often in a row a client reset may be begun without one ending; then the app has to decide.
     package static let resetAttempts: UInt64 = 3
 
-    private mutating func reset(_ error: SluiceError, isRecoveryAllowed: Bool, _ backoff: UInt64) {
+    mutating func reset(_ error: SluiceError, isRecoveryAllowed: Bool, _ backoff: UInt64) {
         guard let reset = configuration.reset.reset(isRecoveryAllowed: isRecoveryAllowed) else {
             let isForbidden = configuration.reset == .recover
             let reason = isForbidden ? "\(error.message) The server does not allow to recover what was not uploaded." : error.message
