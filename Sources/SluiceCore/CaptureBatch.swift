@@ -48,6 +48,12 @@ package struct CapturedTransaction: Sendable {
     }
 }
 
+extension Witness {
+    package init(_ transaction: CapturedTransaction) {
+        self.init(transaction: transaction.xid, commitTime: transaction.commitTime, lsn: transaction.lsn)
+    }
+}
+
 /// News of a row of a synced table that does not fit its type: such a row is reported and never sent (EXT-3).
 package struct UnfitRow: Sendable {
     package var position: Position

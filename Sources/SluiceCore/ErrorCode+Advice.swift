@@ -160,6 +160,11 @@ extension ErrorCode {
         case .configInvalid: ("A configuration value cannot be used.", "Correct it as named.")
         case .configMissing: ("A required setting is missing.", "Add it as named.")
         case .portInUse: ("The port is taken.", "Choose another with --port, or 0 for any.")
+        case .logAhead:
+            (
+                "The log has what the database never had: the database was restored from a backup, the log was not.",
+                "Delete the topics that docs/operations.md names, so that they begin anew."
+            )
         case .breakingSchemaChange:
             (
                 "The app directory's schema takes away what apps in use rely on.",

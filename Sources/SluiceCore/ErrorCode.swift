@@ -119,6 +119,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case configMissing = 902
     case portInUse = 903
     case breakingSchemaChange = 904
+    case logAhead = 905
 
     // The client
     case replicaCorrupt = 950

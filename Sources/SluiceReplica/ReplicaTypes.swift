@@ -15,10 +15,13 @@ package struct ReplicaIdentity: Hashable, Sendable {
 package struct AppliedPosition: Hashable, Sendable {
     package var lsn: LSN
     package var version: UInt64
+    /// By what the gateway knows `lsn` again; empty when the last bootstrap ended there, whose `held` has it.
+    package var witness: [UInt8]
 
-    package init(lsn: LSN, version: UInt64) {
+    package init(lsn: LSN, version: UInt64, witness: [UInt8] = []) {
         self.lsn = lsn
         self.version = version
+        self.witness = witness
     }
 }
 
@@ -50,6 +53,8 @@ package struct ReplicaBatch: Sendable {
     package var commits: [ReplicaCommit] = []
     /// Everything up to here has been said.
     package var lsn: LSN = .zero
+    /// By what the gateway knows the position again; empty for nothing.
+    package var witness: [UInt8] = []
 
     package init() {}
 

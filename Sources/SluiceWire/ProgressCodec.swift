@@ -24,13 +24,18 @@ package struct LogProgress: Hashable, Sendable {
     package var since: LSN
     /// Nothing that was committed between this and `lsn` is missing; zero when that is not said.
     package var completeSince: LSN
+    /// The last transaction that is known up to `lsn`.
+    package var witness: Witness?
 
-    package init(lsn: LSN, commitTime: Int64, grown: [PartitionEnd], since: LSN, completeSince: LSN = .zero) {
+    package init(
+        lsn: LSN, commitTime: Int64, grown: [PartitionEnd], since: LSN, completeSince: LSN = .zero, witness: Witness? = nil
+    ) {
         self.lsn = lsn
         self.commitTime = commitTime
         self.grown = grown
         self.since = since
         self.completeSince = completeSince
+        self.witness = witness
     }
 }
 
@@ -48,6 +53,7 @@ package enum ProgressCodec {
         }
         writer.ifNotZero(4, fixed64: progress.since.rawValue)
         writer.ifNotZero(5, fixed64: progress.completeSince.rawValue)
+        if let witness = progress.witness { writer.field(6, bytes: witness.bytes) }
     }
 
     package static func encode(_ progress: LogProgress) -> [UInt8] {
@@ -67,6 +73,7 @@ package enum ProgressCodec {
             case (3, .lengthDelimited): progress.grown.append(try partition(reader.nested(try reader.content())))
             case (4, .fixed64): progress.since = LSN(rawValue: try reader.fixed64())
             case (5, .fixed64): progress.completeSince = LSN(rawValue: try reader.fixed64())
+            case (6, .lengthDelimited): progress.witness = Witness(reader.slice(try reader.content()))
             default: try reader.skip(tag.type)
             }
         }

@@ -87,12 +87,14 @@ package struct CommitsWriter: Sendable {
     /// Closes the message.
     /// - Parameters:
     ///   - lsn: everything up to here has been said.
+    ///   - witness: the last transaction that is known up to there.
     ///   - more: another piece of the same run follows, and the client applies nothing before the last.
     /// - Returns: the `ServerMessage`.
-    package mutating func finish(_ lsn: LSN, more: Bool = false) -> [UInt8] {
+    package mutating func finish(_ lsn: LSN, witness: Witness? = nil, more: Bool = false) -> [UInt8] {
         begin()
         writer.ifNotZero(2, fixed64: lsn.rawValue)
         writer.ifNotZero(3, varint: more ? 1 : 0)
+        if let witness { writer.field(4, bytes: witness.bytes) }
         writer.close(message)
         changeCount = 0
         return writer.take()

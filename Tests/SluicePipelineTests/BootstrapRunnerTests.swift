@@ -56,6 +56,17 @@ import Testing
         return (id, snapshots.taken.load(ordering: .relaxed), time.wallMilliseconds())
     }
 
+    /// A number above may have belonged to a transaction that failed.
+    @Test(arguments: [(UInt32(99), 100), (98, 99), (97, 98), (5_000, 100), (nil, 100), (.max - 1, 100)] as [(UInt32?, UInt64)])
+    func `has no number of its point that a restored database may give out again`(last: UInt32?, number: UInt64) {
+        let epoch: UInt64 = last == .max - 1 ? 1 << 32 : 0
+        let start = SnapshotStart(
+            snapshot: TransactionSnapshot(xmin: epoch + 100, xmax: epoch + 100, running: []), lsn: .zero, cluster: "c",
+            witness: last.map { Witness(transaction: $0, commitTime: 1) })
+        #expect(start.point.transaction == (epoch > 0 ? UInt64(UInt32.max) : number))
+        #expect(start.point.witness == start.witness)
+    }
+
     @Test func `takes one snapshot when it sees all that was delivered`() async throws {
         let (_, taken, milliseconds) = try await run(blind: 0)
         #expect(taken == 1 && milliseconds == 0)

@@ -92,6 +92,46 @@ import Testing
         }
     }
 
+    @Test func `do not open for a file that has seen what the database never had`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = ClientStore(pool: fixture.pool)
+            let client = try await store.allot(user: "ann", secret: [1])
+            func witness() async throws -> Witness {
+                let now = try await fixture.sql(
+                    "SELECT xid, (extract(epoch FROM timestamp) * 1000000)::bigint FROM pg_last_committed_xact()")
+                return Witness(transaction: UInt32(try #require(now.int(0, 0))), commitTime: try #require(now.int(0, 1)))
+            }
+            func open(_ position: Witness?, _ point: Witness?) async throws -> ClientRecord {
+                try await store.open(id: client.id, secret: [1], user: "ann", position: position, point: point)
+            }
+            let seen = try await witness()
+            var another = seen
+            another.commitTime += 1
+            var future = seen
+            future.transaction += 1_000_000
+            // One that failed has no time.
+            let connection = try await PostgresConnection.connect(fixture.conninfo)
+            _ = try await connection.script("BEGIN")
+            let failed = try await connection.query("SELECT pg_current_xact_id()::text::bigint")
+            _ = try await connection.script("ROLLBACK")
+            await connection.close()
+            let nobody = Witness(transaction: UInt32(try #require(failed.int(0, 0))), commitTime: seen.commitTime)
+            for (position, point, found) in [
+                (seen, seen, (History.Finding.seen, History.Finding.seen)), (seen, another, (.seen, .unseen)),
+                (seen, future, (.seen, .unseen)), (nobody, nobody, (.forgotten, .forgotten)), (nil, nil, (.forgotten, .forgotten)),
+            ] {
+                let opened = try await open(position, point)
+                #expect((opened.position, opened.point) == found)
+            }
+            for position in [another, future] {
+                let error = await #expect(throws: SluiceError.self) { try await open(position, seen) }
+                #expect(error?.code == .badClientFile && error?.message.contains("restored from an older backup") == true)
+                #expect(try await History.find(position, fixture.pool) == .unseen)
+            }
+            #expect(try await History.find(seen, fixture.pool) == .seen)
+        }
+    }
+
     @Test func `do not open for others`() async throws {
         try await StoreFixture.with { fixture in
             let store = ClientStore(pool: fixture.pool)

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import SluiceCore
 import SluiceWire
 import SwiftProtobuf
@@ -114,12 +115,14 @@ import Testing
             lsn: LSN(rawValue: samples.word()), commitTime: Int64(bitPattern: samples.word()),
             grown: (0..<samples.below(5)).map { _ in
                 PartitionEnd(topic: samples.text(), partition: Int32(samples.below(100)), end: Int64(bitPattern: samples.word()))
-            }, since: LSN(rawValue: samples.word()), completeSince: LSN(rawValue: samples.word()))
+            }, since: LSN(rawValue: samples.word()), completeSince: LSN(rawValue: samples.word()),
+            witness: samples.below(2) == 0 ? nil : Witness(transaction: 3 + UInt32(samples.below(1_000_000)), commitTime: 5))
         let reference = PBProgress.with {
             $0.lsn = progress.lsn.rawValue
             $0.commitTime = progress.commitTime
             $0.since = progress.since.rawValue
             $0.completeSince = progress.completeSince.rawValue
+            $0.witness = .init(progress.witness?.bytes ?? [])
             $0.grown = progress.grown.map { grown in
                 PBPartitionOffset.with {
                     $0.topic = grown.topic

@@ -18,8 +18,11 @@ struct PostgresClients: ClientRegistry {
         return ClientFile(try await clients.allot(user: user, secret: secret))
     }
 
-    func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, applied: LSN) async throws -> ClientFile {
-        ClientFile(try await clients.open(id: id, secret: secret, user: user, oldestBase: oldestBase, applied: applied))
+    func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, seen: SeenHistory) async throws -> ClientFile {
+        ClientFile(
+            try await clients.open(
+                id: id, secret: secret, user: user, oldestBase: oldestBase, applied: seen.applied, position: seen.position,
+                point: seen.point))
     }
 
     func recordIngest(id: ClientID, number: UInt64) async throws { try await clients.recordIngest(id: id, number: number) }
@@ -37,7 +40,7 @@ extension ClientFile {
     init(_ record: ClientRecord) {
         self.init(
             id: record.id, secret: record.secret, changeset: record.lastChangeset, ingest: record.lastIngest,
-            session: record.session)
+            session: record.session, isPositionProven: record.position == .seen, isPointProven: record.point == .seen)
     }
 }
 

@@ -58,7 +58,9 @@ struct PostgresSnapshots: SnapshotStore {
 }
 
 extension SnapshotStart {
-    init(_ identity: SnapshotIdentity) { self.init(snapshot: identity.snapshot, lsn: identity.lsn, cluster: identity.cluster) }
+    init(_ identity: SnapshotIdentity) {
+        self.init(snapshot: identity.snapshot, lsn: identity.lsn, cluster: identity.cluster, witness: identity.witness)
+    }
 }
 
 /// What is read for one query, or a part of it.

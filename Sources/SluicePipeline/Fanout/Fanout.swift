@@ -38,6 +38,8 @@ package actor Fanout {
     private let marks: MarkWriter?
     private let observer: any SessionObserver
     package private(set) var watermark: LSN = .zero
+    /// By what the watermark is known again.
+    private var witness: Witness?
     /// Microseconds since 1970 of the newest commit delivered; for the lag metric.
     package private(set) var lastCommitTime: Int64 = 0
 
@@ -132,8 +134,7 @@ package actor Fanout {
     ) -> Bool {
         guard let id = number(of: handle), let subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
         guard !staged.requiresAnother(than: snapshot) else { return false }
-        var held = held
-        held.lsn = watermark.rawValue
+        let held = marked(held)
         activate(
             id, subscriber, replacing: old, after: beginning, staged.unseen(by: snapshot), rows: rows,
             types: subscriber.view.types.map { schema.schema.types[$0.type].name }, held: held, taken: max(taken, staged.changeset))
@@ -145,12 +146,18 @@ package actor Fanout {
     func activate(_ handle: Handle, replacing old: Handle?, after beginning: [Frame], tail: LogTail, held: PBHeld) -> Bool {
         guard let id = number(of: handle), let subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
         guard watermark >= tail.reached, let words = staged.words(after: tail) else { return false }
-        var held = held
-        held.lsn = watermark.rawValue
+        let held = marked(held)
         activate(
             id, subscriber, replacing: old, after: beginning, words, rows: 0, types: nil, held: held,
             taken: max(tail.changeset, staged.changeset))
         return true
+    }
+
+    private func marked(_ held: PBHeld) -> PBHeld {
+        var held = held
+        held.lsn = watermark.rawValue
+        held.position = witness
+        return held
     }
 
     private func activate(
@@ -211,7 +218,7 @@ package actor Fanout {
         guard let subscriber = subscribers[Int(id)] else { return }
         subscribers[Int(id)]?.wanted = nil
         var writer = CommitsWriter()
-        subscriber.channel.send([frames.frame(writer.finish(watermark))])
+        subscriber.channel.send([frames.frame(writer.finish(watermark, witness: witness))])
     }
 
     // MARK: Commits
@@ -221,6 +228,7 @@ package actor Fanout {
         refreshSchema()
         match(batch)
         watermark = batch.watermark
+        witness = batch.witness ?? witness
         resynchronise(batch.resync)
         send(batch)
         tellPositions()
@@ -359,7 +367,7 @@ package actor Fanout {
             add(token, change, record, mask: subscriber.view.type(change.type)?.mask ?? nil, to: &writer)
         }
         if open != nil { writer.endCommit() }
-        pieces.append(frames.frame(writer.finish(batch.watermark)))
+        pieces.append(frames.frame(writer.finish(batch.watermark, witness: witness)))
         return pieces
     }
 
@@ -389,11 +397,4 @@ package actor Fanout {
             if wanted <= watermark { sendPosition(id) } else { wanting.append(id) }
         }
     }
-}
-
-/// What makes two sessions' messages equal. Sessions with field masks never share.
-private struct SharedKey: Hashable {
-    var tokens: [Token]
-    /// The subscriber whose messages nobody else gets.
-    var alone: UInt32?
 }

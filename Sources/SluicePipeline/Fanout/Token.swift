@@ -15,6 +15,13 @@ struct Token: Hashable {
     var event: ViewEvent { ViewEvent(rawValue: UInt8(truncatingIfNeeded: packed)) ?? .updated }
 }
 
+/// What makes two sessions' messages equal. Sessions with field masks never share.
+struct SharedKey: Hashable {
+    var tokens: [Token]
+    /// The subscriber whose messages nobody else gets.
+    var alone: UInt32?
+}
+
 extension ViewEvent {
     init(transition: MatchResult.Transition, operation: ChangeOperation) {
         switch transition {

@@ -13,6 +13,15 @@ package struct ReleasedBatch: Hashable, Sendable {
     package var watermark: LSN
     /// Partitions that lost records (a gap in the log, or too many waiting): their sessions start again from a bootstrap.
     package var resync: Set<LogPartition>
+    /// The last transaction that is known up to the watermark; nil when none is.
+    package var witness: Witness?
+
+    package init(records: [PendingRecord], watermark: LSN, resync: Set<LogPartition>, witness: Witness? = nil) {
+        self.records = records
+        self.watermark = watermark
+        self.resync = resync
+        self.witness = witness
+    }
 }
 
 /// The feed's decisions: what is below the watermark, what is a duplicate, what is missing. Pure.
@@ -38,6 +47,8 @@ struct FeedState {
     private(set) var watermark: LSN = .zero
     /// Nothing after this is missing in the log; nil when that is not known.
     private(set) var completeSince: LSN?
+    /// The last transaction that is known up to the watermark.
+    private var witness: Witness?
 
     init(bound: Int = Limits.feedBytes, recent: Int = Limits.recentBytes) {
         self.bound = bound
@@ -107,6 +118,7 @@ struct FeedState {
         var reached: LSN?
         while let next = progress.first, isRead(next) {
             reached = next.lsn
+            witness = next.witness ?? witness
             progress.removeFirst()
         }
         guard let reached else { return nil }
@@ -122,7 +134,7 @@ struct FeedState {
     }
 
     private mutating func take(upTo lsn: LSN) -> ReleasedBatch {
-        var batch = ReleasedBatch(records: [], watermark: lsn, resync: [])
+        var batch = ReleasedBatch(records: [], watermark: lsn, resync: [], witness: witness)
         for partition in partitions.keys {
             guard var state = partitions[partition] else { continue }
             let count = state.waiting.prefix { $0.position.lsn <= lsn }.count

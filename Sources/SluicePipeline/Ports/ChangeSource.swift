@@ -10,5 +10,7 @@ package protocol ChangeSource: Sendable {
     func next(_ batch: consuming CaptureBatch, milliseconds: Int) async throws -> CaptureBatch
     /// Everything before `lsn` is safe elsewhere: PostgreSQL may forget it.
     func confirm(_ lsn: LSN) async throws
+    /// Whether a transaction is in the history of the database as it is now; nil when it does not remember that far.
+    func hasSeen(_ witness: Witness) async throws -> Bool?
     func close() async
 }

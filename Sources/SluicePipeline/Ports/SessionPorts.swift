@@ -58,13 +58,36 @@ package struct ClientFile: Sendable {
     package var ingest: UInt64
     /// How often the file has been opened: writes of a session with an older number are refused.
     package var session: UInt64
+    /// Whether the database is known to have what the file has seen, up to its position; and up to its bootstrap's point.
+    package var isPositionProven: Bool
+    package var isPointProven: Bool
 
-    package init(id: ClientID, secret: [UInt8], changeset: UInt64, ingest: UInt64, session: UInt64) {
+    package init(
+        id: ClientID, secret: [UInt8], changeset: UInt64, ingest: UInt64, session: UInt64, isPositionProven: Bool = false,
+        isPointProven: Bool = false
+    ) {
         self.id = id
         self.secret = secret
         self.changeset = changeset
         self.ingest = ingest
         self.session = session
+        self.isPositionProven = isPositionProven
+        self.isPointProven = isPointProven
+    }
+}
+
+/// What a file has seen of the database.
+package struct SeenHistory: Hashable, Sendable {
+    /// Up to where.
+    package var applied: LSN
+    /// The last transaction that was known there; and one that was over at the point of its last bootstrap.
+    package var position: Witness?
+    package var point: Witness?
+
+    package init(applied: LSN = .zero, position: Witness? = nil, point: Witness? = nil) {
+        self.applied = applied
+        self.position = position
+        self.point = point
     }
 }
 
@@ -74,8 +97,7 @@ package protocol ClientRegistry: Sendable {
     /// Throws `badClientFile` for an unknown pair and a file that has seen what the database has not; `userMismatch` for another user's.
     /// - Parameters:
     ///   - oldestBase: no changeset that the file has yet to send has an older base; zero when it does not say.
-    ///   - applied: up to where the file has seen what happened.
-    func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, applied: LSN) async throws -> ClientFile
+    func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, seen: SeenHistory) async throws -> ClientFile
     func recordIngest(id: ClientID, number: UInt64) async throws
     /// Rejected writes that the client has not acknowledged, by compensation number: some of those after `last`, none when there are no more.
     func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [RejectedWrite])]

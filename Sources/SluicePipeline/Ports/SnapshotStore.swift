@@ -7,10 +7,13 @@ package struct SnapshotPoint: Hashable, Sendable {
     package var cluster: String
     /// All transactions with lower numbers were over.
     package var transaction: UInt64
+    /// What is in a history of the database has all of them; nil when none is known.
+    package var witness: Witness?
 
-    package init(cluster: String, transaction: UInt64) {
+    package init(cluster: String, transaction: UInt64, witness: Witness? = nil) {
         self.cluster = cluster
         self.transaction = transaction
+        self.witness = witness
     }
 }
 
@@ -71,15 +74,28 @@ package struct SnapshotStart: Sendable {
     /// The write-ahead log's end when the snapshot was there: everything it sees lies before.
     package var lsn: LSN
     package var cluster: String
+    /// A transaction that was over; nil when none is known.
+    package var witness: Witness?
 
-    package init(snapshot: TransactionSnapshot, lsn: LSN, cluster: String) {
+    package init(snapshot: TransactionSnapshot, lsn: LSN, cluster: String, witness: Witness? = nil) {
+        self.witness = witness
         self.snapshot = snapshot
         self.lsn = lsn
         self.cluster = cluster
     }
 
     /// The point from which on a reader of the snapshot needs news.
-    package var point: SnapshotPoint { SnapshotPoint(cluster: cluster, transaction: snapshot.xmin) }
+    ///
+    /// Not always as far as the snapshot says: a number above the witness's own may be that of a transaction that failed, and be given
+    /// out again after a backup was restored that has the witness.
+    package var point: SnapshotPoint {
+        var transaction = snapshot.xmin
+        if let witness {
+            let behind = Int64(Int32(bitPattern: UInt32(truncatingIfNeeded: transaction) &- witness.transaction)) - 1
+            if behind > 0 { transaction &-= UInt64(behind) }
+        }
+        return SnapshotPoint(cluster: cluster, transaction: transaction, witness: witness)
+    }
 }
 
 /// The authority's read side: consistent snapshots of views.

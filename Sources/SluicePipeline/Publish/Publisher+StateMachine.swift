@@ -18,6 +18,8 @@ struct PublisherState {
     /// Everything before this is in Kafka.
     private(set) var reached: LSN = .zero
     private(set) var commitTime: Int64 = 0
+    /// The last transaction that is known before that.
+    private var witness: Witness?
 
     /// - Parameters:
     ///   - start: from where on the source gives everything.
@@ -26,6 +28,7 @@ struct PublisherState {
         since = start
         let isJoined = before.map { $0.completeSince > .zero && start <= $0.lsn } ?? false
         completeSince = isJoined ? before?.completeSince ?? start : start
+        witness = before?.witness
         for (partition, position) in last { self.last[slot(of: partition)] = position }
     }
 
@@ -46,9 +49,12 @@ struct PublisherState {
 
     mutating func appended(_ ends: [LogPartition: Int64]) { grown.merge(ends) { max($0, $1) } }
 
-    mutating func passed(_ lsn: LSN, commitTime: Int64?) {
+    /// - Parameter transaction: the one that ended there, if any did.
+    mutating func passed(_ lsn: LSN, _ transaction: Witness? = nil) {
         reached = max(reached, lsn)
-        if let commitTime { self.commitTime = commitTime }
+        guard let transaction else { return }
+        commitTime = transaction.commitTime
+        witness = transaction
     }
 
     /// The progress to write now, if there is any.
@@ -59,7 +65,8 @@ struct PublisherState {
             grown.removeAll(keepingCapacity: true)
             since = reached
         }
-        return ProgressRecord(lsn: reached, commitTime: commitTime, grown: grown, since: since, completeSince: completeSince)
+        return ProgressRecord(
+            lsn: reached, commitTime: commitTime, grown: grown, since: since, completeSince: completeSince, witness: witness)
     }
 }
 
@@ -72,12 +79,17 @@ package struct ProgressRecord: Sendable {
     package var since: LSN
     /// Nothing that was committed between this and `lsn` is missing; zero when that is not said.
     package var completeSince: LSN
+    /// The last transaction that is known up to `lsn`.
+    package var witness: Witness?
 
-    package init(lsn: LSN, commitTime: Int64, grown: [LogPartition: Int64], since: LSN, completeSince: LSN = .zero) {
+    package init(
+        lsn: LSN, commitTime: Int64, grown: [LogPartition: Int64], since: LSN, completeSince: LSN = .zero, witness: Witness? = nil
+    ) {
         self.lsn = lsn
         self.commitTime = commitTime
         self.grown = grown
         self.since = since
         self.completeSince = completeSince
+        self.witness = witness
     }
 }

@@ -43,6 +43,7 @@ package final class Publisher: Sendable {
     }
 
     /// Publishes until the task is cancelled. Troubles of either side are waited out with a growing pause (0.1 to 5 s).
+    /// - Throws: `logAhead` when the database was restored and the log was not: no waiting helps.
     package func run() async throws {
         var pause: UInt64 = 100
         while !Task.isCancelled {
@@ -60,6 +61,7 @@ package final class Publisher: Sendable {
             } catch {
                 await source.close()
                 let failure = error as? SluiceError
+                if failure?.code == .logAhead { throw error }
                 if failure?.code == .slotBusy {
                     report(.waiting)
                     logger.debug("Another gateway publishes.")
@@ -79,7 +81,9 @@ package final class Publisher: Sendable {
     private func publish(_ schema: AppSchema, from start: LSN) async throws {
         guard !isOutdated(schema) else { return }
         let layout = try await layouts.layout(of: schema)
-        var state = PublisherState(last: try await lastPositions(layout), start: start, after: try await lastProgress())
+        let before = try await lastProgress()
+        if let witness = before?.witness { try await compare(witness) }
+        var state = PublisherState(last: try await lastPositions(layout), start: start, after: before)
         var encoder = ChangeEncoder(schema: schema.schema, layout: layout, chain: &state)
         var batch = LogBatch(topics: encoder.topics)
         var capture = CaptureBatch()
@@ -100,6 +104,15 @@ package final class Publisher: Sendable {
         }
     }
 
+    /// Ends with `logAhead` when the log has what never was in this database's history: publishing on would mix the two.
+    private func compare(_ last: Witness) async throws {
+        guard try await source.hasSeen(last) == false else { return }
+        throw SluiceError(
+            .logAhead,
+            "The log ends with transaction \(last.transaction) at \(last.lsn), which the database never had: it was restored from a backup."
+        )
+    }
+
     private func isOutdated(_ schema: AppSchema) -> Bool { authority.current().version != schema.version }
 
     private func encode(
@@ -109,9 +122,9 @@ package final class Publisher: Sendable {
             for index in transaction.changes {
                 encoder.append(capture.changes[index], of: transaction, rows: capture.rows, chain: &state, to: &batch)
             }
-            if let end = transaction.end { state.passed(end, commitTime: transaction.commitTime) }
+            if let end = transaction.end { state.passed(end, Witness(transaction)) }
         }
-        if capture.transactions.last?.end != nil || capture.transactions.isEmpty { state.passed(capture.reached, commitTime: nil) }
+        if capture.transactions.last?.end != nil || capture.transactions.isEmpty { state.passed(capture.reached) }
     }
 
     private func announce(_ progress: ProgressRecord) async throws {

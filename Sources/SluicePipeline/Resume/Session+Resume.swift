@@ -15,7 +15,9 @@ extension Session {
         // client has been with.
         try await services.fanout.passed(max(lsn, greeting.applied), milliseconds: BootstrapRunner.patience)
         let now = HeldView(view, at: point)
-        let id = try await runner.resume(view, replacing: subscriber, held: now, after: greeting.applied, services.resume) {
+        // From the transaction that is known to be the same on. Behind it the client has seen none; but a position is no more than a
+        // number, and in a restored database something else may have happened before it.
+        let id = try await runner.resume(view, replacing: subscriber, held: now, after: greeting.witness.lsn, services.resume) {
             self.writable = view
         }
         guard let id else { return nil }

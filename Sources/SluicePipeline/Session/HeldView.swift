@@ -58,6 +58,7 @@ struct HeldView: Sendable {
         return .with { held in
             held.cluster = point.cluster
             held.transaction = point.transaction
+            held.point = point.witness
             held.types = parts.sorted { $0.key < $1.key }.map { name, part in
                 .with {
                     $0.name = name

@@ -20,8 +20,8 @@ package actor Session {
     var writable = View.empty
     /// What the client's file has.
     var held: HeldView?
-    /// What the client said in its Hello that it has, and up to where; nil once a bootstrap has begun.
-    var greeting: (held: PBHeld, applied: LSN)?
+    /// What the client said in its Hello that it has, and up to where; nil once a bootstrap has begun, and when it cannot be proved.
+    var greeting: (held: PBHeld, applied: LSN, witness: Witness)?
     var seen = SeenRows()
     /// The live subscriber in the fan-out, from Hello on.
     var subscriber: Fanout.Handle?
@@ -164,9 +164,14 @@ package actor Session {
         let types = try SessionMessages.types(of: hello.schema)
         let schema = try await SchemaCheck.accept(types, authority: services.authority)
         clientTypes = types
-        held = HeldView(hello.held, user: user.user.id, services.sealer, schema.schema)
-        greeting = held == nil ? nil : (hello.held, LSN(rawValue: hello.appliedLsn))
-        seen = SeenRows(hello.held)
+        // What another history of the database had means nothing in this one.
+        if file.isPointProven {
+            held = HeldView(hello.held, user: user.user.id, services.sealer, schema.schema)
+            seen = SeenRows(hello.held)
+            if held != nil, file.isPositionProven, let witness = hello.history.position {
+                greeting = (hello.held, LSN(rawValue: hello.appliedLsn), witness)
+            }
+        }
         self.file = file
         committed = file.changeset
         state.begin(changeset: file.changeset)
@@ -213,7 +218,7 @@ package actor Session {
         if hello.client == 0 { return try await services.clients.allot(user: user) }
         return try await services.clients.open(
             id: ClientID(rawValue: hello.client), secret: Array(hello.secret), user: user, oldestBase: LSN(rawValue: hello.oldestBase),
-            applied: LSN(rawValue: hello.appliedLsn))
+            seen: hello.history)
     }
 
     private func refresh(token: String) async throws {

@@ -125,3 +125,23 @@ extension PBHeldType {
         set { sealed = Data(newValue) }
     }
 }
+
+extension PBHeld {
+    /// `witness` and `committed`.
+    var position: Witness? {
+        get { Witness(witness) }
+        set { witness = Data(newValue?.bytes ?? []) }
+    }
+    var point: Witness? {
+        get { Witness(committed) }
+        set { committed = Data(newValue?.bytes ?? []) }
+    }
+}
+
+extension PBHello {
+    /// What the file has seen.
+    var history: SeenHistory {
+        SeenHistory(
+            applied: LSN(rawValue: appliedLsn), position: witness.isEmpty ? held.position : Witness(witness), point: held.point)
+    }
+}

@@ -10,6 +10,9 @@ package struct ClientRecord: Hashable, Sendable {
     package var lastIngest: UInt64
     /// How often the file has been opened: writes of a session with an older number are refused.
     package var session: UInt64
+    /// What the database knows of what the file has seen.
+    package var position = History.Finding.forgotten
+    package var point = History.Finding.forgotten
 }
 
 /// Client files (`sluice.client`).
@@ -31,11 +34,15 @@ package struct ClientStore: Sendable {
     /// Finds a client file, notes that it was seen, and begins a session of it. It waits for a write of the session before that is
     /// under way, so that what it answers, and what is read after it, holds that write; later ones are refused.
     /// - Parameter oldestBase: No changeset that the file has yet to send has an older base; zero when it does not say.
-    /// - Parameter applied: what the file has seen. A database that is not there yet has been restored from an older backup (RST-1).
+    /// - Parameters:
+    ///   - applied: what the file has seen. A database that is not there yet has been restored from an older backup (RST-1).
+    ///   - position: the last transaction before that; one that the database never had says the same, also when it has grown since.
+    ///   - point: a transaction that the file's last bootstrap has seen.
     /// - Throws: `badClientFile` for an unknown number or a wrong secret, and for a file that has seen what the database has not;
     ///   `userMismatch` for another user's file.
     package func open(
-        id: ClientID, secret: [UInt8], user: String, oldestBase: LSN = .zero, applied: LSN = .zero
+        id: ClientID, secret: [UInt8], user: String, oldestBase: LSN = .zero, applied: LSN = .zero, position: Witness? = nil,
+        point: Witness? = nil
     ) async throws -> ClientRecord {
         try await pool.perform { session in
             // What a crash could take from it, the sessions that a crash ends do not need.
@@ -46,25 +53,34 @@ package struct ClientStore: Sendable {
                     UPDATE sluice.client SET seen_at = now(), session = session + 1,
                         position = greatest(position, least($2::pg_lsn, pg_current_wal_insert_lsn()))
                     WHERE id = $1 AND user_id = $3 AND sha256(secret) = sha256($4) AND pg_current_wal_insert_lsn() >= $5::pg_lsn
-                    RETURNING last_changeset, last_ingest, session
+                        AND coalesce(\(Self.position), 0) <> 1
+                    RETURNING last_changeset, last_ingest, session, \(Self.position), \(Self.point)
                     """,
                     [
                         .int(Int64(clamping: id.rawValue)), .text(oldestBase.description), .text(user), .bytes(secret),
                         .text(applied.description),
-                    ]),
+                    ] + Self.parameters(position) + Self.parameters(point)),
             ]
             let opened: PostgresResult
             do throws(PipelineFailure) { opened = try session.pipeline(begin)[1] } catch { throw error.error }
-            guard !opened.isEmpty else { throw try Self.refusal(id: id, secret: secret, user: user, applied: applied, session) }
+            guard !opened.isEmpty else { throw try Self.refusal(id: id, secret: secret, user: user, applied: applied, position, session) }
             return ClientRecord(
                 id: id, user: user, secret: secret, lastChangeset: UInt64(opened.int(0, 0) ?? 0),
-                lastIngest: UInt64(opened.int(0, 1) ?? 0), session: UInt64(opened.int(0, 2) ?? 0))
+                lastIngest: UInt64(opened.int(0, 1) ?? 0), session: UInt64(opened.int(0, 2) ?? 0),
+                position: History.Finding(opened.int(0, 3)), point: History.Finding(opened.int(0, 4)))
         }
+    }
+
+    private static let position = History.finding("$6::text::xid", "$7::bigint")
+    private static let point = History.finding("$8::text::xid", "$9::bigint")
+
+    private static func parameters(_ witness: Witness?) -> [PostgresParameter] {
+        witness?.parameters.map { .text($0) } ?? [.null, .null]
     }
 
     /// Why a client file was not opened.
     private static func refusal(
-        id: ClientID, secret: [UInt8], user: String, applied: LSN, _ session: PostgresSession
+        id: ClientID, secret: [UInt8], user: String, applied: LSN, _ position: Witness?, _ session: PostgresSession
     ) throws -> SluiceError {
         let result = try session.query(
             "SELECT user_id, sha256(secret) = sha256($2), pg_current_wal_insert_lsn() FROM sluice.client WHERE id = $1",
@@ -74,9 +90,10 @@ package struct ClientStore: Sendable {
         }
         guard owner == user else { return SluiceError(.userMismatch, "Client file \(id) belongs to another user than \(user).") }
         let end = result[0, 2].flatMap { LSN($0) } ?? .zero
+        let seen = end < applied ? "\(applied)" : position.map { "transaction \($0.transaction) at \($0.lsn)" } ?? ""
         return SluiceError(
             .badClientFile,
-            "Client file \(id) has seen \(applied), the log of the database ends at \(end): it was restored from an older backup.")
+            "Client file \(id) has seen \(seen), the database has not; its log ends at \(end): it was restored from an older backup.")
     }
 
     /// See `ClientHorizon.advance`. To be called every ten minutes.

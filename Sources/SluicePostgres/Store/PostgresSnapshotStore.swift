@@ -79,14 +79,10 @@ package struct PostgresSnapshotStore: Sendable {
     /// A snapshot of now, of which nothing is read. What was over when it was taken lies before its end of the write-ahead log.
     package func place() async throws -> SnapshotIdentity {
         try await pool.perform { session in
-            let result = try session.query(
-                "SELECT pg_current_snapshot(), pg_current_wal_insert_lsn(), \(SnapshotIdentity.cluster)", cached: true)
-            guard let snapshot = result[0, 0].flatMap({ TransactionSnapshot($0) }), let lsn = result[0, 1].flatMap({ LSN($0) }),
-                let cluster = result[0, 2]
-            else {
+            guard let identity = try SnapshotIdentity(try session.query(SnapshotIdentity.place, cached: true)) else {
                 throw SluiceError(.postgresStatement, "PostgreSQL did not tell which database it is.")
             }
-            return SnapshotIdentity(snapshot: snapshot, lsn: lsn, cluster: cluster)
+            return identity
         }
     }
 

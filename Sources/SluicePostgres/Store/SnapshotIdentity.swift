@@ -7,11 +7,19 @@ package struct SnapshotIdentity: Hashable, Sendable {
     package var lsn: LSN
     /// Database, server and timeline: transaction numbers mean the same only where these are the same.
     package var cluster: String
+    /// A transaction that was over; nil when the server does not know any.
+    package var witness: Witness?
 }
 
 extension SnapshotIdentity {
+    /// A snapshot with its identity, as SQL. The snapshot is taken when the statement begins, the LSN and the last commit are read while it
+    /// runs: after it. So is the age of a number, which says how many have been given out since; all that the snapshot has not seen are
+    /// among them.
+    private static let fields = "s, pg_current_wal_insert_lsn(), \(cluster), c.xid, \(Witness.microseconds("c.timestamp"))"
+    private static let source = "pg_current_snapshot() AS s, pg_last_committed_xact() AS c"
+
     /// SQL of the database's, the server's and the timeline's name.
-    static let cluster = """
+    private static let cluster = """
         (SELECT system_identifier FROM pg_control_system()) || '-' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)
         || '-' || (SELECT oid FROM pg_database WHERE datname = current_database())
         """
@@ -28,15 +36,20 @@ extension SnapshotIdentity {
         else {
             throw SluiceError(.postgresStatement, "PostgreSQL did not tell its snapshot.")
         }
-        if result[0, 3] == "t" { return nil }
-        self.init(snapshot: snapshot, lsn: lsn, cluster: cluster)
+        if result[0, 5] == "t" { return nil }
+        var witness: Witness?
+        if let transaction = result.int(0, 3), let time = result.int(0, 4) {
+            witness = Witness(transaction: UInt32(truncatingIfNeeded: transaction), commitTime: time)
+        }
+        self.init(snapshot: snapshot, lsn: lsn, cluster: cluster, witness: witness)
     }
 
-    /// The snapshot is taken when the statement begins, the LSN is read while it runs: after it. So is the age of a number, which
-    /// says how many have been given out since; all that the snapshot has not seen are among them.
+    /// The identity of a snapshot of now, whatever it does not see.
+    static let place = "SELECT \(fields), false FROM \(source)"
+
     static let statement = PostgresStatement(
         """
-        SELECT s, pg_current_wal_insert_lsn(), \(cluster),
+        SELECT \(fields),
             EXISTS (
                 SELECT FROM (
                     SELECT pg_snapshot_xip(s)::xid AS number
@@ -47,6 +60,6 @@ extension SnapshotIdentity {
                     WHERE above > 2
                 ) AS unseen
                 WHERE pg_xact_commit_timestamp(number) <= transaction_timestamp())
-        FROM pg_current_snapshot() AS s
+        FROM \(source)
         """)
 }

@@ -12,7 +12,10 @@ extension Writer {
             if commit.changeset > 0 { try dropPending(upTo: commit.changeset) }
             if commit.time > 0 { observe(commit.time / 1_000 + 1) }
         }
-        if batch.lsn > meta.applied.lsn { meta.applied.lsn = batch.lsn }
+        if batch.lsn > meta.applied.lsn {
+            meta.applied.lsn = batch.lsn
+            meta.applied.witness = batch.witness
+        }
         try dropApplied()
     }
 

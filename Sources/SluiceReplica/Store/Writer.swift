@@ -200,6 +200,7 @@ struct ReplicaMeta: Hashable {
             "client": identity.map { number($0.client.rawValue) } ?? .null,
             "secret": identity.map { .binary($0.secret) } ?? .null,
             "applied_lsn": number(applied.lsn.rawValue), "applied_version": number(applied.version),
+            "witness": .binary(applied.witness),
             "changeset": number(changeset), "ingest": number(ingest), "clock": number(clock.rawValue),
             "compensation": number(compensation), "bootstrapping": number(bootstrapping), "held": .binary(held),
             "subscription": number(subscription), "reset": number(reset), "resets": number(resets),
@@ -215,6 +216,7 @@ struct ReplicaMeta: Hashable {
             identity = ReplicaIdentity(client: ClientID(rawValue: UInt64(bitPattern: client)), secret: secret)
         }
         applied = AppliedPosition(lsn: LSN(rawValue: number("applied_lsn")), version: number("applied_version"))
+        if case .binary(let bytes)? = fields["witness"] { applied.witness = bytes }
         changeset = number("changeset")
         ingest = number("ingest")
         clock = HybridTime(rawValue: number("clock"))

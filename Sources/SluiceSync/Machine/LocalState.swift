@@ -1,5 +1,12 @@
 package import SluiceCore
 package import SluiceReplica
+import SluiceWire
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// What the file held when a session began.
 package struct LocalState: Hashable, Sendable {
@@ -47,5 +54,22 @@ package struct LocalPending: Hashable, Sendable {
         self.sets = sets
         self.changesets = changesets
         self.ingest = ingest
+    }
+}
+
+extension PBHello {
+    /// What the file tells of itself.
+    init(_ state: LocalState) {
+        self.init()
+        if let identity = state.identity {
+            client = identity.client.rawValue
+            secret = Data(identity.secret)
+        }
+        appliedLsn = state.applied.lsn.rawValue
+        appliedVersion = state.applied.version
+        witness = Data(state.applied.witness)
+        oldestBase = state.oldestBase.rawValue
+        // One that cannot be read is as good as none: everything comes then.
+        if !state.held.isEmpty, let known = try? WireProtocol.decode(PBHeld.self, from: state.held) { held = known }
     }
 }

@@ -2,12 +2,6 @@ package import SluiceCore
 import SluiceReplica
 import SluiceWire
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 /// The sync engine's decisions. Pure: time, randomness, messages and what the file holds come in as arguments; what is to
 /// be done goes out as actions. `SyncEngine` performs them.
 ///
@@ -207,20 +201,11 @@ extension SyncStateMachine {
         guard !state.isForeign else {
             return reset(SluiceError(.userMismatch, "The file was written by another user."), isRecoveryAllowed: false, 0)
         }
-        var hello = PBHello()
+        var hello = PBHello(state)
         hello.protocol = WireProtocol.version
         hello.accessToken = token ?? ""
-        if let identity = state.identity {
-            hello.client = identity.client.rawValue
-            hello.secret = .init(identity.secret)
-        }
         hello.sdk = configuration.sdk
         hello.schema = local.messages
-        hello.appliedLsn = state.applied.lsn.rawValue
-        hello.appliedVersion = state.applied.version
-        hello.oldestBase = state.oldestBase.rawValue
-        // One that cannot be read is as good as none: everything comes then.
-        if !state.held.isEmpty, let held = try? WireProtocol.decode(PBHeld.self, from: state.held) { hello.held = held }
         send(.hello(hello))
     }
 

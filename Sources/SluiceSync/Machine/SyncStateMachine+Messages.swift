@@ -122,7 +122,10 @@ extension SyncStateMachine {
         session?.partial = nil
         if run.commits.isEmpty { run = batch } else { run.append(batch) }
         guard more else {
-            if let applied = session?.local.applied.lsn, run.lsn > applied { session?.local.applied.lsn = run.lsn }
+            if let applied = session?.local.applied.lsn, run.lsn > applied {
+                session?.local.applied.lsn = run.lsn
+                session?.local.applied.witness = run.witness
+            }
             actions.append(.apply(run))
             return
         }

@@ -43,6 +43,7 @@ enum RowsReader {
             case (1, .lengthDelimited): try commit(reader.nested(try reader.content()), schema, into: &batch)
             case (2, .fixed64): batch.lsn = LSN(rawValue: try reader.fixed64())
             case (3, .varint): more = try reader.varint() != 0
+            case (4, .lengthDelimited): batch.witness = Array(reader.slice(try reader.content()))
             default: try reader.skip(tag.type)
             }
         }
@@ -147,6 +148,7 @@ extension ReplicaBatch {
             commits.append(ReplicaCommit(lsn: commit.lsn, changes: range, time: commit.time, changeset: commit.changeset))
         }
         lsn = max(lsn, later.lsn)
+        witness = later.witness
     }
 
     /// Bytes held, roughly; the measure for the bound of an unfinished run.

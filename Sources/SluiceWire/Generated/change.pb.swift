@@ -11,6 +11,11 @@
 /// What the gateway publishes to Kafka. Topic <app>.<Type>: one ChangeRecord per message, the message key being the
 /// canonical text of the partition key. Topic <app>.progress: one Progress per message.
 
+#if canImport(FoundationEssentials)
+package import FoundationEssentials
+#else
+package import Foundation
+#endif
 package import SwiftProtobuf
 
 // If the compiler emits an error on this type, it is because this file
@@ -262,6 +267,9 @@ package nonisolated struct PBProgress: Sendable {
   /// Nothing that was committed between this and `lsn` is missing in the log, but for what it keeps no more. Absent: not said.
   package var completeSince: UInt64 = 0
 
+  /// The last transaction that is known up to `lsn`. Absent: none is.
+  package var witness: Data = Data()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -475,7 +483,7 @@ nonisolated extension PBPartitionOffset: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Progress"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}lsn\0\u{3}commit_time\0\u{1}grown\0\u{1}since\0\u{3}complete_since\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}lsn\0\u{3}commit_time\0\u{1}grown\0\u{1}since\0\u{3}complete_since\0\u{1}witness\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -488,6 +496,7 @@ nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.grown) }()
       case 4: try { try decoder.decodeSingularFixed64Field(value: &self.since) }()
       case 5: try { try decoder.decodeSingularFixed64Field(value: &self.completeSince) }()
+      case 6: try { try decoder.decodeSingularBytesField(value: &self.witness) }()
       default: break
       }
     }
@@ -509,6 +518,9 @@ nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.completeSince != 0 {
       try visitor.visitSingularFixed64Field(value: self.completeSince, fieldNumber: 5)
     }
+    if !self.witness.isEmpty {
+      try visitor.visitSingularBytesField(value: self.witness, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -518,6 +530,7 @@ nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.grown != rhs.grown {return false}
     if lhs.since != rhs.since {return false}
     if lhs.completeSince != rhs.completeSince {return false}
+    if lhs.witness != rhs.witness {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -450,6 +450,9 @@ package nonisolated struct PBHello: Sendable {
   /// 0: the file does not say.
   package var oldestBase: UInt64 = 0
 
+  /// The `witness` of the last Commits that the file applied since that BootstrapEnd; empty: `held` has it.
+  package var witness: Data = Data()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -473,6 +476,12 @@ package nonisolated struct PBHeld: Sendable {
 
   /// The position of the bootstrap that it is of.
   package var lsn: UInt64 = 0
+
+  /// By what the gateway knows again, in a later session, whether the database is still the one that was up to `lsn`, and up to
+  /// `transaction`. Empty: nothing.
+  package var witness: Data = Data()
+
+  package var committed: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -888,6 +897,10 @@ package nonisolated struct PBCommits: Sendable {
   /// The message is one piece of a large run: the client keeps it until the piece without `more`, and applies all at once.
   package var more: Bool = false
 
+  /// By what the gateway knows again whether the database still has what was up to `lsn`. The client keeps it with the position, and
+  /// gives it back as it is.
+  package var witness: Data = Data()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -1297,7 +1310,7 @@ nonisolated extension PBReportError: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension PBHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Hello"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}protocol\0\u{3}access_token\0\u{1}client\0\u{1}secret\0\u{1}sdk\0\u{1}schema\0\u{3}applied_lsn\0\u{3}applied_version\0\u{1}held\0\u{3}oldest_base\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}protocol\0\u{3}access_token\0\u{1}client\0\u{1}secret\0\u{1}sdk\0\u{1}schema\0\u{3}applied_lsn\0\u{3}applied_version\0\u{1}held\0\u{3}oldest_base\0\u{1}witness\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1315,6 +1328,7 @@ nonisolated extension PBHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
       case 8: try { try decoder.decodeSingularUInt64Field(value: &self.appliedVersion) }()
       case 9: try { try decoder.decodeSingularMessageField(value: &self._held) }()
       case 10: try { try decoder.decodeSingularFixed64Field(value: &self.oldestBase) }()
+      case 11: try { try decoder.decodeSingularBytesField(value: &self.witness) }()
       default: break
       }
     }
@@ -1355,6 +1369,9 @@ nonisolated extension PBHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
     if self.oldestBase != 0 {
       try visitor.visitSingularFixed64Field(value: self.oldestBase, fieldNumber: 10)
     }
+    if !self.witness.isEmpty {
+      try visitor.visitSingularBytesField(value: self.witness, fieldNumber: 11)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1369,6 +1386,7 @@ nonisolated extension PBHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
     if lhs.appliedVersion != rhs.appliedVersion {return false}
     if lhs._held != rhs._held {return false}
     if lhs.oldestBase != rhs.oldestBase {return false}
+    if lhs.witness != rhs.witness {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1376,7 +1394,7 @@ nonisolated extension PBHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
 
 nonisolated extension PBHeld: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Held"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}cluster\0\u{1}transaction\0\u{1}types\0\u{1}lsn\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}cluster\0\u{1}transaction\0\u{1}types\0\u{1}lsn\0\u{1}witness\0\u{1}committed\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1388,6 +1406,8 @@ nonisolated extension PBHeld: SwiftProtobuf.Message, SwiftProtobuf._MessageImple
       case 2: try { try decoder.decodeSingularFixed64Field(value: &self.transaction) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.types) }()
       case 4: try { try decoder.decodeSingularFixed64Field(value: &self.lsn) }()
+      case 5: try { try decoder.decodeSingularBytesField(value: &self.witness) }()
+      case 6: try { try decoder.decodeSingularBytesField(value: &self.committed) }()
       default: break
       }
     }
@@ -1406,6 +1426,12 @@ nonisolated extension PBHeld: SwiftProtobuf.Message, SwiftProtobuf._MessageImple
     if self.lsn != 0 {
       try visitor.visitSingularFixed64Field(value: self.lsn, fieldNumber: 4)
     }
+    if !self.witness.isEmpty {
+      try visitor.visitSingularBytesField(value: self.witness, fieldNumber: 5)
+    }
+    if !self.committed.isEmpty {
+      try visitor.visitSingularBytesField(value: self.committed, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1414,6 +1440,8 @@ nonisolated extension PBHeld: SwiftProtobuf.Message, SwiftProtobuf._MessageImple
     if lhs.transaction != rhs.transaction {return false}
     if lhs.types != rhs.types {return false}
     if lhs.lsn != rhs.lsn {return false}
+    if lhs.witness != rhs.witness {return false}
+    if lhs.committed != rhs.committed {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2255,7 +2283,7 @@ nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension PBCommits: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Commits"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}commits\0\u{1}lsn\0\u{1}more\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}commits\0\u{1}lsn\0\u{1}more\0\u{1}witness\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2266,6 +2294,7 @@ nonisolated extension PBCommits: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
       case 1: try { try decoder.decodeRepeatedMessageField(value: &self.commits) }()
       case 2: try { try decoder.decodeSingularFixed64Field(value: &self.lsn) }()
       case 3: try { try decoder.decodeSingularBoolField(value: &self.more) }()
+      case 4: try { try decoder.decodeSingularBytesField(value: &self.witness) }()
       default: break
       }
     }
@@ -2281,6 +2310,9 @@ nonisolated extension PBCommits: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if self.more != false {
       try visitor.visitSingularBoolField(value: self.more, fieldNumber: 3)
     }
+    if !self.witness.isEmpty {
+      try visitor.visitSingularBytesField(value: self.witness, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2288,6 +2320,7 @@ nonisolated extension PBCommits: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if lhs.commits != rhs.commits {return false}
     if lhs.lsn != rhs.lsn {return false}
     if lhs.more != rhs.more {return false}
+    if lhs.witness != rhs.witness {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -102,6 +102,10 @@ import Testing
             try await first.hello()
             try await first.subscribe(1, [("Order", "store == 'north' AND size <= 40")])
             first.close()
+            let stranger = try await gateway.session(token: other)
+            try await stranger.hello()
+            let theirs = stranger.identity
+            stranger.close()
             let falsehoods: [(token: String, change: (inout PBHeld) -> Void)] = [
                 (other, { _ in }), (token, { $0.transaction += 1 }), (token, { $0.types[0].sealed[20] ^= 1 }),
                 (token, { $0.types[0].sealed = .init() }), (token, { $0.types[0].sealed = .init([1, 2, 3]) }),
@@ -111,8 +115,9 @@ import Testing
                 second.takeOver(first)
                 if var held = second.held {
                     falsehood.change(&held)
-                    second.takeOver(rows: first.rows, held: held)
+                    second.held = held
                 }
+                if falsehood.token == other { second.identity = theirs }
                 try await second.hello()
                 try await second.subscribe(1, [("Order", "store == 'north'")])
                 #expect(second.brought == (50, 0), "falsehood \(number)")

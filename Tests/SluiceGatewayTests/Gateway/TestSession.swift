@@ -16,6 +16,8 @@ final class TestSession {
     private(set) var rows: Rows = [:]
     private(set) var completed: UInt64 = 0
     private(set) var applied: LSN = .zero
+    /// By what the gateway knows it again; empty after a bootstrap.
+    private var witness: [UInt8] = []
     private(set) var acknowledged: UInt64 = 0
     /// The last message of asymmetric objects that was acknowledged, and why objects of it were refused, by key.
     private(set) var ingested: (number: UInt64, refused: [String: ErrorCode]) = (0, [:])
@@ -37,6 +39,8 @@ final class TestSession {
     /// How many rows the last bootstrap said that it may bring.
     private(set) var expected: UInt64 = 0
     var held: PBHeld?
+    /// What the gateway knows the file by that the session has; nil for a new one.
+    var identity: (client: UInt64, secret: [UInt8])?
     /// Why objects left, where that was said: the events of commits and of what bootstraps took away.
     private(set) var left: [String: PBViewEvent] = [:]
 
@@ -58,16 +62,18 @@ final class TestSession {
         var rows: Rows
         var held: PBHeld?
         var applied: LSN
+        var witness: [UInt8] = []
+        var identity: (client: UInt64, secret: [UInt8])?
     }
 
-    var file: File { File(rows: rows, held: held, applied: applied) }
+    var file: File { File(rows: rows, held: held, applied: applied, witness: witness, identity: identity) }
 
     /// The same, and up to where: so that what came since can be told from the log.
-    func goOn(from file: File) { (rows, held, applied) = (file.rows, file.held, file.applied) }
+    func goOn(from file: File) {
+        (rows, held, applied, witness, identity) = (file.rows, file.held, file.applied, file.witness, file.identity)
+    }
 
-    func takeOver(_ earlier: TestSession) { takeOver(rows: earlier.rows, held: earlier.held) }
-
-    func takeOver(rows: Rows, held: PBHeld?) { (self.rows, self.held) = (rows, held) }
+    func takeOver(_ earlier: TestSession) { (rows, held, identity) = (earlier.rows, earlier.held, earlier.identity) }
 
     /// The keys of a class's objects in the view.
     func keys(_ type: String) -> Set<String> {
@@ -82,16 +88,17 @@ final class TestSession {
         try await connection.send(try WireProtocol.encode(PBClientMessage(kind)))
     }
 
-    func sendHello(_ types: [String] = ["Order", "Tag"], client: UInt64 = 0, secret: [UInt8] = []) async throws {
+    func sendHello(_ types: [String] = ["Order", "Tag"], client: UInt64? = nil, secret: [UInt8]? = nil) async throws {
         try await send(
             .hello(
                 .with {
                     $0.protocol = WireProtocol.version
                     $0.accessToken = token
-                    $0.client = client
-                    $0.secret = .init(secret)
+                    $0.client = client ?? identity?.client ?? 0
+                    $0.secret = .init(secret ?? identity?.secret ?? [])
                     if let held { $0.held = held }
                     $0.appliedLsn = applied.rawValue
+                    $0.witness = .init(witness)
                     $0.schema = types.map { name in
                         .with {
                             $0.name = name
@@ -103,6 +110,11 @@ final class TestSession {
 
     /// Says hello with classes of its own and waits for the welcome.
     func hello(_ schema: Schema) async throws {
+        try await sendHello(schema)
+        try await receive { $0.welcome != nil }
+    }
+
+    func sendHello(_ schema: Schema) async throws {
         try await send(
             .hello(
                 .with {
@@ -110,7 +122,6 @@ final class TestSession {
                     $0.accessToken = token
                     $0.schema = schema.messages
                 }))
-        try await receive { $0.welcome != nil }
     }
 
     /// Says hello and waits for the welcome.
@@ -232,6 +243,7 @@ final class TestSession {
         switch message.kind {
         case .welcome(let welcome):
             self.welcome = welcome
+            identity = (welcome.client, Array(welcome.secret))
             schema = try Schema(messages: welcome.schema)
         case .bootstrapBegin(let begin):
             (staged, kept, brought) = ([:], [:], (0, 0))
@@ -276,7 +288,7 @@ final class TestSession {
         staged = [:]
         completed = end.version
         bootstraps += 1
-        applied = LSN(rawValue: end.lsn)
+        (applied, witness) = (LSN(rawValue: end.lsn), [])
     }
 
     private func apply(_ commits: PBCommits) throws {
@@ -291,7 +303,7 @@ final class TestSession {
                 left["\(try Value(change.primaryKey))"] = change.event
             }
         }
-        applied = LSN(rawValue: commits.lsn)
+        (applied, witness) = (LSN(rawValue: commits.lsn), Array(commits.witness))
     }
 
     private func read(_ message: PBRow, _ type: ObjectType) throws -> (Value, [String: Value]) {

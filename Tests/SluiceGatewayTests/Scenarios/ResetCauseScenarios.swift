@@ -25,6 +25,9 @@ import Testing
                 Cause("the database is older than the file: a backup was restored", (.badClientFile, reset)) { file, _ in
                     file.applied = LSN(rawValue: 1 << 60)
                 },
+                Cause("the database was restored, and has grown since", (.badClientFile, reset)) { file, _ in
+                    file.held?.witness = .init(Witness(transaction: 1_000_000_000, commitTime: 1).bytes)
+                },
                 Cause("the file's changesets have a gap: a backup of between", (.badClientFile, reset)) { file, _ in file.changeset = 7 },
                 Cause("the file's secret is another", (.badClientFile, reset)) { file, _ in file.secret = [1, 2, 3] },
                 Cause("the file is somebody else's", (.userMismatch, .clientResetNoRecovery)) { file, gateway in
@@ -56,6 +59,7 @@ import Testing
         var client: UInt64
         var secret: [UInt8]
         var applied: LSN
+        var held: PBHeld?
         /// The number of what it uploads first.
         var changeset: UInt64 = 2
         var types = ["Order", "Tag"]
@@ -86,11 +90,13 @@ import Testing
         try await first.subscribe(1, [("Order", "store == 'north'")])
         try await first.upload(1, [TestSession.order("one \(cause.name)", ["store": .string("north"), "size": .int(1)])])
         try await first.receive { $0.acknowledged == 1 }
-        var file = File(token: user.token, user: user.id, client: welcome.client, secret: Array(welcome.secret), applied: first.applied)
+        var file = File(
+            token: user.token, user: user.id, client: welcome.client, secret: Array(welcome.secret), applied: first.applied,
+            held: first.held)
         first.close()
         try await cause.happen(&file, gateway)
         let again = try await gateway.session(token: file.token)
-        again.goOn(from: TestSession.File(rows: first.rows, held: first.held, applied: file.applied))
+        again.goOn(from: TestSession.File(rows: first.rows, held: file.held, applied: file.applied))
         try await again.sendHello(file.types, client: file.client, secret: file.secret)
         try await again.receive { $0.welcome != nil || $0.error != nil }
         if again.error != nil { return again.error }

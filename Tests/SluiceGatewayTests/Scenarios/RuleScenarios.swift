@@ -246,10 +246,14 @@ import Testing
 
     /// What a client had when its session ended.
     private struct Held: Sendable {
-        let rows: TestSession.Rows
-        let held: PBHeld?
+        let file: TestSession.File
 
-        init(_ session: TestSession) { (rows, held) = (session.rows, session.held) }
+        /// Without its position, so that the tables are read and not the log.
+        init(_ session: TestSession) {
+            var file = session.file
+            file.applied = .zero
+            self.file = file
+        }
     }
 
     private static func resume(
@@ -259,7 +263,7 @@ import Testing
         var after: [Held] = []
         for (number, account) in accounts.enumerated() {
             let session = try await gateway.session(token: account.token)
-            session.takeOver(rows: held[number].rows, held: held[number].held)
+            session.goOn(from: held[number].file)
             try await session.hello(["Note"])
             try await session.subscribe(1, [("Note", "TRUEPREDICATE")])
             #expect(session.brought == brought[number], "user \(number)")
