@@ -249,7 +249,7 @@ let package = Package(
         tests("SluiceCore", dependencies: ["SluiceCore"]),
         tests("SluiceQuery", dependencies: ["SluiceCore", "SluiceQuery"]),
         tests("SluiceMatch", dependencies: ["SluiceCore", "SluiceQuery", "SluiceMatch"]),
-        tests("SluiceMerge", dependencies: ["SluiceCore", "SluiceMerge"]),
+        tests("SluiceMerge", dependencies: ["SluiceCore", "SluiceMerge", "SluiceWire"]),
         tests(
             "SluiceWire",
             dependencies: ["SluiceCore", "SluiceWire", .product(name: "SwiftProtobuf", package: "swift-protobuf")]),
