@@ -125,6 +125,50 @@ import Testing
         #expect(error?.code == .connectionFailed)
     }
 
+    /// As others' code tells it from a connection that is refused.
+    @Test func `a connection that takes too long ends such an opening with the system's ETIMEDOUT`() {
+        let error = SessionEvents.openingError(SluiceError(.timeout, "nobody answered")) as NSError
+        #expect(error.domain == NSPOSIXErrorDomain && error.code == Int(ETIMEDOUT))
+        #expect(error.localizedDescription == "nobody answered")
+        #expect((SessionEvents.openingError(SluiceError(.connectionFailed, "refused")) as? SyncError)?.code == .connectionFailed)
+    }
+
+    /// Whoever waits keeps the session, not the file.
+    @Test(arguments: [false, true])
+    func `what waits for the server ends with an error when the Realm goes`(isWaiting: Bool) async throws {
+        let (answers, answer) = AsyncStream<(any Error)?>.makeStream(bufferingPolicy: .bufferingOldest(8))
+        let session = try begin { session in
+            if isWaiting { wait(for: session, answer) }
+        } onComplete: {
+            answer.yield($0)
+        }
+        #expect(session.state == .invalid)
+        if !isWaiting { wait(for: session, answer) }
+        var count = 0
+        for await error in answers {
+            #expect(error is SyncError, "\(String(describing: error))")
+            count += 1
+            if count == 3 { break }
+        }
+    }
+
+    private func wait(for session: SyncSession, _ answer: AsyncStream<(any Error)?>.Continuation) {
+        for direction in [SyncSession.ProgressDirection.upload, .download] { session.wait(for: direction) { answer.yield($0) } }
+    }
+
+    /// A Realm that has subscribed and written, and goes. - Returns: its session.
+    private func begin(
+        _ body: (SyncSession) -> Void, onComplete: @escaping @Sendable ((any Error)?) -> Void
+    ) throws -> SyncSession {
+        let realm = try Realm(configuration: try configuration(cancels: false))
+        let set = realm.subscriptions
+        set.update({ set.append(QuerySubscription<Task>(name: "all")) }, onComplete: onComplete)
+        try realm.write { realm.add(Task(value: ["taskName": "offline"])) }
+        let session = try #require(realm.syncSession)
+        body(session)
+        return session
+    }
+
     @Test func `an opening that waits for the server is given up when its task is cancelled`() async throws {
         let configuration = try configuration(cancels: false)
         // Unstructured because: the test cancels it.

@@ -144,7 +144,13 @@ final class OpenFile: Sendable {
     ///   - isImpatient: whether a connection that fails ends the wait.
     /// - Throws: `Realm.Error.subscriptionFailed` with the server's text; `ETIMEDOUT`; the error that ended the session.
     func waitForSubscriptionSet(_ version: UInt64, seconds: TimeInterval? = nil, isImpatient: Bool = false) async throws {
-        let replica = replica
+        try await OpenFile.waitForSubscriptionSet(version, replica, session, seconds: seconds, isImpatient: isImpatient)
+    }
+
+    /// The same for who does not keep the file open meanwhile: closing it ends the wait.
+    static func waitForSubscriptionSet(
+        _ version: UInt64, _ replica: Replica, _ session: SyncSession?, seconds: TimeInterval? = nil, isImpatient: Bool = false
+    ) async throws {
         let answer: @Sendable () async throws -> Void = {
             if case .error(_, let message) = try await replica.answer(toSubscriptionSet: version) {
                 throw Realm.Error(.subscriptionFailed, message)

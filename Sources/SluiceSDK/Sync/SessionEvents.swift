@@ -30,7 +30,9 @@ final class SessionEvents: Sendable {
     /// The session is started again.
     func begin() { state.withLock { $0.end = nil } }
 
+    /// The file is closed: nobody can be told anything any more.
     func close() {
+        tell(.ended(SyncError(SluiceError(.shuttingDown, "The Realm has been closed."))))
         for listener in state.withLock({ $0.listeners.values }) { listener.finish() }
     }
 
@@ -91,7 +93,7 @@ final class SessionEvents: Sendable {
         return nil
     }
 
-    private static func openingError(_ error: SluiceError) -> any Error {
+    static func openingError(_ error: SluiceError) -> any Error {
         guard error.code == .timeout else { return SyncError(error) }
         return NSError(domain: NSPOSIXErrorDomain, code: Int(ETIMEDOUT), userInfo: [NSLocalizedDescriptionKey: error.message])
     }

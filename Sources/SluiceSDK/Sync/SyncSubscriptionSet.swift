@@ -164,11 +164,12 @@ public struct SyncSubscriptionSet: Sequence {
             return
         }
         guard let onComplete else { return }
-        let file = storage.file
+        // Not the file, which would stay open for as long as there is no answer.
+        let (replica, session) = (storage.file.replica, storage.file.session)
         // Unstructured because: the caller has no task; the answer, or closing the file, ends it.
         _Concurrency.Task {
             do {
-                try await file.waitForSubscriptionSet(version)
+                try await OpenFile.waitForSubscriptionSet(version, replica, session)
                 onComplete(nil)
             } catch {
                 onComplete(error)
