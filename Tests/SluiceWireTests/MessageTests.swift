@@ -81,7 +81,12 @@ import Testing
             let kind = [ObjectChange.Kind.create, .set, .delete][samples.below(3)]
             var change = ObjectChange(object: ObjectKey(type: "Everything", key: samples.value(9, depth: 0)), kind: kind)
             for property in Samples.type.properties.dropFirst() where kind != .delete && samples.chance(40) {
-                change.values[property.name] = samples.value(of: property)
+                // A link leads to a key of the type that its class has.
+                if case .link = property.type {
+                    change.values[property.name] = samples.value(9, depth: 0)
+                } else {
+                    change.values[property.name] = samples.value(of: property)
+                }
                 if samples.chance(30) { change.defaults.insert(property.name) }
                 if samples.chance(50) { change.seen[property.name] = ValueHash(rawValue: samples.word()) }
             }

@@ -22,6 +22,10 @@ enum SchemaCheck {
         guard client.kind == server.kind else {
             throw SluiceError(.badChangeset, "Class \(client.name) is \(client.kind) in the app and \(server.kind) on the server.")
         }
+        // A client that works with a part of a class need not name its key.
+        if let key = client.primaryKey.map({ client.properties[$0].name }), key != server.primaryKey.map({ server.properties[$0].name }) {
+            throw SluiceError(.invalidSchemaChange, "Class \(client.name) has the primary key \(key) in the app and another on the server.")
+        }
         for property in client.properties {
             guard let known = server[property.name] else { continue }
             guard known.type == property.type, known.collection == property.collection, known.isOptional == property.isOptional else {

@@ -85,7 +85,7 @@ extension ObjectChange {
         self.init(object: ObjectKey(type: type.name, key: key), kind: kind)
         for field in message.values.fields {
             let property = try type.property(number: field.property)
-            values[property.name] = try property.checked(try Value(field.value), type: type)
+            values[property.name] = try property.written(try Value(field.value), type: type, in: schema)
         }
         for number in message.defaults { defaults.insert(try type.property(number: number).name) }
         for counter in message.counters {

@@ -82,7 +82,7 @@ extension Edit {
         let path = try message.path.map { step throws(SluiceError) in try EditStep(step) }
         let action = try Action(message, in: type)
         self.init(property.name, path, action, priorSize: message.priorSize == 0 ? nil : Int(message.priorSize) - 1)
-        try EditedPlace(property, path, in: schema).check(action, type: type)
+        try EditedPlace(property, path, in: schema).check(action, type: type, in: schema)
     }
 }
 

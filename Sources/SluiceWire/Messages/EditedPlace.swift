@@ -4,6 +4,8 @@ import SluiceCore
 struct EditedPlace {
     /// Nil: anything may be here.
     private var property: Property?
+    /// Whether it is in a collection: what is there is null only where elements may be.
+    private var isElement = false
 
     /// - Throws: `badChangeset` when a step leads nowhere.
     init(_ property: Property, _ path: [EditStep], in schema: Schema) throws(SluiceError) {
@@ -13,6 +15,7 @@ struct EditedPlace {
 
     private mutating func enter(_ step: EditStep, _ schema: Schema) throws(SluiceError) {
         guard let here = property else { return }
+        isElement = here.collection != .none
         switch (here.collection, step, here.type) {
         case (.list, .element, _), (.dictionary, .key, _):
             property = Property(id: here.id, name: here.name, type: here.type, collection: .none, isOptional: here.isOptional)
@@ -27,11 +30,15 @@ struct EditedPlace {
         }
     }
 
-    func check(_ action: Edit.Action, type: ObjectType) throws(SluiceError) {
+    func check(_ action: Edit.Action, type: ObjectType, in schema: Schema) throws(SluiceError) {
         guard let property else { return }
         switch action {
-        case .set(let value, _): _ = try property.checked(value, type: type)
-        case .insert(let value, _, _), .setInsert(let value): try checkElement(value, of: property, type)
+        case .set(let value, _):
+            _ = try property.written(value, type: type, in: schema)
+            if isElement { try property.checkElement(value, type: type, in: schema) }
+        case .insert(let value, _, _), .setInsert(let value):
+            try checkElement(value, of: property, type)
+            try property.checkElement(value, type: type, in: schema)
         case .add where property.type != .int && property.type != .mixed || property.collection != .none:
             throw SluiceError(.badChangeset, "\(type.name).\(property.name) is not an integer that can be counted.")
         case .add, .become, .remove, .clear, .move, .setErase: break

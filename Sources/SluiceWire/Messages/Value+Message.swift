@@ -155,6 +155,40 @@ extension Property {
     }
 }
 
+extension Property {
+    /// The value, if the schema lets a client write it: `checked`, and no element is null that may not be, and a link leads to a key as
+    /// its class has them. A null in the place of a value is for the database to refuse, with the object it is in.
+    /// - Throws: `wrongValueType`.
+    func written(_ value: Value, type: ObjectType, in schema: Schema) throws(SluiceError) -> Value {
+        let value = try checked(value, type: type)
+        switch value {
+        case .list(let elements) where collection != .none:
+            for element in elements { try checkElement(element, type: type, in: schema) }
+        case .dictionary(let entries) where collection != .none:
+            for element in entries.values { try checkElement(element, type: type, in: schema) }
+        case .null: break
+        default: try checkTarget(value, type: type, in: schema)
+        }
+        return value
+    }
+
+    func checkElement(_ element: Value, type: ObjectType, in schema: Schema) throws(SluiceError) {
+        guard element.isNull else { return try checkTarget(element, type: type, in: schema) }
+        switch self.type {
+        case .mixed, .link, .embedded: return
+        default: if !isOptional { throw SluiceError(.wrongValueType, "An element of \(type.name).\(name) cannot be null.") }
+        }
+    }
+
+    private func checkTarget(_ value: Value, type: ObjectType, in schema: Schema) throws(SluiceError) {
+        guard case .link(let target) = self.type, let key = schema[target].flatMap({ type in type.primaryKey.map { type.properties[$0] } }),
+            !ValueKinds(of: key.type).contains(value.kind)
+        else { return }
+        throw SluiceError(
+            .wrongValueType, "\(type.name).\(name) links to \(target), whose keys are of type \(key.type.name), not \(value.typeName).")
+    }
+}
+
 extension Value {
     package var kind: ValueKind {
         switch self {

@@ -155,11 +155,50 @@ struct GatewayConflict {
     private static let place = "concat_ws(' ', place->>'x', place->>'y')"
 
     /// What no device can have seen, or treats a value as what it is not (CR-26).
-    static let contradictions: [(edit: Edit, code: ErrorCode)] = [
-        (Edit("labels", [.element(.seen(0))], .remove, priorSize: 4), .badChangeset),
-        (Edit("labels", [.element(.seen(3))], .remove), .badChangeset),
-        (Edit("members", .insert(.string("x"), after: nil, tag: 1)), .badChangeset), (Edit("pairs", .clear(.list)), .badChangeset),
-        (Edit("title", .add(1)), .badChangeset), (Edit("title", .insert(.string("x"), after: nil, tag: 1)), .wrongValueType),
+    static let contradictions: [(change: ObjectChange, code: ErrorCode)] = [
+        (edit(Edit("labels", [.element(.seen(0))], .remove, priorSize: 4)), .badChangeset),
+        (edit(Edit("labels", [.element(.seen(3))], .remove)), .badChangeset),
+        (edit(Edit("members", .insert(.string("x"), after: nil, tag: 1))), .badChangeset),
+        (edit(Edit("pairs", .clear(.list))), .badChangeset), (edit(Edit("title", .add(1))), .badChangeset),
+        (edit(Edit("title", .insert(.string("x"), after: nil, tag: 1))), .wrongValueType),
+        // The key's type and nullability, a property's, and those of the key that a link leads to.
+        (ObjectChange(object: ObjectKey(type: "Thing", key: .int(1)), kind: .set, values: ["count": .int(1)]), .wrongValueType),
+        (ObjectChange(object: ObjectKey(type: "Thing", key: .null), kind: .delete), .badChangeset),
+        (set(["count": .string("1")]), .wrongValueType), (set(["labels": .list([.null])]), .wrongValueType),
+        (set(["peer": .int(1)]), .wrongValueType),
+        (edit(Edit("labels", .insert(.null, after: nil, tag: 1))), .wrongValueType),
+        (edit(Edit("labels", [.element(.seen(0))], .set(.null))), .wrongValueType),
+        (set(["peer": .list([])]), .wrongValueType),
+    ]
+
+    /// What an app's schema says of the class of the things otherwise than the server's (CR-26).
+    struct OtherSchema {
+        var name: String
+        /// In the place of the one of this name.
+        var property: Property?
+        var key = "_id"
+        var kind = ObjectKind.topLevel
+        var code = ErrorCode.invalidSchemaChange
+
+        func type(_ type: ObjectType) -> ObjectType {
+            ObjectType(
+                name: type.name, kind: kind,
+                properties: type.properties.map { $0.name == property?.name ? property ?? $0 : $0 }, primaryKey: key)
+        }
+    }
+
+    static let otherSchemas = [
+        OtherSchema(name: "key type", property: Property(id: 0, name: "_id", type: .int)),
+        OtherSchema(name: "nullable key", property: Property(id: 0, name: "_id", type: .string, isOptional: true)),
+        OtherSchema(name: "another key", key: "title"),
+        OtherSchema(name: "nullability", property: Property(id: 0, name: "title", type: .string)),
+        OtherSchema(name: "type", property: Property(id: 0, name: "count", type: .double, isOptional: true)),
+        OtherSchema(name: "collection", property: Property(id: 0, name: "labels", type: .string, collection: .set)),
+        OtherSchema(name: "link target", property: Property(id: 0, name: "peer", type: .link(to: "Order"), isOptional: true)),
+        OtherSchema(name: "no link", property: Property(id: 0, name: "peer", type: .string, isOptional: true)),
+        OtherSchema(
+            name: "target of an embedded object", property: Property(id: 0, name: "place", type: .embedded("Else"), isOptional: true)),
+        OtherSchema(name: "asymmetric mark", kind: .asymmetric, code: .badChangeset),
     ]
 }
 

@@ -174,9 +174,11 @@ import Testing
             for (number, test) in GatewayConflict.contradictions.enumerated() {
                 let session = try await gateway.openSession(["Order", "Thing"])
                 try await session.subscribe(1, [("Thing", "TRUEPREDICATE")])
-                try await session.upload(1, [ObjectChange(object: object, kind: .set, edits: [test.edit])])
-                let error = try await session.failure()
-                #expect(error.code == test.code, "\(test.edit): \(error)")
+                var change = test.change
+                if change.object.type.isEmpty { change.object = object }
+                try await session.upload(1, [change])
+                try await session.receive { $0.error != nil || $0.acknowledged == 1 }
+                #expect(session.error?.error.code == test.code, "\(test.change): \(String(describing: session.error))")
                 #expect(session.error?.sessionAction == .applicationBug)
                 try await other.upload(
                     UInt64(number + 1), [ObjectChange(object: object, kind: .set, values: ["count": .int(Int64(number))])])
@@ -186,6 +188,33 @@ import Testing
             let whole = "SELECT count(*) FROM \"Thing\" WHERE labels = '{a,b,c}' AND title = 'first' AND count = \(last)"
             #expect(try await gateway.count(whole) == 1)
             other.close()
+        }
+    }
+
+    @Test func `Scenario 41: CR-26, an app that says of a class what the server does not is refused, in development as well`() async throws
+    {
+        let files = GatewayConflict.files
+        let server = try AppDirectory.read(files: files).schema
+        let (thing, spot) = (try server.type(named: "Thing"), try server.type(named: "Spot"))
+        for isDevelopment in [false, true] {
+            try await RunningGateway.deploy { deployment in
+                let connection = try await PostgresConnection.connect(deployment.conninfo)
+                _ = try await TableCatalog(schema: Schema([thing, spot])).create(connection)
+                await connection.close()
+                try await deployment.run(files, isDevelopment: isDevelopment) { gateway in
+                    for other in GatewayConflict.otherSchemas {
+                        let session = try await gateway.session(token: try await gateway.anonymousToken())
+                        try await session.sendHello(Schema([other.type(thing), spot]))
+                        let error = try await session.failure()
+                        #expect(error.code == other.code, "\(other.name): \(error)")
+                        #expect(session.error?.sessionAction == .applicationBug)
+                    }
+                    // One that says the same is welcome.
+                    let session = try await gateway.session(token: try await gateway.anonymousToken())
+                    try await session.hello(Schema([thing, spot]))
+                    session.close()
+                }
+            }
         }
     }
 }
