@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -19,6 +20,8 @@ import Testing
     ) async throws {
         // The batches that are always run are numbered 1, 2, 3: no two may have seeds in common.
         let seeds = Self.replayed == nil ? (0..<UInt64(Self.batch)).map { first &* UInt64(Self.batch) &+ $0 } : [first]
+        let begin = ContinuousClock.now
+        defer { Self.clock.add(seeds.count, since: begin) }
         for seed in seeds {
             let problems = try Self.run(seed, steps: Self.steps)
             // It takes minutes of a thread that others wait for.
@@ -26,6 +29,8 @@ import Testing
             try #require(problems.isEmpty, "SLUICE_SIMULATION_SEED=\(seed) dev/run-tests --filter SimulationTests runs it again")
         }
     }
+
+    private static let clock = SimulationClock(of: batches.count)
 
     @Test(arguments: seeds(3)) func `long runs end as short ones`(seed: UInt64) throws {
         let problems = try Self.run(seed, steps: 3_000)
@@ -41,5 +46,30 @@ import Testing
         for _ in 0..<steps { try simulation.step() }
         try simulation.settle()
         return simulation
+    }
+}
+
+/// Says in the log of the tests how long all seeds took. Nothing depends on it: how long they take is the machine's affair.
+private final class SimulationClock: Sendable {
+    private struct State {
+        var left: Int
+        var seeds = 0
+        var first: ContinuousClock.Instant?
+    }
+
+    private let state: Mutex<State>
+
+    init(of batches: Int) { state = Mutex(State(left: batches)) }
+
+    func add(_ seeds: Int, since begin: ContinuousClock.Instant) {
+        let now = ContinuousClock.now
+        let done = state.withLock { state -> (Int, Duration)? in
+            state.seeds += seeds
+            state.left -= 1
+            let first = min(state.first ?? begin, begin)
+            state.first = first
+            return state.left == 0 ? (state.seeds, now - first) : nil
+        }
+        if let (seeds, time) = done { print("simulation: \(seeds) seeds in \(time.components.seconds) s") }
     }
 }
