@@ -34,7 +34,9 @@ import Testing
         }
     }
 
-    @Test func `Scenario 12: a set that came whole and was not shown yet is shown after the next start, without what is gone`() async throws
+    @Test
+    func `Scenario 12: rows that came whole, and not the end of their set, are not shown, and the next start brings the set as it is then`()
+        async throws
     {
         try await RunningGateway.with { gateway in
             try await gateway.sql(Self.rows(1_000))

@@ -1,6 +1,7 @@
 import Foundation
 import SluicePostgres
 import SluiceSDK
+import Synchronization
 import Testing
 
 /// Devices that know a part, were away for long, were forgotten, or began with a file from elsewhere.
@@ -86,8 +87,11 @@ import Testing
         try await RunningGateway.with { @MainActor gateway in
             try await gateway.sql(Self.rows)
             var phones: [Phone] = []
+            let resets = Mutex((before: 0, after: 0))
+            let mode = ClientResetMode.recoverUnsyncedChanges(
+                beforeReset: { _ in resets.withLock { $0.before += 1 } }, afterReset: { _, _ in resets.withLock { $0.after += 1 } })
             for number in 1...2 {
-                let phone = try await Phone.open(gateway, orders: ["store == 'north'"])
+                let phone = try await Phone.open(gateway, orders: ["store == 'north'"], mode: mode)
                 phone.session.suspend()
                 try phone.add("mine\(number)")
                 phones.append(phone)
@@ -97,6 +101,12 @@ import Testing
             for phone in phones { phone.session.resume() }
             for phone in phones { try await phone.wait { Set($0.map(\._id)) == ["n1", "mine1", "mine2"] } }
             #expect(try await gateway.count("SELECT count(*) FROM sluice.client") ?? 0 >= 2)
+            for phone in phones {
+                try await phone.session.wait(for: .upload)
+                #expect(phone.realm.subscriptions.state == .complete && phone.session.state == .active)
+            }
+            let (before, after) = resets.withLock { $0 }
+            #expect(before == 2 && after == 2)
             #expect(phones.allSatisfy { $0.said.all.isEmpty }, "\(phones.map(\.said.all))")
         }
     }
