@@ -219,6 +219,28 @@ import Testing
         withExtendedLifetime(realm) {}
     }
 
+    @Test func `a session connects for as long as nobody answers, and does not when it is suspended`() async throws {
+        let silence = DispatchSemaphore(value: 0)
+        defer { for _ in 0..<64 { silence.signal() } }
+        let server = try CannedServer { request in
+            if request.headers["upgrade"] != nil { silence.wait() }
+            return .init(status: 200, body: #"{"access_token":"a.b.c","refresh_token":"r","user_id":"u","device_id":"d"}"#)
+        }
+        let app = App(id: "tasks", configuration: AppConfiguration(baseURL: server.url, storageDirectory: folder.url))
+        var configuration = try await app.login(credentials: .anonymous).flexibleSyncConfiguration()
+        configuration.objectTypes = [Task.self, Team.self]
+        let realm = try await Realm(configuration: configuration)
+        let session = try #require(realm.syncSession)
+        let deadline = ContinuousClock.now + .seconds(30)
+        // It is a state, not an event.
+        while session.connectionState != .connecting, ContinuousClock.now < deadline {
+            try await _Concurrency.Task.sleep(for: .milliseconds(5))
+        }
+        #expect(session.connectionState == .connecting && session.state == .active)
+        session.suspend()
+        #expect(session.connectionState == .disconnected && session.state == .inactive)
+    }
+
     @Test func `somebody who is logged out waits for nothing`() async throws {
         let configuration = try folder.synced()
         let error = await #expect(throws: SyncError.self) { _ = try await Realm(configuration: configuration, downloadBeforeOpen: .once) }

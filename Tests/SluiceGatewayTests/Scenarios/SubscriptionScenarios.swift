@@ -202,6 +202,42 @@ import Testing
     }
 
     @MainActor
+    @Test func `Scenario 20: progress that is reported for good goes on with the next set, of what was outstanding it is over`()
+        async throws
+    {
+        try await RunningGateway.with { @MainActor gateway in
+            try await gateway.sql(
+                "INSERT INTO orders (_id, store, size) SELECT 'n' || i, (ARRAY['north', 'south'])[i % 2 + 1], i FROM generate_series(1, 3000) AS i"
+            )
+            let phone = try await Phone.open(gateway)
+            let (always, once, gone) = (Steps(), Steps(), Steps())
+            @MainActor func subscribe(_ store: String) {
+                let set = phone.realm.subscriptions
+                set.update({ set.append(QuerySubscription<Order>(name: store, where: "store == '\(store)'")) }, onComplete: nil)
+            }
+            subscribe("north")
+            let kept = [
+                phone.session.addProgressNotification(for: .download, mode: .reportIndefinitely) { always.add($0) },
+                phone.session.addProgressNotification(for: .download, mode: .forCurrentlyOutstandingWork) { once.add($0) },
+            ]
+            let token = phone.session.addProgressNotification(for: .download, mode: .reportIndefinitely) { gone.add($0) }
+            for steps in [always, once, gone] { await steps.wait { $0.last == 1 } }
+            token?.invalidate()
+            let (all, count) = (once.all, gone.all.count)
+            #expect(all == all.sorted() && all.filter { $0 == 1 }.count == 1)
+            subscribe("south")
+            await always.wait { $0.filter { $0 == 1 }.count == 2 }
+            let second = always.all.drop { $0 < 1 }.dropFirst()
+            #expect(second.first ?? 1 < 1 && second.elementsEqual(second.sorted()), "\(always.all)")
+            #expect(once.all == all && gone.all.count <= count + 1)
+            #expect(phone.session.connectionState == .connected)
+            phone.session.suspend()
+            #expect(phone.session.connectionState == .disconnected)
+            withExtendedLifetime(kept) {}
+        }
+    }
+
+    @MainActor
     @Test func `Scenario 20: an opening's progress goes up to 1`() async throws {
         try await RunningGateway.with { @MainActor gateway in
             try await gateway.sql("INSERT INTO orders (_id, store, size) SELECT 'n' || i, 'north', i FROM generate_series(1, 3000) AS i")
