@@ -14,27 +14,38 @@ import Testing
         var test: GatewayConflict
         var order: [Int]
         var sql: Int?
-        var key: String { "\(test.rule)-\(order.map(String.init).joined())-\(sql.map(String.init) ?? "")" }
+        /// Whether SQL writes what the devices write, too.
+        var isContested = false
+        var key: String {
+            let place = sql.map(String.init) ?? ""
+            return "\(test.rule)-\(order.map(String.init).joined())-\(place)\(isContested ? "!" : "")"
+        }
         var object: ObjectKey { ObjectKey(type: test.type, key: .string(key)) }
         var target: ObjectKey { ObjectKey(type: test.type, key: .string("\(key)-target")) }
         private var table: String { test.type == "Order" ? "orders" : "\"Thing\"" }
 
         var outcome: String? {
+            if let sql, isContested { return test.contest.outcome(.init(place: sql, order: order)) }
             guard sql != nil, test.isOpenToSQL else { return test.outcome }
             return test.outcome.map { "sql \($0.split(separator: " ").last ?? "")" }
         }
 
         var statement: String {
+            if isContested { return "UPDATE \(table) SET \(test.contest.set) WHERE _id = '\(key)'" }
             let column = test.type == "Order" && !test.isOpenToSQL ? "secret" : "title"
             return "UPDATE \(table) SET \(column) = 'sql' WHERE _id = '\(key)'"
         }
 
-        /// Every case by itself, and with SQL at each place of an order or at one of them.
+        /// Every case by itself, with SQL at each place of an order or at one of them, and with SQL as a contender at each place.
         static let all: [Run] = GatewayConflict.all.flatMap { test in
-            orders.enumerated().flatMap { number, order in
-                [Run(test: test, order: order, sql: nil)]
-                    + (0...3).filter { test.isOpenToSQL || $0 == number % 4 }.map { Run(test: test, order: order, sql: $0) }
-            }
+            orders.enumerated().flatMap { number, order in runs(test, number, order) }
+        }
+
+        private static func runs(_ test: GatewayConflict, _ number: Int, _ order: [Int]) -> [Run] {
+            let places = (0...3).filter { test.isOpenToSQL || $0 == number % 4 }
+            let beside = places.map { Run(test: test, order: order, sql: $0) }
+            let contested = (0...3).map { Run(test: test, order: order, sql: $0, isContested: true) }
+            return [Run(test: test, order: order, sql: nil)] + beside + contested
         }
 
         /// What everybody has.
@@ -100,7 +111,8 @@ import Testing
         }
     }
 
-    @Test func `Scenario 41: each conflict rule, three devices in every order of arrival, and SQL in between`() async throws {
+    @Test func `Scenario 41: each conflict rule, three devices in every order of arrival, and SQL as a fourth at every place`() async throws
+    {
         try await Self.with { gateway in
             let runs = Run.all
             #expect(Set(runs.map(\.test.rule)) == Set((1...25).map { "CR-\($0)" }))
