@@ -163,7 +163,7 @@ extension ErrorCode {
         case .logAhead:
             (
                 "The log has what the database never had: the database was restored from a backup, the log was not.",
-                "Delete the topics that docs/operations.md names, so that they begin anew."
+                "Delete the topics that docs/operations.md names, so that they begin anew; without Kafka, start the gateway again."
             )
         case .breakingSchemaChange:
             (

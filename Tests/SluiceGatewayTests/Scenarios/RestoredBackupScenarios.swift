@@ -195,6 +195,26 @@ import Testing
             #expect(error?.code == .logAhead)
         }
     }
+
+    @MainActor
+    @Test func `a gateway under which the database is put back ends, too`() async throws {
+        try await RestorableServer.with { server in
+            try await server.run { gateway in _ = try await Visitor(gateway) }
+            try await server.backUp()
+            let error = await #expect(throws: SluiceError.self) {
+                try await server.run { gateway in
+                    var device = try await Visitor(gateway)
+                    try await gateway.sql(Self.rows)
+                    _ = try await device.visit(gateway)
+                    #expect(device.orders.count == 4)
+                    try await server.restore()
+                    // Cancelled by its end.
+                    try await _Concurrency.Task.sleep(for: .seconds(120))
+                }
+            }
+            #expect(error?.code == .logAhead)
+        }
+    }
 }
 
 extension Phone.Said {
