@@ -135,6 +135,36 @@ import Testing
         #expect(try await replica.appliedPosition().lsn == LSN(rawValue: 20))
     }
 
+    @Test func `a position is kept with its witness, in the file, until a bootstrap or a reset brings another`() async throws {
+        func position() async throws -> AppliedPosition {
+            // As the file has it.
+            try await Replica.make(folder).appliedPosition()
+        }
+        var first = batch(10, put: [todo(1, "first")])
+        first.witness = [1, 2, 3]
+        let replica = try await Replica.make(folder)
+        try await replica.apply(first)
+        #expect(try await position() == AppliedPosition(lsn: LSN(rawValue: 10), version: 0, witness: [1, 2, 3]))
+        // What is older says nothing of it, and what is newer without one has none.
+        var older = batch(5)
+        older.witness = [9]
+        try await replica.apply(older)
+        #expect(try await position().witness == [1, 2, 3])
+        try await replica.apply(batch(20))
+        #expect(try await position().witness == [])
+        var last = batch(30)
+        last.witness = [4]
+        try await replica.apply(last)
+        try await replica.beginBootstrap(version: 1)
+        try await replica.endBootstrap(version: 1, lsn: LSN(rawValue: 50), types: [0])
+        #expect(try await position() == AppliedPosition(lsn: LSN(rawValue: 50), version: 1))
+        last.lsn = LSN(rawValue: 60)
+        try await replica.apply(last)
+        #expect(try await position().witness == [4])
+        try await replica.forgetServer()
+        #expect(try await position() == AppliedPosition(lsn: .zero, version: 0))
+    }
+
     @Test func `a batch that cannot be applied changes nothing`() async throws {
         let replica = try await Replica.make(folder)
         var broken = batch(10, put: [todo(1, "fine")])

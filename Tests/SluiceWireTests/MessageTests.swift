@@ -1,3 +1,4 @@
+import FoundationEssentials
 import SluiceCore
 import SluiceWire
 import SwiftProtobuf
@@ -46,7 +47,9 @@ import Testing
             }
             reference.lsn = samples.word()
             reference.more = samples.chance(50)
-            let bytes = writer.finish(LSN(rawValue: reference.lsn), more: reference.more)
+            let witness = samples.chance(50) ? Witness(transaction: 700, commitTime: Int64(bitPattern: samples.word())) : nil
+            reference.witness = Data(witness?.bytes ?? [])
+            let bytes = writer.finish(LSN(rawValue: reference.lsn), witness: witness, more: reference.more)
             #expect(try generated(PBServerMessage(.commits(reference))) == bytes, "seed \(seed)")
         }
     }
