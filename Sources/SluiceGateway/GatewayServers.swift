@@ -51,7 +51,7 @@ struct GatewayServers: Sendable {
             explainer: ObjectExplainer(
                 users: parts.access.users.directory, authority: services.authority, rules: services.rules, snapshots: services.snapshots,
                 environment: services.environment, sessions: sessions, quarantine: parts.quarantine,
-                rejected: RejectedWriteStore(pool: parts.pool))
+                rejected: RejectedWriteStore(pool: parts.pool), clients: ClientStore(pool: parts.pool))
         ).add(to: adminRouter.group("/admin/v1"))
         AdminExplainRoute(explainer: SubscriptionExplainer(users: parts.access.users.directory, services: services))
             .add(to: adminRouter.group("/admin/v1"))

@@ -15,9 +15,12 @@ struct ObjectExplainer: Sendable {
     let sessions: SessionService
     let quarantine: QuarantineKeeper
     let rejected: RejectedWriteStore
+    let clients: ClientStore
 
     /// Refused writes that are told of, the newest.
     private static let refusals = 5
+    /// Files of the user that are looked at, those first that were seen last.
+    private static let files = 10
 
     /// - Parameters:
     ///   - name: the user's id or e-mail.
@@ -44,7 +47,10 @@ struct ObjectExplainer: Sendable {
             asked.append(AskedSession(status: status, narrowed: narrowed))
         }
         let refusals = try await rejected.last(Self.refusals, of: ObjectKey(type: type, key: key), user: account.id)
-        return try ObjectExplanation(account, subject, quarantined: unfit, plan: plan.map { $0[type] }, asked, refusals)
+        let here = Set(asked.map(\.status.client))
+        let elsewhere = try await clients.seen(of: account.id, limit: Self.files).filter { !here.contains($0.id) }
+        return try ObjectExplanation(
+            account, subject, quarantined: unfit, plan: plan.map { $0[type] }, asked, elsewhere: elsewhere, refusals)
     }
 
     /// The object that is asked about.

@@ -37,10 +37,11 @@ struct ObjectExplanation: Sendable {
     /// - Parameters:
     ///   - quarantined: why the row is not sent.
     ///   - plan: what the rules say of the class, or why they say nothing.
+    ///   - elsewhere: files of the user without a session on this gateway, and when one was heard of last.
     ///   - refusals: the user's refused writes to it, the newest first.
     init(
         _ account: UserAccount, _ subject: ObjectExplainer.Subject, quarantined: String?, plan: Result<TypePlan, SluiceError>,
-        _ sessions: [ObjectExplainer.AskedSession], _ refusals: [Refusal]
+        _ sessions: [ObjectExplainer.AskedSession], elsewhere: [(id: ClientID, at: String)], _ refusals: [Refusal]
     ) throws {
         self.subject = subject
         user = account.email ?? account.id
@@ -52,6 +53,13 @@ struct ObjectExplanation: Sendable {
         try explain(plan)
         facts.append(JSON.Member("sessions", .array(try sessions.map { try explain($0) })))
         if sessions.isEmpty { reasons.append("The user has no session on this gateway now.") }
+        // Subscriptions are not in the database: a device sends them with each session.
+        reasons += elsewhere.map {
+            "Device \($0.id.rawValue) is offline or on another gateway, which alone knows what it asks for; last heard of at \($0.at)."
+        }
+        facts.append(
+            JSON.Member(
+                "elsewhere", .array(elsewhere.map { ["client": .int(Int64(clamping: $0.id.rawValue)), "seen_at": .string($0.at)] })))
         facts.append(JSON.Member("refused_writes", .array(refusals.map { explain($0) })))
     }
 
@@ -137,8 +145,8 @@ struct ObjectExplanation: Sendable {
     }
 
     /// `{"user", "type", "id", "exists", "because": [sentence], "rules": {"role", "read": {"query", "matches", "failing"}, …},
-    /// "sessions": [{"client", "version", "live", "has_object", "queries": […], "narrowed": […], "refused"}], "refused_writes": [{"at", "client", "code",
-    /// "reason", "rule"}]}`
+    /// "sessions": [{"client", "version", "live", "has_object", "queries": […], "narrowed": […], "refused"}], "elsewhere": [{"client",
+    /// "seen_at"}], "refused_writes": [{"at", "client", "code", "reason", "rule"}]}`
     var json: JSON {
         let head: [JSON.Member] = [
             JSON.Member("user", .string(user)), JSON.Member("type", .string(subject.type.name)),

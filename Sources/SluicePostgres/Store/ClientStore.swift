@@ -96,6 +96,17 @@ package struct ClientStore: Sendable {
             "Client file \(id) has seen \(seen), the database has not; its log ends at \(end): it was restored from an older backup.")
     }
 
+    /// The user's files, those first that began a session or wrote last, with when that was (UTC, ISO 8601).
+    package func seen(of user: String, limit: Int) async throws -> [(id: ClientID, at: String)] {
+        let result = try await pool.share(
+            PostgresStatement(
+                """
+                SELECT id, to_char(seen_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') FROM sluice.client
+                WHERE user_id = $1 ORDER BY seen_at DESC, id DESC LIMIT $2
+                """, [.text(user), .int(Int64(limit))]))
+        return (0..<result.count).map { (ClientID(rawValue: UInt64(result.int($0, 0) ?? 0)), result[$0, 1] ?? "") }
+    }
+
     /// See `ClientHorizon.advance`. To be called every ten minutes.
     package func advanceHorizon() async throws { try await pool.perform { try ClientHorizon.advance($0) } }
 

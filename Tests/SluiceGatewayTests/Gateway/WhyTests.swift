@@ -39,6 +39,25 @@ import Testing
             #expect(theirs.count == 2 && theirs[0].contains("'member'") && theirs[0].contains("team == \"red\""), "\(theirs)")
             #expect(Self.reasons(try await Self.why(gateway, ann.id, "nothing"))[0] == "PostgreSQL has no such object.")
 
+            // Of a device that is offline it says what it cannot know, and when the device was there last.
+            let client = session.welcome?.client ?? 0
+            session.close()
+            let deadline = ContinuousClock.now + .seconds(60)
+            var gone = try await Self.why(gateway, ann.id, "mine")
+            while gone["sessions"]?.array != [] {
+                try #require(ContinuousClock.now < deadline, "\(gone)")
+                try await Task.sleep(for: .milliseconds(20))
+                gone = try await Self.why(gateway, ann.id, "mine")
+            }
+            let away = try #require(gone["elsewhere"]?.array)
+            #expect(away.count == 1 && away[0]["client"] == .int(Int64(client)), "\(gone)")
+            let at = try #require(away[0]["seen_at"]?.string)
+            #expect(
+                Self.reasons(gone) == [
+                    "The user has no session on this gateway now.",
+                    "\(device) is offline or on another gateway, which alone knows what it asks for; last heard of at \(at).",
+                ])
+
             // What nobody can have an opinion on is an error with a code.
             #expect(try await Self.why(gateway, "nobody", "mine")["code"]?.int == Int64(ErrorCode.userNotFound.rawValue))
             #expect(try await Self.why(gateway, ann.id, "mine", type: "Nota")["fix"]?.string == "Did you mean 'Note'?")
