@@ -45,6 +45,7 @@ struct GatewayServers: Sendable {
         AdminUserRoutes(users: parts.access.users).add(to: adminRouter.group("/admin/v1"))
         keyRoutes.addAdmin(to: adminRouter.group("/admin/v1"))
         AdminQuarantineRoutes(quarantine: parts.quarantine).add(to: adminRouter.group("/admin/v1"))
+        AdminPluginRoute(generations: parts.generations).add(to: adminRouter.group("/admin/v1"))
         let services = parts.sessionServices
         AdminIngestRoutes(letters: parts.letters).add(to: adminRouter.group("/admin/v1"))
         AdminWhyRoute(

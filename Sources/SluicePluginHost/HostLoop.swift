@@ -42,6 +42,8 @@ final class HostLoop {
                 HostedProtocol.encode(.told(answer), into: &outgoing)
             }
             flush()
+            // Before anybody hears of it.
+            owner.ledger.note(state)
             reportStart()
             report(isOut: calls.isOpen)
             wait()
@@ -49,6 +51,7 @@ final class HostLoop {
         perform(calls.stop())
         endPeer()
         report(isOut: false)
+        owner.ledger.note(.stopped)
         Descriptors.close(wake)
         owner.finishStop()
     }
@@ -66,6 +69,11 @@ final class HostLoop {
         guard now != isOut else { return }
         isOut = now
         owner.observer.isOut(owner.label, now)
+    }
+
+    private var state: PluginStanding.State {
+        if calls.phase == .ready { return .running }
+        return calls.isOpen ? .out : calls.info == nil ? .starting : .restarting
     }
 
     // MARK: Waiting
@@ -188,7 +196,9 @@ final class HostLoop {
     private func hostEnded() {
         let end = endPeer()
         owner.observer.hostEnded(owner.label)
-        perform(calls.hostEnded(end.text, overran: end.overran, now: monotonicNow()))
+        let actions = calls.hostEnded(end.text, overran: end.overran, now: monotonicNow())
+        owner.ledger.noteEnd(calls.lastError, at: monotonicNow())
+        perform(actions)
         reportStart()
         forwarder.note(
             .error, "the plugin host ended",

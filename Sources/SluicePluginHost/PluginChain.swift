@@ -48,6 +48,12 @@ package final class PluginChain: Sendable {
     /// What `start` has loaded.
     var loaded: [(host: PluginHostProcess, info: PluginInfo)] { state.withLock { $0.links.map { ($0.host, $0.info) } } }
 
+    /// What has become of each plugin, in order.
+    package var standings: [PluginStanding] {
+        let links = loaded
+        return hosts.indices.map { hosts[$0].standing($0 < links.count ? links[$0].info : nil) }
+    }
+
     /// The process of each plugin; nil in process and while it is being replaced.
     package var processIDs: [Int32?] { hosts.map(\.processID) }
 
@@ -137,9 +143,12 @@ package final class PluginChain: Sendable {
         let input: JSON = ["user": HookCoding.json(user), "types": .array(types.map { .string($0) })]
         for link in links(with: .openSession) {
             let answer = try await ask(link, .openSession, input)
-            let answered = try HookCoding.sessionPlan(answer, types: types)
-            if !link.info.checksWrites, let type = answered.types.first(where: { $0.value.checkWrite }) {
-                throw answer.bad("types.\(type.key).check_write is set, and the plugin has no check_write")
+            let answered = try read(link) { () throws(SluiceError) in
+                let answered = try HookCoding.sessionPlan(answer, types: types)
+                if !link.info.checksWrites, let type = answered.types.first(where: { $0.value.checkWrite }) {
+                    throw answer.bad("types.\(type.key).check_write is set, and the plugin has no check_write")
+                }
+                return answered
             }
             plan = plan?.intersected(with: answered) ?? answered
         }
@@ -153,7 +162,8 @@ package final class PluginChain: Sendable {
         var narrowed: [TypeQuery] = []
         let input: JSON = ["user": HookCoding.json(user), "queries": .array(queries.map { HookCoding.json($0) })]
         for link in links(with: .checkSubscription) {
-            narrowed += try HookCoding.narrowing(try await ask(link, .checkSubscription, input), asked: queries)
+            let answer = try await ask(link, .checkSubscription, input)
+            narrowed += try read(link) { () throws(SluiceError) in try HookCoding.narrowing(answer, asked: queries) }
         }
         return narrowed
     }
@@ -168,7 +178,9 @@ package final class PluginChain: Sendable {
             do throws(SluiceError) {
                 let hook: Hook = link.info.hooks.contains(.checkWriteRows) ? .checkWriteRows : .checkWrite
                 let answer = try await ask(link, hook, HookCoding.input(hook, user, asked), parts: asked.count)
-                let verdicts = try HookCoding.writeVerdicts(answer, writes: asked, schema: schema)
+                let verdicts = try read(link) { () throws(SluiceError) in
+                    try HookCoding.writeVerdicts(answer, writes: asked, schema: schema)
+                }
                 try await keepRecords(of: answer)
                 review.apply(verdicts, to: open)
             } catch {
@@ -192,7 +204,9 @@ package final class PluginChain: Sendable {
             let open = review.undecided
             let asked = open.map { ExtendedJSON.json(review.objects[$0]) }
             let answer = try await ask(link, .ingest, ["type": .string(type.name), "objects": .array(asked)], parts: asked.count)
-            let verdicts = try HookCoding.ingestVerdicts(answer, count: asked.count, type: type, schema: schema)
+            let verdicts = try read(link) { () throws(SluiceError) in
+                try HookCoding.ingestVerdicts(answer, count: asked.count, type: type, schema: schema)
+            }
             try await keepRecords(of: answer)
             review.apply(verdicts, to: open)
         }
@@ -214,6 +228,14 @@ package final class PluginChain: Sendable {
         if !records.isEmpty { try await keep(records) }
     }
 
+    /// Reads an answer. One in a wrong form counts as the plugin's failure.
+    private func read<R>(_ link: Link, _ body: () throws(SluiceError) -> R) throws(SluiceError) -> R {
+        do throws(SluiceError) { return try body() } catch {
+            link.host.ledger.note(error, at: monotonicNow())
+            throw error
+        }
+    }
+
     private func links(with hook: Hook) -> [Link] { links { $0.hooks.contains(hook) } }
     private func links(where has: (PluginInfo) -> Bool) -> [Link] { state.withLock { $0.links.filter { has($0.info) } } }
 
@@ -227,6 +249,7 @@ package final class PluginChain: Sendable {
         _ link: Link, _ hook: Hook, _ input: [UInt8], parts: Int = 1, budget: CallBudget? = nil
     ) async throws(SluiceError) -> Answer {
         let start = monotonicNow()
+        link.host.ledger.noteCall()
         do throws(SluiceError) {
             let answered = try await link.host.call(hook, input, parts: parts, budget: budget)
             let answer = try Answer(answered, plugin: link.info.name, hook: hook)
@@ -234,6 +257,7 @@ package final class PluginChain: Sendable {
             return answer
         } catch {
             observer.called(hook, monotonicNow() - start, true)
+            link.host.ledger.note(error, at: monotonicNow())
             throw error
         }
     }

@@ -14,6 +14,7 @@ final class PluginHostProcess: Sendable {
     private let executable: String
     private let logger: Logger
     let observer: PluginObserver
+    let ledger = PluginLedger()
     private let services: HostServices
     private let shared = Mutex(Shared())
 
@@ -53,6 +54,13 @@ final class PluginHostProcess: Sendable {
 
     /// The host's process at the moment; nil in process and between hosts.
     var processID: Int32? { shared.withLock { $0.processID } }
+
+    /// - Parameter info: how the plugin introduced itself.
+    func standing(_ info: PluginInfo?) -> PluginStanding {
+        var standing = PluginStanding(path: spec.path, info: info, processID: processID, isInProcess: spec.mode == .inProcess)
+        ledger.fill(&standing, at: monotonicNow())
+        return standing
+    }
 
     /// Starts the host and loads the plugin. To be called once.
     /// - Throws: why the plugin cannot be used; the host is then stopped.

@@ -9,9 +9,10 @@ struct PluginCommand: AsyncParsableCommand {
         abstract: "Begin, check and list rule plugins.",
         discussion: """
             'new' makes the beginning of a plugin, 'check' tries whether one keeps to the interface, 'add' lists one in an app directory's \
-            plugins.json, and 'list' shows what a gateway would load. A gateway loads nothing that is not listed.
+            plugins.json, 'list' shows what a gateway would load, and 'running' what has become of the plugins of one that runs. A \
+            gateway loads nothing that is not listed.
             """,
-        subcommands: [PluginNew.self, PluginCheck.self, PluginAdd.self, PluginListing.self])
+        subcommands: [PluginNew.self, PluginCheck.self, PluginAdd.self, PluginListing.self, PluginRunning.self])
 }
 
 struct PluginNew: AsyncParsableCommand {

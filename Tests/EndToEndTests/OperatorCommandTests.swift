@@ -14,6 +14,9 @@ import Testing
         let agent = try await Agent.open(server, 0, board: "hall")
         try await Self.replay(server)
         try await Self.ask(server)
+        let plugins = try Program("sluice", ["plugin", "running", "--admin", server.adminURL])
+        #expect(await plugins.end() == .exit(0), "\(plugins.said)")
+        #expect(await plugins.remainingLines() == ["generation 1, in use: no plugins"])
         await agent.close()
         #expect(await server.stop() == .exit(0), "\(server.program.said)")
     }

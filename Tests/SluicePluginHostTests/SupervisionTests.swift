@@ -88,6 +88,27 @@ import Testing
         #expect(others.out.last == false)
     }
 
+    @Test func `operators are told what has become of a plugin`() async throws {
+        try await withChain([faulty()]) { chain in
+            let fresh = chain.standings[0]
+            #expect(fresh.state == .running && fresh.info?.name == "FaultyC" && fresh.processID == chain.processIDs[0])
+            _ = await failure { try await chain.openSession(user: user("do-deny"), types: types) }
+            let denied = chain.standings[0]
+            #expect(denied.denied == 1 && denied.failures == 0 && denied.trouble == nil && denied.calls == fresh.calls + 1)
+            _ = await failure { try await chain.openSession(user: user("do-crash"), types: types) }
+            let crashed = chain.standings[0]
+            #expect(crashed.denied == 1 && crashed.failures == 1 && crashed.ends == 1)
+            #expect(crashed.trouble?.error.code == .pluginCrashed, "\(crashed)")
+            #expect(await answers(chain))
+            #expect(chain.standings[0].state == .running)
+            // An answer in a wrong form is a failure as well.
+            _ = await failure { try await chain.openSession(user: user("do-misspell"), types: types) }
+            #expect(chain.standings[0].trouble?.error.code == .pluginBadAnswer && chain.standings[0].failures == 2)
+            await chain.stop()
+            #expect(chain.standings[0].state == .stopped && chain.standings[0].processID == nil)
+        }
+    }
+
     @Test func `a call that ends the host twice is refused, others are not`() async throws {
         try await withChain([faulty()]) { chain in
             for _ in 0..<2 { _ = await failure { try await chain.openSession(user: user("do-crash"), types: types) } }

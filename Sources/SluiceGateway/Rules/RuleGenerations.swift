@@ -21,6 +21,8 @@ final class RuleGenerations: Sendable {
 
     private struct State {
         var current: Generation
+        /// Replaced, and waiting for the end of their calls.
+        var ending: [Generation] = []
         /// Calls under way, by generation.
         var calls: [UInt64: Int] = [:]
     }
@@ -48,6 +50,9 @@ final class RuleGenerations: Sendable {
 
     /// What the rules in use were made of.
     var app: AppConfiguration { state.withLock { $0.current.app } }
+
+    /// The one in use, and those before it that are not over yet.
+    var all: [Generation] { state.withLock { [$0.current] + $0.ending } }
 
     /// Asks the chain in use.
     func ask<R: Sendable>(_ body: @Sendable (PluginChain) async throws -> R) async rethrows -> R {
@@ -97,7 +102,10 @@ final class RuleGenerations: Sendable {
                 await chain.stop()
                 throw error
             }
-            self.state.withLock { $0.current = next }
+            self.state.withLock { state in
+                state.ending.append(before)
+                state.current = next
+            }
             return before
         }
     }
@@ -109,7 +117,10 @@ final class RuleGenerations: Sendable {
             guard (try? await environment.sleep(nanoseconds: Self.pause)) != nil else { break }
         }
         await old.chain.stop()
-        state.withLock { $0.calls[old.number] = nil }
+        state.withLock { state in
+            state.calls[old.number] = nil
+            state.ending.removeAll { $0.number == old.number }
+        }
     }
 
     func stop() async { await state.withLock { $0.current.chain }.stop() }

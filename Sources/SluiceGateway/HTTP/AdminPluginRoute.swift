@@ -1,0 +1,43 @@
+import Hummingbird
+import SluiceCore
+import SluiceNet
+import SluicePluginHost
+
+/// Operators' route that says what has become of the plugins.
+///
+/// | route | does |
+/// | --- | --- |
+/// | `GET plugins` | `{"generations": [{"generation", "in_use", "plugins": […]}]}`: the one in use first, then those that end |
+struct AdminPluginRoute: Sendable {
+    let generations: RuleGenerations
+
+    func add<Context: RequestContext>(to routes: some RouterMethods<Context>) {
+        routes.get("plugins") { _, _ in
+            let all = generations.all
+            let described = all.enumerated().map { place, generation -> JSON in
+                [
+                    "generation": .int(Int64(clamping: generation.number)), "in_use": .bool(place == 0),
+                    "plugins": .array(generation.chain.standings.map(\.json)),
+                ]
+            }
+            return JSONResponse(["generations": .array(described)]).response
+        }
+    }
+}
+
+extension PluginStanding {
+    fileprivate var json: JSON {
+        [
+            "file": .string(path), "name": info.map { .string($0.name) } ?? .null, "version": info.map { .string($0.version) } ?? .null,
+            "hooks": .array((info?.hooks.map(\.name).sorted() ?? []).map { .string($0) }), "state": .string(state.rawValue),
+            "in_process": .bool(isInProcess), "process": processID.map { .int(Int64($0)) } ?? .null, "calls": .int(Int64(calls)),
+            "denied": .int(Int64(denied)), "failures": .int(Int64(failures)), "hosts_ended": .int(Int64(ends)),
+            "last_error": trouble.map { trouble in
+                [
+                    "code": .int(Int64(trouble.error.code.rawValue)), "error": .string(trouble.error.message),
+                    "seconds_ago": .int(Int64(clamping: trouble.age / 1_000_000_000)),
+                ]
+            } ?? .null,
+        ]
+    }
+}

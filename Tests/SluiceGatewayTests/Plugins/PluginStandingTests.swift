@@ -1,0 +1,51 @@
+import Foundation
+import SluiceCore
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct `What operators see of plugins` {
+    @Test func `is each one's state, calls, refusals and last error`() async throws {
+        try await RunningGateway.with(files: FaultyApp.files, plugins: ["FaultyC"], isDevelopment: true) { gateway in
+            let session = try await gateway.openSession(["Store"])
+            let calm = try await Self.plugin(gateway) { $0["state"] == "running" }
+            #expect(calm["name"] == "FaultyC" && calm["version"]?.string != nil && calm["in_process"] == false, "\(calm)")
+            #expect(calm["last_error"] == .null && calm["failures"] == 0 && calm["hosts_ended"] == 0, "\(calm)")
+            let process = try #require(calm["process"]?.int, "\(calm)")
+
+            // It crashes, and is back for whoever comes next.
+            try await Self.fail(gateway, "do-crash")
+            let next = try await gateway.openSession(["Store"])
+            let again = try await Self.plugin(gateway) { $0["state"] == "running" }
+            #expect(again["process"]?.int != process && (again["hosts_ended"]?.int ?? 0) >= 1, "\(again)")
+            #expect((again["failures"]?.int ?? 0) >= 1 && (again["calls"]?.int ?? 0) > (calm["calls"]?.int ?? .max), "\(again)")
+            #expect(again["last_error"]?["code"] == .int(Int64(ErrorCode.pluginCrashed.rawValue)), "\(again)")
+            #expect(again["last_error"]?["error"]?.string?.contains("signal 11") == true, "\(again)")
+            #expect((again["last_error"]?["seconds_ago"]?.int ?? -1) >= 0, "\(again)")
+
+            // An answer that is none is its failure, too; the process goes on.
+            try await Self.fail(gateway, "do-garbage")
+            let garbled = try await Self.plugin(gateway) { $0["last_error"]?["code"] != again["last_error"]?["code"] }
+            #expect(garbled["last_error"]?["code"] == .int(Int64(ErrorCode.pluginBadAnswer.rawValue)), "\(garbled)")
+            #expect(session.error == nil && next.error == nil)
+        }
+    }
+
+    private static func fail(_ gateway: RunningGateway, _ word: String) async throws {
+        let session = try await gateway.session(token: try await gateway.account(customData: #"{"word": "\#(word)"}"#).token)
+        try await session.sendHello(["Store"])
+        _ = try await session.failure()
+    }
+
+    /// The one plugin, once it is so.
+    private static func plugin(_ gateway: RunningGateway, when isSo: (JSON) -> Bool) async throws -> JSON {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while true {
+            let answer = try await gateway.request("GET", "/admin/v1/plugins", admin: true).json
+            let generation = try #require(answer["generations"]?.array?.first, "\(answer)")
+            #expect(generation["in_use"] == true && generation["generation"] == 1)
+            let plugin = try #require(generation["plugins"]?.array?.first, "\(answer)")
+            if isSo(plugin) { return plugin }
+            try #require(ContinuousClock.now < deadline, "It is still \(plugin).")
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+}
