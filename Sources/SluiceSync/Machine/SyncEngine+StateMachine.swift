@@ -368,10 +368,14 @@ extension SyncStateMachine {
         actions.append(.finish(mark, nil))
     }
 
-    /// Sends the marks that wait, once the gateway has been told of the latest set.
+    /// Who waits for downloads.
+    var downloadWaits: Set<UInt64> { Set(waits.filter { $0.value.kind == .download }.keys) }
+
+    /// Sends the marks that wait, once the gateway has been told of the set that was the latest when the wait began.
     mutating func sendMarks() {
-        for id in waits.keys.sorted() where waits[id]?.kind == .download && session?.marksSent.contains(id) == false {
-            session?.marksSent.insert(id)
+        guard let session else { return }
+        for id in downloadWaits.intersection(session.marksRead).subtracting(session.marksSent).sorted() {
+            self.session?.marksSent.insert(id)
             var mark = PBMark()
             mark.id = id
             send(.mark(mark))

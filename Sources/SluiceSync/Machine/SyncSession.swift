@@ -76,6 +76,9 @@ struct SyncSession: Sendable {
     var bootstrap: Bootstrap?
     var partial: ReplicaBatch?
     var marksSent: Set<UInt64> = []
+    /// Waits since whose beginning the sets have been read, or are being read: until then a set that was made before them may be unknown.
+    var marksRead: Set<UInt64> = []
+    var marksReading: Set<UInt64> = []
 
     init(local: LocalState, now: UInt64) {
         self.local = local

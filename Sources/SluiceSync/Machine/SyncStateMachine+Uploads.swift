@@ -39,6 +39,7 @@ extension SyncStateMachine {
         session.mustReadSets = false
         if canTake { session.mustReadChangesets = false }
         if wantsIngest { session.mustReadIngest = false }
+        session.marksReading = downloadWaits
         self.session = session
         actions.append(.read(connection, query))
     }
@@ -49,6 +50,8 @@ extension SyncStateMachine {
         session?.asked = nil
         session?.isStale = false
         session?.sets = pending.sets
+        let marks = session?.marksReading ?? []
+        session?.marksRead.formUnion(marks)
         do throws(SluiceError) {
             if asked.changesetsAfter != nil, !isStale { try enqueue(pending.changesets) }
             if asked.ingestAfter != nil { try ingest(pending.ingest) }
