@@ -94,6 +94,7 @@ import Testing
                 for id in 0..<2_000 { realm.create(Horse.self, value: ["_id": id, "name": String(repeating: "x", count: 200)]) }
             }
         }
+        try untilClosed(path)
         // Every page behind those that opening reads.
         try damage(path, from: 40)
         let heard = Heard()
@@ -133,6 +134,16 @@ import Testing
         #expect(frozen.isFrozen && frozen.objects(Horse.self).isEmpty && frozen.object(ofType: Horse.self, forPrimaryKey: 1) == nil)
         #expect(heard.all.contains("invalidDatabase \(path)"))
         #expect(frozen.thaw().objects(Horse.self).isEmpty && whole.thaw().objects(Horse.self).isEmpty)
+    }
+
+    /// Waits until the last connection to a file is gone, whose close takes the log into the file: a log that is left has pages that
+    /// opening reads.
+    private func untilClosed(_ path: String) throws {
+        let end = ContinuousClock.now + .seconds(60)
+        while FileManager.default.contents(atPath: path + "-wal")?.isEmpty == false {
+            try #require(ContinuousClock.now < end, "the file is still open")
+            Thread.sleep(forTimeInterval: 0.01)
+        }
     }
 
     /// Flips a bit of each page of a file and of its log.
