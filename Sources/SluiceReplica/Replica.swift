@@ -12,6 +12,7 @@ import Synchronization
 /// _sluice_pending_change      their changes, one row each
 /// _sluice_subscription_set, _sluice_subscription
 /// _sluice_staging_<Class>     rows of a bootstrap under way
+/// _sluice_earlier_<Class>     rows of the interrupted one that it goes on from
 /// _sluice_ingest              asymmetric objects until they are acknowledged
 /// _sluice_error               refusals that the app has not been told about
 /// _sluice_link                links in collections, embedded objects and mixed values, by target

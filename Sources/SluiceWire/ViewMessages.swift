@@ -147,13 +147,15 @@ package struct BootstrapRowsWriter: Sendable {
         rowCount += 1
     }
 
+    /// - Parameter checkpoint: a `PBCheckpoint`, of how far the bootstrap has come with this message; empty for none.
     /// - Returns: the `ServerMessage`.
-    package consuming func finish() -> [UInt8] {
+    package consuming func finish(checkpoint: [UInt8] = []) -> [UInt8] {
         if reasons.contains(where: { $0 != 0 }) {
             let content = writer.open(5)
             for reason in reasons { writer.byte(reason) }
             writer.close(content)
         }
+        if !checkpoint.isEmpty { checkpoint.withUnsafeBytes { writer.field(6, bytes: $0) } }
         writer.close(message)
         return writer.take()
     }

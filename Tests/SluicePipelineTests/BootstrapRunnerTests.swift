@@ -18,7 +18,7 @@ import Testing
         func read(
             _ queries: [SnapshotQuery], begin: @Sendable (SnapshotStart) async throws -> Bool,
             expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
-            rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void,
+            rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef], _ inOrder: Bool) async throws -> Void,
             kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void,
             lost: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
         ) async throws -> SnapshotStart? {
@@ -30,6 +30,7 @@ import Testing
             return start
         }
 
+        func hasSeen(_ witness: Witness) async throws -> Bool { true }
         func currentLSN() async throws -> LSN { .zero }
         func place() async throws -> (lsn: LSN, point: SnapshotPoint) { (.zero, SnapshotPoint(cluster: "c", transaction: 100)) }
         func source(of type: ObjectType) throws -> String { "" }
@@ -49,7 +50,7 @@ import Testing
         let snapshots = Snapshots(blind: blind)
         let runner = BootstrapRunner(
             authority: OrderAuthority(), snapshots: snapshots, fanout: fanout, frames: frames, environment: time, channel: channel,
-            client: .server, user: "ann", sealer: NoSealer(), taken: { 0 })
+            client: .server, user: "ann", sealer: NoSealer(), progress: BootstrapProgress(), taken: { 0 })
         let (id, held, _) = try await runner.run(OrderAuthority.view, replacing: nil, held: nil)
         #expect(held.point == SnapshotPoint(cluster: "c", transaction: 100))
         #expect(channel.messages.count == 2)

@@ -8,10 +8,10 @@ import Testing
 
     init() throws { folder = try TemporaryFolder() }
 
-    private func stage(_ replica: Replica, _ rows: [Row]) async throws {
+    private func stage(_ replica: Replica, _ rows: [Row], checkpoint: [UInt8] = []) async throws {
         var buffer = RowBuffer()
         let refs = rows.map { buffer.append($0) }
-        try await replica.stage(type: 0, rows: refs, of: buffer)
+        try await replica.stage(type: 0, rows: refs, of: buffer, checkpoint: checkpoint)
     }
 
     @Test func `nothing of a bootstrap shows before its end, everything after`() async throws {
@@ -51,6 +51,47 @@ import Testing
         try await replica.endBootstrap(version: 2, lsn: LSN(rawValue: 60), types: [0])
         #expect(try replica.titles() == [:])
         #expect(try await replica.held() == [])
+    }
+
+    @Test func `a bootstrap goes on from what an interrupted one put aside, and only from that`() async throws {
+        do {
+            let replica = try await Replica.make(folder)
+            try await replica.apply(batch(10, put: [todo(9, "the file's"), todo(8, "the file's")]))
+            try await replica.beginBootstrap(version: 1)
+            try await stage(replica, [todo(1, "one"), todo(2, "two"), todo(3, "three"), todo(4, "four")], checkpoint: [4])
+            #expect(try await replica.checkpoint() == [4])
+        }
+        let replica = try Replica(path: folder.file, schema: testSchema)
+        #expect(try await replica.checkpoint() == [4])
+        // It goes on, and is interrupted again before it has come farther.
+        try await replica.beginBootstrap(version: 1, keeping: [0], checkpoint: [4])
+        try await replica.stageKept(type: 0, keys: [.int(1), .int(9)])
+        try await stage(replica, [todo(2, "newer")])
+        #expect(try await replica.checkpoint() == [4])
+        try await replica.beginBootstrap(version: 1, keeping: [0], checkpoint: [4])
+        try await replica.stageKept(type: 0, keys: [.int(1), .int(2), .int(4), .int(9)])
+        try await stage(replica, [todo(5, "five")], checkpoint: [5])
+        try await replica.stageRemoval(type: 0, keys: [.int(4)])
+        #expect(try replica.titles() == [8: "the file's", 9: "the file's"])
+        try await replica.endBootstrap(version: 1, lsn: LSN(rawValue: 50), types: [0])
+        #expect(try replica.titles() == [1: "one", 2: "newer", 5: "five", 9: "the file's"])
+        #expect(try await replica.checkpoint() == [])
+    }
+
+    @Test func `a bootstrap that does not go on forgets what was put aside`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.beginBootstrap(version: 1)
+        try await stage(replica, [todo(1, "one")], checkpoint: [1])
+        try await replica.beginBootstrap(version: 2)
+        #expect(try await replica.checkpoint() == [])
+        try await replica.stageKept(type: 0, keys: [.int(1)])
+        try await replica.endBootstrap(version: 2, lsn: LSN(rawValue: 50), types: [0])
+        #expect(try replica.titles() == [:])
+        // Nor does a file that begins anew say that it has something.
+        try await replica.beginBootstrap(version: 3)
+        try await stage(replica, [todo(1, "one")], checkpoint: [1])
+        try await replica.forgetServer()
+        #expect(try await replica.checkpoint() == [])
     }
 
     @Test func `changesets that a bootstrap has are not shown over it, those behind them are`() async throws {

@@ -6,11 +6,13 @@ import Synchronization
 
 /// PostgreSQL's read side as the pipeline's port.
 struct PostgresSnapshots: SnapshotStore {
+    private let pool: PostgresPool
     private let store: PostgresSnapshotStore
     private let tables: GatewayTables
 
     /// - Parameter unfit: is told of rows that do not fit their type; they are left out.
     init(pool: PostgresPool, tables: GatewayTables, unfit: @escaping PostgresSnapshotStore.ReportUnfit) {
+        self.pool = pool
         store = PostgresSnapshotStore(pool: pool, unfit: unfit)
         self.tables = tables
     }
@@ -19,7 +21,7 @@ struct PostgresSnapshots: SnapshotStore {
         _ queries: [SnapshotQuery],
         begin: @Sendable (SnapshotStart) async throws -> Bool,
         expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
-        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void,
+        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef], _ inOrder: Bool) async throws -> Void,
         kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void,
         lost: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
     ) async throws -> SnapshotStart? {
@@ -36,7 +38,7 @@ struct PostgresSnapshots: SnapshotStore {
             let matching = part.residual.map { program in refs.filter { buffer.withView($0) { program.matches($0) } } } ?? refs
             if matching.isEmpty { return }
             switch part.purpose {
-            case .rows: try await rows(part.query, buffer, matching)
+            case .rows: try await rows(part.query, buffer, matching, part.selection.isInOrder)
             case .kept: try await kept(part.query, part.keys(matching, buffer))
             case .lost: try await lost(part.query, part.keys(matching, buffer))
             }
@@ -48,6 +50,8 @@ struct PostgresSnapshots: SnapshotStore {
         let shape = try tables.shape(of: type.name)
         return "\(shape.table) (\(shape.columns.joined(separator: ", ")))"
     }
+
+    func hasSeen(_ witness: Witness) async throws -> Bool { try await History.find(witness, pool) == .seen }
 
     func currentLSN() async throws -> LSN { try await store.currentLSN() }
 
@@ -79,9 +83,6 @@ private struct SnapshotPart: Sendable {
         return rows.map { buffer.withView($0) { $0.value(key) ?? .null } }
     }
 
-    /// Numbers farther apart than this are not compared, to stay well within the 31 bits of a row's.
-    static let horizon: UInt64 = 1 << 30
-
     static func parts(of query: SnapshotQuery, _ index: Int, _ tables: GatewayTables, at start: SnapshotStart) throws -> [SnapshotPart] {
         let shape = try tables.shape(of: query.type.name)
         var parts = try parts(of: query, index, shape, at: start)
@@ -92,23 +93,29 @@ private struct SnapshotPart: Sendable {
     private static func parts(of query: SnapshotQuery, _ index: Int, _ shape: TableShape, at start: SnapshotStart) throws -> [SnapshotPart]
     {
         if let first = query.first { return [try SnapshotPart(index, shape, query.predicate, first)] }
-        if let known = query.known, isComparable(known.point, start),
-            let parts = difference(query.predicate, known, index, shape)
-        {
-            return parts
+        let whole = SnapshotPart(index, shape, query.predicate)
+        var parts = [whole]
+        var staged = query.staged
+        if let known = query.known {
+            if known.point.isComparable(at: start), let difference = difference(query.predicate, known, index, shape) {
+                parts = difference
+            } else {
+                // It was put aside beside what was known.
+                staged = nil
+            }
         }
-        return [SnapshotPart(index, shape, query.predicate)]
-    }
-
-    private static func isComparable(_ point: SnapshotPoint, _ start: SnapshotStart) -> Bool {
-        point.cluster == start.cluster && start.snapshot.xmax < point.transaction + horizon
+        // Together they are the view.
+        for part in parts.indices { parts[part].selection.planned = part == 0 ? whole.selection.planned : nil }
+        parts[parts.count - 1].selection.isInOrder = true
+        if let staged, staged.point.isComparable(at: start), let last = parts.popLast() { parts += last.going(on: staged) }
+        return parts
     }
 
     /// Keys, of rows that are read whole where SQL cannot say which. Nil where their age does not say what the client had.
     private static func part(of lost: SnapshotQuery.Lost, _ index: Int, _ shape: TableShape, at start: SnapshotStart) -> SnapshotPart? {
         var age = RowAge.any
         if let point = lost.before {
-            guard isComparable(point, start) else { return nil }
+            guard point.isComparable(at: start) else { return nil }
             age = .before(point.transaction)
         }
         var part = SnapshotPart(index, shape, lost.predicate, age: age, purpose: .lost)
@@ -127,11 +134,30 @@ private struct SnapshotPart: Sendable {
         let kept = SnapshotPart(index, shape, both, age: .before(known.point.transaction), purpose: .kept)
         guard kept.residual == nil else { return nil }
         let written = SnapshotPart(index, shape, both, age: .since(known.point.transaction))
-        var parts = [kept, written] + (isSame ? [] : [SnapshotPart(index, shape, .and(predicate, !known.predicate))])
-        // Together they are the view.
-        let whole = isSame ? kept : SnapshotPart(index, shape, predicate)
-        for part in parts.indices { parts[part].selection.planned = part == 0 ? whole.selection.planned : nil }
-        return parts
+        return [kept, written] + (isSame ? [] : [SnapshotPart(index, shape, .and(predicate, !known.predicate))])
+    }
+
+    /// Keys of what was put aside and is as it was; rows of what was put aside and has been written since; rows that come after. Itself
+    /// where keys alone cannot be selected.
+    private func going(on staged: SnapshotQuery.Staged) -> [SnapshotPart] {
+        guard residual == nil else { return [self] }
+        let form = selection.shape.forms[selection.shape.key]
+        let keys: KeyRange = staged.through.map { .through(form.parameter($0)) } ?? .all
+        let first: UInt64? = if case .since(let first) = selection.age { first } else { nil }
+        let point = staged.point.transaction
+        var (kept, written) = (self, self)
+        (kept.selection.keys, written.selection.keys) = (keys, keys)
+        (kept.selection.isInOrder, written.selection.isInOrder) = (false, false)
+        written.selection.planned = nil
+        kept.selection.age = first.map { .between($0, max($0, point)) } ?? .before(point)
+        kept.selection.keysOnly = true
+        kept.purpose = .kept
+        written.selection.age = .since(max(first ?? point, point))
+        guard let through = staged.through else { return [kept, written] }
+        var rest = self
+        rest.selection.keys = .after(form.parameter(through))
+        rest.selection.planned = nil
+        return [kept, written, rest]
     }
 
     private init(_ index: Int, _ shape: TableShape, _ predicate: Predicate, age: RowAge = .any, purpose: Purpose = .rows) {

@@ -60,7 +60,7 @@ struct SubscriptionExplainer: Sendable {
                     true
                 } expected: { rows in
                     counts.withLock { $0.expected = Int(clamping: rows) }
-                } rows: { _, _, rows in
+                } rows: { _, _, rows, _ in
                     let count = counts.withLock { counts in
                         counts.counted += rows.count
                         return counts.counted

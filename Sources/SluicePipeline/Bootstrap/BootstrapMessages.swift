@@ -4,11 +4,13 @@ import SwiftProtobuf
 
 /// The messages of a bootstrap, as bytes.
 enum BootstrapMessages {
-    static func begin(version: UInt64, rows: UInt64) -> [UInt8] {
+    /// - Parameter checkpoint: what it goes on from.
+    static func begin(version: UInt64, rows: UInt64, checkpoint: PBCheckpoint = PBCheckpoint()) -> [UInt8] {
         encode {
             $0.bootstrapBegin = .with {
                 $0.version = version
                 $0.rows = rows
+                if !checkpoint.types.isEmpty { $0.checkpoint = checkpoint }
             }
         }
     }

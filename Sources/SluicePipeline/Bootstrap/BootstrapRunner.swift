@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceWire
+import Synchronization
 
 /// Runs one bootstrap: stage, snapshot, stream, hand over.
 ///
@@ -18,6 +19,8 @@ struct BootstrapRunner {
     /// Whose sessions it is for, and who seals what their client keeps.
     let user: String
     let sealer: any Sealer
+    /// What the client has put aside; a bootstrap goes on from it.
+    let progress: BootstrapProgress
     /// The client's changesets that are committed now and of which it knows what was undone, up to this number.
     let taken: @Sendable () async -> UInt64
 
@@ -49,6 +52,7 @@ struct BootstrapRunner {
                     id, replacing: old, after: outbox.take(), snapshot: start.snapshot, rows: rows,
                     held: holding.message(user: user, sealer), taken: taken)
                 {
+                    progress.clear()
                     return (id, holding, rows)
                 }
                 await fanout.remove(id)
@@ -80,6 +84,7 @@ struct BootstrapRunner {
             try await fanout.passed(tail.reached, milliseconds: Self.patience)
             try Task.checkCancellation()
             let begin = frames.frame(BootstrapMessages.begin(version: view.version, rows: UInt64(tail.words.count)))
+            progress.clear()
             await ending()
             if await fanout.activate(id, replacing: old, after: [begin], tail: tail, held: held.message(user: user, sealer)) { return id }
             await fanout.remove(id)
@@ -95,28 +100,35 @@ struct BootstrapRunner {
         _ view: View, _ held: HeldView?, _ mark: DeliveredTransactions.Mark, _ outbox: BootstrapOutbox
     ) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64) {
         let schema = authority.current().schema
-        let queries = view.types.map {
-            SnapshotQuery(type: schema.types[$0.type], predicate: $0.predicate, known: held?.known(of: $0), lost: held?.lost(of: $0))
+        let queries = zip(view.types, progress.staged(of: view, held: held)).map {
+            SnapshotQuery(
+                type: schema.types[$0.type], predicate: $0.predicate, known: held?.known(of: $0), staged: $1, lost: held?.lost(of: $0))
         }
-        return try await SnapshotPatience.retry(environment) { try await attempt(view, queries, mark, outbox) }
+        return try await SnapshotPatience.retry(environment) { try await attempt(view, held, queries, mark, outbox) }
     }
 
     /// - Returns: nil when the snapshot misses a transaction already delivered.
     private func attempt(
-        _ view: View, _ queries: [SnapshotQuery], _ mark: DeliveredTransactions.Mark, _ outbox: BootstrapOutbox
+        _ view: View, _ held: HeldView?, _ queries: [SnapshotQuery], _ mark: DeliveredTransactions.Mark, _ outbox: BootstrapOutbox
     ) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64)? {
         let codecs = queries.map { RowCodec($0.type) }
         let masks = view.types.map(\.mask)
         let sent = Counter()
-        // Before the snapshot is there: it sees all of them.
-        let taken = await taken()
+        let taken = await taken()  // Before the snapshot is there: it sees all of them.
+        let started = Mutex<SnapshotStart?>(nil)
         let start = try await snapshots.read(queries) { start in
-            await !fanout.contradicts(start.snapshot, at: mark)
+            started.withLock { $0 = start }
+            return await !fanout.contradicts(start.snapshot, at: mark)
         } expected: { rows in
-            outbox.send(BootstrapMessages.begin(version: view.version, rows: rows))
-        } rows: { query, buffer, rows in
+            let checkpoint = started.withLock { $0 }.map { progress.begin(view, held: held, at: $0) }
+            outbox.send(BootstrapMessages.begin(version: view.version, rows: rows, checkpoint: checkpoint ?? PBCheckpoint()))
+        } rows: { query, buffer, rows, inOrder in
+            let last = inOrder ? rows.last.flatMap { buffer.withView($0) { $0.value(codecs[query].type.primaryKey ?? 0) } } : nil
             try await send(rows.count, codecs[query], outbox) { number, writer in
                 buffer.withView(rows[number]) { writer.add($0, mask: masks[query]) }
+            } reached: {
+                guard let last, let point = started.withLock({ $0?.point }) else { return [] }
+                return progress.reached(last, of: query, view, held: held, at: point)
             }
             sent.add(UInt64(rows.count))
         } kept: { query, keys in
@@ -130,18 +142,20 @@ struct BootstrapRunner {
     }
 
     /// Sends so many rows or keys in messages of bounded size, and waits for the client to take most of them.
+    /// - Parameter reached: the checkpoint for the last of the messages.
     private func send(
-        _ count: Int, _ codec: RowCodec, _ outbox: BootstrapOutbox, _ add: (Int, inout BootstrapRowsWriter) -> Void
+        _ count: Int, _ codec: RowCodec, _ outbox: BootstrapOutbox, _ add: (Int, inout BootstrapRowsWriter) -> Void,
+        reached: () -> [UInt8] = { [] }
     ) async throws {
         var writer = BootstrapRowsWriter(codec)
         for number in 0..<count {
-            add(number, &writer)
             if writer.isFull {
                 outbox.send(writer.finish())
                 writer = BootstrapRowsWriter(codec)
             }
+            add(number, &writer)
         }
-        if writer.rowCount > 0 { outbox.send(writer.finish()) }
+        if writer.rowCount > 0 { outbox.send(writer.finish(checkpoint: reached())) }
         await channel.drained(below: Limits.outboxBytes / 4)
         try Task.checkCancellation()
     }

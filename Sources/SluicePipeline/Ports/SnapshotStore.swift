@@ -15,6 +15,14 @@ package struct SnapshotPoint: Hashable, Sendable {
         self.transaction = transaction
         self.witness = witness
     }
+
+    /// Numbers farther apart than this are not compared, to stay well within the 31 bits of a row's.
+    private static let horizon: UInt64 = 1 << 30
+
+    /// Whether the age of a row in a snapshot tells if it has been written since this point.
+    package func isComparable(at start: SnapshotStart) -> Bool {
+        cluster == start.cluster && start.snapshot.xmax < transaction + Self.horizon
+    }
 }
 
 /// Rows of one type for one bootstrap.
@@ -22,6 +30,8 @@ package struct SnapshotQuery: Sendable {
     package var type: ObjectType
     package var predicate: Predicate
     package var known: Known?
+    /// What an earlier bootstrap, with the same `predicate` and `known`, had come to of the rows that are new to the reader.
+    package var staged: Staged?
     /// Rows that are not among those of `predicate` and whose keys are asked for too.
     package var lost: Lost?
     /// The first so many, in this order and then that of their keys, nulls before all; with it nothing is known. Nil: all.
@@ -60,10 +70,25 @@ package struct SnapshotQuery: Sendable {
         }
     }
 
-    package init(type: ObjectType, predicate: Predicate, known: Known? = nil, lost: Lost? = nil, first: First? = nil) {
+    /// The rows that the reader has put aside as a point saw them, in the order of their keys.
+    package struct Staged: Sendable {
+        package var point: SnapshotPoint
+        /// Nil: all.
+        package var through: Value?
+
+        package init(point: SnapshotPoint, through: Value?) {
+            self.point = point
+            self.through = through
+        }
+    }
+
+    package init(
+        type: ObjectType, predicate: Predicate, known: Known? = nil, staged: Staged? = nil, lost: Lost? = nil, first: First? = nil
+    ) {
         self.type = type
         self.predicate = predicate
         self.known = known
+        self.staged = staged
         self.lost = lost
         self.first = first
     }
@@ -104,18 +129,21 @@ package protocol SnapshotStore: Sendable {
     /// every query's rows in chunks of at most `Limits.bootstrapRows`. The next chunk is read when the hand-over returns.
     /// `expected` is told before the first how many there may be in all, an estimate that costs no reading; nil asks for none.
     ///
-    /// Of what a query's reader knows and nobody has written since, only the keys may come, by `kept`. Each row of a query comes
-    /// one way or the other, once. The keys of the rows of `lost` come by `lost`.
+    /// Of what a query's reader knows, or has put aside, and nobody has written since, only the keys may come, by `kept`. Each row of a
+    /// query comes one way or the other, once. Rows that are `inOrder` come after all others of their query, in the order of
+    /// their keys: up to the last of them the reader has all. The keys of the rows of `lost` come by `lost`.
     func read(
         _ queries: [SnapshotQuery],
         begin: @Sendable (SnapshotStart) async throws -> Bool,
         expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
-        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void,
+        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef], _ inOrder: Bool) async throws -> Void,
         kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void,
         lost: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
     ) async throws -> SnapshotStart?
     /// Where a type's rows are read from, as text: when it changes, nothing of what was read before is known.
     func source(of type: ObjectType) throws -> String
+    /// Whether the database is known to have a transaction, in its history as it is now.
+    func hasSeen(_ witness: Witness) async throws -> Bool
     /// The end of the write-ahead log now.
     func currentLSN() async throws -> LSN
     /// The same, and a point that lies before it: positions mean the same only within one cluster.
@@ -129,6 +157,8 @@ extension SnapshotStore {
         begin: @Sendable (SnapshotStart) async throws -> Bool,
         rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef]) async throws -> Void
     ) async throws -> SnapshotStart? {
-        try await read(queries, begin: begin, expected: nil, rows: rows, kept: { _, _ in }, lost: { _, _ in })
+        try await read(
+            queries, begin: begin, expected: nil, rows: { query, buffer, refs, _ in try await rows(query, buffer, refs) },
+            kept: { _, _ in }, lost: { _, _ in })
     }
 }

@@ -106,7 +106,8 @@ extension Session {
             let runner = BootstrapRunner(
                 authority: services.authority, snapshots: services.snapshots, fanout: services.fanout, frames: services.frames,
                 environment: services.environment, channel: channel, client: file?.id ?? .server,
-                user: user?.user.id ?? "", sealer: services.sealer, taken: { await self.told })
+                user: user?.user.id ?? "", sealer: services.sealer, progress: progress,
+                taken: { await self.told })
             // Also when a newer version has been asked for meanwhile: this one is what is live until then.
             if let id = try await resume(view, runner) {
                 subscriber = id

@@ -22,6 +22,8 @@ package actor Session {
     var held: HeldView?
     /// What the client said in its Hello that it has, and up to where; nil once a bootstrap has begun, and when it cannot be proved.
     var greeting: (held: PBHeld, applied: LSN, witness: Witness)?
+    /// What it has put aside.
+    var progress = BootstrapProgress()
     var seen = SeenRows()
     /// The live subscriber in the fan-out, from Hello on.
     var subscriber: Fanout.Handle?
@@ -171,6 +173,9 @@ package actor Session {
             if held != nil, file.isPositionProven, let witness = hello.history.position {
                 greeting = (hello.held, LSN(rawValue: hello.appliedLsn), witness)
             }
+        }
+        if let witness = hello.checkpoint.point, try await services.snapshots.hasSeen(witness) {
+            progress = BootstrapProgress(hello.checkpoint, schema.schema)
         }
         self.file = file
         committed = file.changeset

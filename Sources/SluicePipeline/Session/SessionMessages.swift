@@ -138,6 +138,14 @@ extension PBHeld {
     }
 }
 
+extension PBCheckpoint {
+    /// `committed`.
+    var point: Witness? {
+        get { Witness(committed) }
+        set { committed = Data(newValue?.bytes ?? []) }
+    }
+}
+
 extension PBHello {
     /// What the file has seen.
     var history: SeenHistory {

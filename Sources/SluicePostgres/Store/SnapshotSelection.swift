@@ -7,6 +7,15 @@ package enum RowAge: Hashable, Sendable {
     case before(UInt64)
     /// By this one or a later one.
     case since(UInt64)
+    /// By the first or a later one, and before the second.
+    case between(UInt64, UInt64)
+}
+
+/// Rows by their key, in the order of `SnapshotSelection.isInOrder`.
+package enum KeyRange: Hashable, Sendable {
+    case all
+    case through(PostgresParameter)
+    case after(PostgresParameter)
 }
 
 /// Rows of one table that belong to a view.
@@ -16,6 +25,10 @@ package struct SnapshotSelection: Sendable {
     package var condition: String
     package var parameters: [PostgresParameter]
     package var age: RowAge
+    package var keys: KeyRange
+    /// Whether the rows of a view that is not small come in the order of their keys, texts by their bytes: an order that no release
+    /// of a collation changes.
+    package var isInOrder: Bool
     /// Whether a row is read as its key alone, in one cell.
     package var keysOnly: Bool
     /// The first so many in an order of columns and then of the key; nil: all.
@@ -51,27 +64,33 @@ package struct SnapshotSelection: Sendable {
 
     package init(
         _ shape: TableShape, where condition: String = "true", _ parameters: [PostgresParameter] = [], age: RowAge = .any,
-        keysOnly: Bool = false, first: First? = nil
+        keys: KeyRange = .all, isInOrder: Bool = false, keysOnly: Bool = false, first: First? = nil
     ) {
         self.shape = shape
         self.condition = condition
         self.parameters = parameters
         self.age = age
+        self.keys = keys
+        self.isInOrder = isInOrder
         self.keysOnly = keysOnly
         self.first = first
         planned = Planned(condition: condition, parameters: parameters)
     }
 
-    var sql: String {
-        let columns = keysOnly ? shape.keyColumn : shape.columnList
-        return "SELECT \(columns) FROM \(shape.table) WHERE (\(condition))\(ageCondition)\(ending)"
-    }
+    var sql: String { selecting + (isInOrder ? " ORDER BY \(orderedKey)" : ending) }
 
-    /// The same, of which no more than `rows` rows are read; nil when it may be more by itself.
+    /// The same in any order, of which no more than `rows` rows are read; nil when it may be more by itself.
     func sql(upTo rows: Int) -> String? {
-        guard let first else { return "\(sql) LIMIT \(rows)" }
+        guard let first else { return "\(selecting) LIMIT \(rows)" }
         return first.limit < rows ? sql : nil
     }
+
+    private var selecting: String {
+        let columns = keysOnly ? shape.keyColumn : shape.columnList
+        return "SELECT \(columns) FROM \(shape.table) WHERE (\(condition))\(ageCondition)\(keyCondition)"
+    }
+
+    private var orderedKey: String { shape.keyColumn + (shape.type.properties[shape.key].type == .string ? " COLLATE \"C\"" : "") }
 
     func explanation(_ planned: Planned) -> String {
         "EXPLAIN (FORMAT JSON) SELECT 1 FROM \(shape.table) WHERE (\(planned.condition))\(ending)"
@@ -89,20 +108,38 @@ package struct SnapshotSelection: Sendable {
     }
 
     var values: [PostgresParameter] {
+        let ages: [PostgresParameter] =
+            switch age {
+            case .any: []
+            case .before(let xid), .since(let xid): [Self.parameter(xid)]
+            case .between(let first, let end): [Self.parameter(first), Self.parameter(end)]
+            }
+        return switch keys {
+        case .all: parameters + ages
+        case .through(let key), .after(let key): parameters + ages + [key]
+        }
+    }
+
+    private static func parameter(_ xid: UInt64) -> PostgresParameter { .int(Int64(UInt32(truncatingIfNeeded: xid))) }
+
+    private var ageCondition: String {
         switch age {
-        case .any: parameters
-        case .before(let xid), .since(let xid): parameters + [.int(Int64(UInt32(truncatingIfNeeded: xid)))]
+        case .any: ""
+        case .before: " AND \(isBefore(parameters.count + 1))"
+        case .since: " AND NOT \(isBefore(parameters.count + 1))"
+        case .between: " AND NOT \(isBefore(parameters.count + 1)) AND \(isBefore(parameters.count + 2))"
         }
     }
 
     /// A row's `xmin` has the low 32 bits of the number. Of two numbers less than 2³¹ apart the difference, taken within
     /// 32 bits, tells which is lower; a row that was last written longer ago may count as new, never the other way round.
-    private var ageCondition: String {
-        let distance = "((xmin::text::bigint - $\(parameters.count + 1)::bigint) & 4294967295)"
-        return switch age {
-        case .any: ""
-        case .before: " AND \(distance) >= 2147483648"
-        case .since: " AND \(distance) < 2147483648"
+    private func isBefore(_ parameter: Int) -> String { "(((xmin::text::bigint - $\(parameter)::bigint) & 4294967295) >= 2147483648)" }
+
+    private var keyCondition: String {
+        switch keys {
+        case .all: ""
+        case .through: " AND \(orderedKey) <= $\(values.count)"
+        case .after: " AND \(orderedKey) > $\(values.count)"
         }
     }
 }

@@ -61,6 +61,8 @@ package final class TableLayout: Sendable {
     let defaults: [Value]
     let table: String
     let staging: String
+    /// What was staged before a bootstrap went on.
+    let earlier: String
     let columns: String
     let keyColumn: String
     /// SQLite's name for a row's number, one that no property has.
@@ -99,6 +101,7 @@ package final class TableLayout: Sendable {
         }
         self.rowid = rowid
         table = TableLayout.quoted(type.name)
+        earlier = TableLayout.quoted("_sluice_earlier_\(type.name)")
         staging = TableLayout.quoted("_sluice_staging_\(type.name)")
         columns = type.properties.map { TableLayout.quoted($0.name) }.joined(separator: ", ")
         keyColumn = type.properties.isEmpty ? "" : TableLayout.quoted(type.properties[key].name)

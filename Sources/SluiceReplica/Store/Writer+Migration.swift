@@ -16,10 +16,11 @@ extension Writer {
                 try connection.execute("DROP TABLE IF EXISTS \(layout.table)")
                 try connection.execute(layout.creation(of: layout.table))
             }
-            try connection.execute("DROP TABLE IF EXISTS \(layout.staging)")
+            try dropStaging(layout)
             try forgetProperties(of: layout.type.name)
             try remember(layout)
         }
+        meta.checkpoint = []
         connection.forgetStatements()
     }
 

@@ -43,6 +43,7 @@ extension Writer {
             if lacksData {
                 meta.applied = AppliedPosition(lsn: .zero, version: 0)
                 meta.held = []
+                meta.checkpoint = []
             }
             try saveMeta(since: ReplicaMeta(fields))
         }
@@ -129,7 +130,7 @@ extension Writer {
             } else {
                 try connection.execute(layout.creation(of: layout.table))
             }
-            try connection.execute("DROP TABLE IF EXISTS \(layout.staging)")
+            try dropStaging(layout)
             try remember(layout)
         }
         return lacksData

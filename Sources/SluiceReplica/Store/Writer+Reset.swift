@@ -8,6 +8,7 @@ extension Writer {
         meta.identity = nil
         meta.applied = AppliedPosition(lsn: .zero, version: 0)
         meta.held = []
+        meta.checkpoint = []
         meta.compensation = 0
         // At once: they do not wait for the bootstrap.
         if reset == .disown { try connection.execute("DELETE FROM _sluice_ingest") }

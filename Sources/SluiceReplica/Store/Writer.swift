@@ -186,6 +186,8 @@ struct ReplicaMeta: Hashable {
     var bootstrapping: UInt64 = 0
     /// What the gateway said that the file has, as it said it; empty for nothing.
     var held: [UInt8] = []
+    /// What it said of how far the bootstrap under way has come; empty for nothing.
+    var checkpoint: [UInt8] = []
     /// The highest id that a subscription ever had.
     var subscription: UInt64 = 0
     /// A client reset under way: a `ReplicaReset`, 0 for none, and how often one was begun since the last that was finished.
@@ -203,6 +205,7 @@ struct ReplicaMeta: Hashable {
             "witness": .binary(applied.witness),
             "changeset": number(changeset), "ingest": number(ingest), "clock": number(clock.rawValue),
             "compensation": number(compensation), "bootstrapping": number(bootstrapping), "held": .binary(held),
+            "checkpoint": .binary(checkpoint),
             "subscription": number(subscription), "reset": number(reset), "resets": number(resets),
             "tag": number(tag), "owner": .string(owner),
         ]
@@ -224,6 +227,7 @@ struct ReplicaMeta: Hashable {
         compensation = number("compensation")
         bootstrapping = number("bootstrapping")
         if case .binary(let bytes)? = fields["held"] { held = bytes }
+        if case .binary(let bytes)? = fields["checkpoint"] { checkpoint = bytes }
         subscription = number("subscription")
         reset = number("reset")
         resets = number("resets")

@@ -57,8 +57,13 @@ extension Replica {
     }
 
     /// Forgets what was staged and begins anew; the set `version` becomes bootstrapping unless it is complete.
-    package func beginBootstrap(version: UInt64) async throws(SluiceError) {
-        try await commit { writer throws(SluiceError) in try writer.beginBootstrap(version: version) }
+    /// - Parameters:
+    ///   - types: what was staged of these stays aside: `stageKept` brings it back.
+    ///   - checkpoint: what that is in the gateway's words, for `checkpoint()`.
+    package func beginBootstrap(version: UInt64, keeping types: [Int] = [], checkpoint: [UInt8] = []) async throws(SluiceError) {
+        try await commit { writer throws(SluiceError) in
+            try writer.beginBootstrap(version: version, keeping: types, checkpoint: checkpoint)
+        }
     }
 
     /// Puts rows of one type aside until the end of the bootstrap; a row with a key that is staged already replaces it.
@@ -66,8 +71,12 @@ extension Replica {
     /// - Parameters:
     ///   - type: index into `schema.types`.
     ///   - rows: rows of `buffer`, cells in the order of that type's properties, absent cells read as the default.
-    package func stage(type: Int, rows: [RowRef], of buffer: RowBuffer) async throws(SluiceError) {
-        try await commit { writer throws(SluiceError) in try writer.stage(type: type, rows: rows, of: buffer) }
+    ///   - checkpoint: how far the bootstrap has come with them, for `checkpoint()`; empty leaves it as it is.
+    package func stage(type: Int, rows: [RowRef], of buffer: RowBuffer, checkpoint: [UInt8] = []) async throws(SluiceError) {
+        try await commit { writer throws(SluiceError) in
+            try writer.stage(type: type, rows: rows, of: buffer)
+            if !checkpoint.isEmpty { writer.meta.checkpoint = checkpoint }
+        }
     }
 
     /// Puts removals aside until the end of the bootstrap: objects that left the view while it ran, or with the new set. A
@@ -77,7 +86,7 @@ extension Replica {
         try await commit { writer throws(SluiceError) in try writer.stageRemoval(type: type, keys: keys, reasons: reasons) }
     }
 
-    /// Notes that objects are in the view as the file has them. A row, or a removal, of the same key counts instead.
+    /// Notes that objects are in the view as the file has them, or as they were staged before the bootstrap went on. A row, or a removal, of the same key counts instead.
     package func stageKept(type: Int, keys: [Value]) async throws(SluiceError) {
         try await commit { writer throws(SluiceError) in try writer.stageKept(type: type, keys: keys) }
     }
@@ -99,6 +108,11 @@ extension Replica {
     /// What the gateway said at the end of the last bootstrap; empty when there was none or the file's classes have changed.
     package func held() async throws(SluiceError) -> [UInt8] {
         try await onWriter { writer throws(SluiceError) in writer.meta.held }
+    }
+
+    /// What the gateway last said of how far an unfinished bootstrap has come; empty when nothing is staged that another could go on from.
+    package func checkpoint() async throws(SluiceError) -> [UInt8] {
+        try await onWriter { writer throws(SluiceError) in writer.meta.checkpoint }
     }
 
     /// Applies transactions of the server, all or none. Commits at or before the applied position are skipped.

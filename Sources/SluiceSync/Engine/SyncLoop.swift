@@ -103,7 +103,8 @@ struct SyncLoop {
         case .acknowledgeIngest(let number, let refused):
             try await tell(try await replica.acknowledgeIngest(upTo: number, refused: refused))
         case .compensate(let id, let writes): try await tell(try await replica.applyCompensation(id: id, writes: writes))
-        case .beginBootstrap(let version): try await replica.beginBootstrap(version: version)
+        case .beginBootstrap(let version, let checkpoint):
+            try await replica.beginBootstrap(version: version, keeping: checkpoint?.types ?? [], checkpoint: checkpoint?.content ?? [])
         case .stage(let rows): try await stage(rows)
         case .endBootstrap(let version, let lsn, let types, let held, let taken):
             let isReset = try await replica.resetUnderWay().reset != nil
@@ -125,7 +126,9 @@ struct SyncLoop {
     }
 
     private func stage(_ staged: StagedRows) async throws(SluiceError) {
-        if !staged.rows.isEmpty { try await engine.replica.stage(type: staged.type, rows: staged.rows, of: staged.buffer) }
+        if !staged.rows.isEmpty {
+            try await engine.replica.stage(type: staged.type, rows: staged.rows, of: staged.buffer, checkpoint: staged.checkpoint)
+        }
         if !staged.kept.isEmpty { try await engine.replica.stageKept(type: staged.type, keys: staged.kept) }
         if !staged.removed.isEmpty {
             try await engine.replica.stageRemoval(type: staged.type, keys: staged.removed, reasons: staged.reasons)

@@ -27,12 +27,13 @@ package protocol SyncReplica: Sendable {
     func pendingIngest(after number: UInt64, maximumObjects: Int, maximumBytes: Int) async throws(SluiceError) -> IngestBatch?
     func acknowledgeIngest(upTo number: UInt64, refused: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal?
 
-    func beginBootstrap(version: UInt64) async throws(SluiceError)
-    func stage(type: Int, rows: [RowRef], of buffer: RowBuffer) async throws(SluiceError)
+    func beginBootstrap(version: UInt64, keeping types: [Int], checkpoint: [UInt8]) async throws(SluiceError)
+    func stage(type: Int, rows: [RowRef], of buffer: RowBuffer, checkpoint: [UInt8]) async throws(SluiceError)
     func stageRemoval(type: Int, keys: [Value], reasons: [LeftObject.Reason]) async throws(SluiceError)
     func stageKept(type: Int, keys: [Value]) async throws(SluiceError)
     func endBootstrap(version: UInt64, lsn: LSN, types: [Int], held: [UInt8], taken: UInt64, completes: Bool) async throws(SluiceError)
     func held() async throws(SluiceError) -> [UInt8]
+    func checkpoint() async throws(SluiceError) -> [UInt8]
     func apply(_ batch: ReplicaBatch) async throws(SluiceError)
 
     /// Calls the handler after each commit that gives the engine something to send.
@@ -49,7 +50,8 @@ extension SyncReplica {
         let applied = try await appliedPosition()
         let first = try await pendingChangesets(after: 0, maximumBytes: 1).first
         return LocalState(
-            identity: try await identity(), applied: applied, held: try await held(), compensation: try await lastCompensation(),
+            identity: try await identity(), applied: applied, held: try await held(), checkpoint: try await checkpoint(),
+            compensation: try await lastCompensation(),
             firstUnacknowledged: first?.number, oldestBase: min(first?.base ?? applied.lsn, applied.lsn), reset: reset, resets: resets,
             isForeign: try await isForeign())
     }

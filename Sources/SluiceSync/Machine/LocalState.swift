@@ -14,6 +14,8 @@ package struct LocalState: Hashable, Sendable {
     package var applied: AppliedPosition
     /// A `PBHeld` as the gateway last said it; empty for nothing.
     package var held: [UInt8]
+    /// A `PBCheckpoint` as the gateway last said it; empty for nothing.
+    package var checkpoint: [UInt8]
     package var compensation: UInt64
     /// The lowest changeset that is not acknowledged; nil when there is none.
     package var firstUnacknowledged: UInt64?
@@ -27,13 +29,14 @@ package struct LocalState: Hashable, Sendable {
 
     package init(
         identity: ReplicaIdentity? = nil, applied: AppliedPosition = AppliedPosition(lsn: .zero, version: 0),
-        held: [UInt8] = [], compensation: UInt64 = 0, firstUnacknowledged: UInt64? = nil, oldestBase: LSN = .zero,
+        held: [UInt8] = [], checkpoint: [UInt8] = [], compensation: UInt64 = 0, firstUnacknowledged: UInt64? = nil, oldestBase: LSN = .zero,
         reset: ReplicaReset? = nil, resets: UInt64 = 0, isForeign: Bool = false
     ) {
         self.isForeign = isForeign
         self.identity = identity
         self.applied = applied
         self.held = held
+        self.checkpoint = checkpoint
         self.compensation = compensation
         self.firstUnacknowledged = firstUnacknowledged
         self.oldestBase = oldestBase
@@ -71,5 +74,6 @@ extension PBHello {
         oldestBase = state.oldestBase.rawValue
         // One that cannot be read is as good as none: everything comes then.
         if !state.held.isEmpty, let known = try? WireProtocol.decode(PBHeld.self, from: state.held) { held = known }
+        if !state.checkpoint.isEmpty, let known = try? WireProtocol.decode(PBCheckpoint.self, from: state.checkpoint) { checkpoint = known }
     }
 }

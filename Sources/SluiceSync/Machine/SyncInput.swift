@@ -58,7 +58,8 @@ package enum SyncAction: Sendable {
     case acknowledgeIngest(UInt64, [RefusedWrite])
     /// Takes the writes back, then tells the app.
     case compensate(UInt64, [RefusedWrite])
-    case beginBootstrap(version: UInt64)
+    /// Puts aside from here on, beside what a checkpoint says is put aside.
+    case beginBootstrap(version: UInt64, ServerMessage.Checkpoint?)
     case stage(StagedRows)
     /// Shows what was staged, in which all changesets up to `taken` are.
     case endBootstrap(version: UInt64, lsn: LSN, types: [Int], held: [UInt8], taken: UInt64)

@@ -50,9 +50,9 @@ extension SyncStateMachine {
     private mutating func inSession(_ message: ServerMessage) {
         switch message {
         case .welcome, .error: break
-        case .bootstrapBegin(let version, let rows):
+        case .bootstrapBegin(let version, let rows, let checkpoint):
             session?.bootstrap = SyncSession.Bootstrap(version: version, expected: rows)
-            actions.append(.beginBootstrap(version: version))
+            actions.append(.beginBootstrap(version: version, checkpoint))
             actions.append(.report(.downloading(version: version, rows: 0, expected: rows)))
         case .bootstrapRows(let rows): stage(rows)
         case .bootstrapEnd(let version, let lsn, let types, let held, let taken): endBootstrap(version, lsn, types, held, taken)

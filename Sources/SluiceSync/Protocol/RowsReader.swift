@@ -27,6 +27,7 @@ enum RowsReader {
             case (5, .lengthDelimited):
                 var numbers = reader.nested(try reader.content())
                 while !numbers.isAtEnd { staged?.reasons.append(LeftObject.Reason(event: try numbers.varint())) }
+            case (6, .lengthDelimited): staged?.checkpoint = Array(reader.slice(try reader.content()))
             default: try reader.skip(tag.type)
             }
         }

@@ -14,10 +14,12 @@ package struct StagedRows: Sendable {
     package var reasons: [LeftObject.Reason]
     /// Keys of objects that stay as the file has them.
     package var kept: [Value]
+    /// How far the bootstrap has come with these rows, for the next Hello; empty where nothing is said.
+    package var checkpoint: [UInt8]
 
     package init(
         type: Int, buffer: RowBuffer = RowBuffer(), rows: [RowRef] = [], removed: [Value] = [], reasons: [LeftObject.Reason] = [],
-        kept: [Value] = []
+        kept: [Value] = [], checkpoint: [UInt8] = []
     ) {
         self.type = type
         self.buffer = buffer
@@ -25,13 +27,15 @@ package struct StagedRows: Sendable {
         self.removed = removed
         self.reasons = reasons
         self.kept = kept
+        self.checkpoint = checkpoint
     }
 }
 
 /// What the gateway says, in the file's own terms.
 package enum ServerMessage: Sendable {
     case welcome(Welcome)
-    case bootstrapBegin(version: UInt64, rows: UInt64)
+    /// - Parameter checkpoint: what it goes on from; nil: nothing that was put aside counts any more.
+    case bootstrapBegin(version: UInt64, rows: UInt64, checkpoint: Checkpoint? = nil)
     /// Nil for a type that the file does not have.
     case bootstrapRows(StagedRows?)
     /// `held`: a `PBHeld` as it came, for the next Hello.
@@ -46,6 +50,19 @@ package enum ServerMessage: Sendable {
     case markReached(UInt64)
     case queryError(version: UInt64, SluiceError)
     case error(SluiceError, SessionAction, fatal: Bool, backoffMilliseconds: UInt64)
+
+    /// What is put aside of a bootstrap.
+    package struct Checkpoint: Hashable, Sendable {
+        /// The types that it has rows of.
+        package var types: [Int]
+        /// A `PBCheckpoint` as it came.
+        package var content: [UInt8]
+
+        package init(types: [Int], content: [UInt8]) {
+            self.types = types
+            self.content = content
+        }
+    }
 
     package struct Welcome: Hashable, Sendable {
         package var identity: ReplicaIdentity
@@ -94,7 +111,9 @@ extension ServerMessage {
     private static func plain(_ message: PBServerMessage, schema: ServerSchema?) throws(SluiceError) -> ServerMessage {
         switch message.kind {
         case .welcome(let m): return .welcome(try Welcome(m))
-        case .bootstrapBegin(let m): return .bootstrapBegin(version: m.version, rows: m.rows)
+        case .bootstrapBegin(let m):
+            let checkpoint = m.hasCheckpoint ? try Checkpoint(m.checkpoint, schema) : nil
+            return .bootstrapBegin(version: m.version, rows: m.rows, checkpoint: checkpoint)
         case .bootstrapEnd(let m):
             let types = m.resumed ? nil : m.types.compactMap { schema?.schema.index(of: $0) }
             return .bootstrapEnd(
@@ -119,6 +138,12 @@ extension ServerMessage {
                 changeset: write.changeset, object: report.object, code: UInt16(clamping: write.code), cause: write.cause,
                 reason: write.reason, fields: write.fields, values: report.values)
         }
+    }
+}
+
+extension ServerMessage.Checkpoint {
+    fileprivate init(_ message: PBCheckpoint, _ schema: ServerSchema?) throws(SluiceError) {
+        self.init(types: message.types.compactMap { schema?.schema.index(of: $0.name) }, content: try WireProtocol.encode(message))
     }
 }
 

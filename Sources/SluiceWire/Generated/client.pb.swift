@@ -412,52 +412,142 @@ package nonisolated struct PBReportError: Sendable {
 }
 
 /// First message of a session.
-package nonisolated struct PBHello: Sendable {
+package nonisolated struct PBHello: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
   /// 1
-  package var `protocol`: UInt32 = 0
+  package var `protocol`: UInt32 {
+    get {_storage._protocol}
+    set {_uniqueStorage()._protocol = newValue}
+  }
 
-  package var accessToken: String = String()
+  package var accessToken: String {
+    get {_storage._accessToken}
+    set {_uniqueStorage()._accessToken = newValue}
+  }
 
   /// 0 and empty at the first session of a local file; afterwards what Welcome allotted.
-  package var client: UInt64 = 0
+  package var client: UInt64 {
+    get {_storage._client}
+    set {_uniqueStorage()._client = newValue}
+  }
 
-  package var secret: Data = Data()
+  package var secret: Data {
+    get {_storage._secret}
+    set {_uniqueStorage()._secret = newValue}
+  }
 
-  package var sdk: String = String()
+  package var sdk: String {
+    get {_storage._sdk}
+    set {_uniqueStorage()._sdk = newValue}
+  }
 
-  package var schema: [PBObjectSchema] = []
+  package var schema: [PBObjectSchema] {
+    get {_storage._schema}
+    set {_uniqueStorage()._schema = newValue}
+  }
 
   /// What the file holds: the position and the subscription version it is complete for (0: nothing).
-  package var appliedLsn: UInt64 = 0
+  package var appliedLsn: UInt64 {
+    get {_storage._appliedLsn}
+    set {_uniqueStorage()._appliedLsn = newValue}
+  }
 
-  package var appliedVersion: UInt64 = 0
+  package var appliedVersion: UInt64 {
+    get {_storage._appliedVersion}
+    set {_uniqueStorage()._appliedVersion = newValue}
+  }
 
   /// The `held` of the last BootstrapEnd that the file applied, so that the next bootstrap sends only what it lacks.
   package var held: PBHeld {
-    get {_held ?? PBHeld()}
-    set {_held = newValue}
+    get {_storage._held ?? PBHeld()}
+    set {_uniqueStorage()._held = newValue}
   }
   /// Returns true if `held` has been explicitly set.
-  package var hasHeld: Bool {self._held != nil}
+  package var hasHeld: Bool {_storage._held != nil}
   /// Clears the value of `held`. Subsequent reads from it will return its default value.
-  package mutating func clearHeld() {self._held = nil}
+  package mutating func clearHeld() {_uniqueStorage()._held = nil}
 
   /// No changeset that the file has yet to send has an older base position: what is only needed to understand older ones can go.
   /// 0: the file does not say.
-  package var oldestBase: UInt64 = 0
+  package var oldestBase: UInt64 {
+    get {_storage._oldestBase}
+    set {_uniqueStorage()._oldestBase = newValue}
+  }
 
   /// The `witness` of the last Commits that the file applied since that BootstrapEnd; empty: `held` has it.
-  package var witness: Data = Data()
+  package var witness: Data {
+    get {_storage._witness}
+    set {_uniqueStorage()._witness = newValue}
+  }
+
+  /// The last checkpoint of a bootstrap that was not finished, so that the next one goes on from there.
+  package var checkpoint: PBCheckpoint {
+    get {_storage._checkpoint ?? PBCheckpoint()}
+    set {_uniqueStorage()._checkpoint = newValue}
+  }
+  /// Returns true if `checkpoint` has been explicitly set.
+  package var hasCheckpoint: Bool {_storage._checkpoint != nil}
+  /// Clears the value of `checkpoint`. Subsequent reads from it will return its default value.
+  package mutating func clearCheckpoint() {_uniqueStorage()._checkpoint = nil}
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
 
-  fileprivate var _held: PBHeld? = nil
+  fileprivate var _storage = _StorageClass.defaultInstance
+}
+
+/// How far a bootstrap came. The gateway makes it, the client keeps it with what it put aside and gives it back as it is.
+package nonisolated struct PBCheckpoint: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// The database that the transactions are of.
+  package var cluster: String = String()
+
+  package var types: [PBCheckpointType] = []
+
+  /// As in `Held`, for the last of the transactions.
+  package var committed: Data = Data()
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+/// What is put aside of a type.
+package nonisolated struct PBCheckpointType: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var name: String = String()
+
+  /// Stands for what is sent of a row, for the condition of the view, and for what of it the file had before.
+  package var form: UInt64 = 0
+
+  /// All transactions that were over when the rows were read.
+  package var transaction: UInt64 = 0
+
+  /// The rows up to this key; all when it is absent.
+  package var through: PBValue {
+    get {_through ?? PBValue()}
+    set {_through = newValue}
+  }
+  /// Returns true if `through` has been explicitly set.
+  package var hasThrough: Bool {self._through != nil}
+  /// Clears the value of `through`. Subsequent reads from it will return its default value.
+  package mutating func clearThrough() {self._through = nil}
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _through: PBValue? = nil
 }
 
 /// What a file has: of each type the rows of a view as one instant saw them, or newer. The gateway makes it, the client keeps it
@@ -815,9 +905,21 @@ package nonisolated struct PBBootstrapBegin: Sendable {
   /// An estimate of what is to come; 0 when unknown.
   package var rows: UInt64 = 0
 
+  /// What was put aside of these types stays put aside, for keys among `kept`; everything else that was put aside is void.
+  package var checkpoint: PBCheckpoint {
+    get {_checkpoint ?? PBCheckpoint()}
+    set {_checkpoint = newValue}
+  }
+  /// Returns true if `checkpoint` has been explicitly set.
+  package var hasCheckpoint: Bool {self._checkpoint != nil}
+  /// Clears the value of `checkpoint`. Subsequent reads from it will return its default value.
+  package mutating func clearCheckpoint() {self._checkpoint = nil}
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
+
+  fileprivate var _checkpoint: PBCheckpoint? = nil
 }
 
 /// Later rows of a bootstrap replace earlier ones of the same key: the stream that passed meanwhile comes at its end.
@@ -833,15 +935,28 @@ package nonisolated struct PBBootstrapRows: Sendable {
   /// Keys that left the view while the bootstrap ran; applied after `rows`.
   package var removed: [PBValue] = []
 
-  /// Keys of objects in the view that the file has as they are; a row, or a removal, of the same key counts instead.
+  /// Keys of objects in the view that the file has as they are, or put aside before the bootstrap went on; a row, or a removal, of the
+  /// same key counts instead.
   package var kept: [PBValue] = []
 
   /// Why each of `removed` left, where that is known; none when it is known of none.
   package var reasons: [PBViewEvent] = []
 
+  /// How far the bootstrap has come with this message; absent in most.
+  package var checkpoint: PBCheckpoint {
+    get {_checkpoint ?? PBCheckpoint()}
+    set {_checkpoint = newValue}
+  }
+  /// Returns true if `checkpoint` has been explicitly set.
+  package var hasCheckpoint: Bool {self._checkpoint != nil}
+  /// Clears the value of `checkpoint`. Subsequent reads from it will return its default value.
+  package mutating func clearCheckpoint() {self._checkpoint = nil}
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
+
+  fileprivate var _checkpoint: PBCheckpoint? = nil
 }
 
 package nonisolated struct PBBootstrapEnd: Sendable {
@@ -1310,7 +1425,154 @@ nonisolated extension PBReportError: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension PBHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Hello"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}protocol\0\u{3}access_token\0\u{1}client\0\u{1}secret\0\u{1}sdk\0\u{1}schema\0\u{3}applied_lsn\0\u{3}applied_version\0\u{1}held\0\u{3}oldest_base\0\u{1}witness\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}protocol\0\u{3}access_token\0\u{1}client\0\u{1}secret\0\u{1}sdk\0\u{1}schema\0\u{3}applied_lsn\0\u{3}applied_version\0\u{1}held\0\u{3}oldest_base\0\u{1}witness\0\u{1}checkpoint\0")
+
+  fileprivate class _StorageClass {
+    var _protocol: UInt32 = 0
+    var _accessToken: String = String()
+    var _client: UInt64 = 0
+    var _secret: Data = Data()
+    var _sdk: String = String()
+    var _schema: [PBObjectSchema] = []
+    var _appliedLsn: UInt64 = 0
+    var _appliedVersion: UInt64 = 0
+    var _held: PBHeld? = nil
+    var _oldestBase: UInt64 = 0
+    var _witness: Data = Data()
+    var _checkpoint: PBCheckpoint? = nil
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _protocol = source._protocol
+      _accessToken = source._accessToken
+      _client = source._client
+      _secret = source._secret
+      _sdk = source._sdk
+      _schema = source._schema
+      _appliedLsn = source._appliedLsn
+      _appliedVersion = source._appliedVersion
+      _held = source._held
+      _oldestBase = source._oldestBase
+      _witness = source._witness
+      _checkpoint = source._checkpoint
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try { try decoder.decodeSingularUInt32Field(value: &_storage._protocol) }()
+        case 2: try { try decoder.decodeSingularStringField(value: &_storage._accessToken) }()
+        case 3: try { try decoder.decodeSingularUInt64Field(value: &_storage._client) }()
+        case 4: try { try decoder.decodeSingularBytesField(value: &_storage._secret) }()
+        case 5: try { try decoder.decodeSingularStringField(value: &_storage._sdk) }()
+        case 6: try { try decoder.decodeRepeatedMessageField(value: &_storage._schema) }()
+        case 7: try { try decoder.decodeSingularFixed64Field(value: &_storage._appliedLsn) }()
+        case 8: try { try decoder.decodeSingularUInt64Field(value: &_storage._appliedVersion) }()
+        case 9: try { try decoder.decodeSingularMessageField(value: &_storage._held) }()
+        case 10: try { try decoder.decodeSingularFixed64Field(value: &_storage._oldestBase) }()
+        case 11: try { try decoder.decodeSingularBytesField(value: &_storage._witness) }()
+        case 12: try { try decoder.decodeSingularMessageField(value: &_storage._checkpoint) }()
+        default: break
+        }
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every if/case branch local when no optimizations
+      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+      // https://github.com/apple/swift-protobuf/issues/1182
+      if _storage._protocol != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._protocol, fieldNumber: 1)
+      }
+      if !_storage._accessToken.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._accessToken, fieldNumber: 2)
+      }
+      if _storage._client != 0 {
+        try visitor.visitSingularUInt64Field(value: _storage._client, fieldNumber: 3)
+      }
+      if !_storage._secret.isEmpty {
+        try visitor.visitSingularBytesField(value: _storage._secret, fieldNumber: 4)
+      }
+      if !_storage._sdk.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._sdk, fieldNumber: 5)
+      }
+      if !_storage._schema.isEmpty {
+        try visitor.visitRepeatedMessageField(value: _storage._schema, fieldNumber: 6)
+      }
+      if _storage._appliedLsn != 0 {
+        try visitor.visitSingularFixed64Field(value: _storage._appliedLsn, fieldNumber: 7)
+      }
+      if _storage._appliedVersion != 0 {
+        try visitor.visitSingularUInt64Field(value: _storage._appliedVersion, fieldNumber: 8)
+      }
+      try { if let v = _storage._held {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 9)
+      } }()
+      if _storage._oldestBase != 0 {
+        try visitor.visitSingularFixed64Field(value: _storage._oldestBase, fieldNumber: 10)
+      }
+      if !_storage._witness.isEmpty {
+        try visitor.visitSingularBytesField(value: _storage._witness, fieldNumber: 11)
+      }
+      try { if let v = _storage._checkpoint {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 12)
+      } }()
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBHello, rhs: PBHello) -> Bool {
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._protocol != rhs_storage._protocol {return false}
+        if _storage._accessToken != rhs_storage._accessToken {return false}
+        if _storage._client != rhs_storage._client {return false}
+        if _storage._secret != rhs_storage._secret {return false}
+        if _storage._sdk != rhs_storage._sdk {return false}
+        if _storage._schema != rhs_storage._schema {return false}
+        if _storage._appliedLsn != rhs_storage._appliedLsn {return false}
+        if _storage._appliedVersion != rhs_storage._appliedVersion {return false}
+        if _storage._held != rhs_storage._held {return false}
+        if _storage._oldestBase != rhs_storage._oldestBase {return false}
+        if _storage._witness != rhs_storage._witness {return false}
+        if _storage._checkpoint != rhs_storage._checkpoint {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBCheckpoint: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".Checkpoint"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}cluster\0\u{1}types\0\u{1}committed\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1318,17 +1580,50 @@ nonisolated extension PBHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
       // allocates stack space for every case branch when no optimizations are
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
-      case 1: try { try decoder.decodeSingularUInt32Field(value: &self.`protocol`) }()
-      case 2: try { try decoder.decodeSingularStringField(value: &self.accessToken) }()
-      case 3: try { try decoder.decodeSingularUInt64Field(value: &self.client) }()
-      case 4: try { try decoder.decodeSingularBytesField(value: &self.secret) }()
-      case 5: try { try decoder.decodeSingularStringField(value: &self.sdk) }()
-      case 6: try { try decoder.decodeRepeatedMessageField(value: &self.schema) }()
-      case 7: try { try decoder.decodeSingularFixed64Field(value: &self.appliedLsn) }()
-      case 8: try { try decoder.decodeSingularUInt64Field(value: &self.appliedVersion) }()
-      case 9: try { try decoder.decodeSingularMessageField(value: &self._held) }()
-      case 10: try { try decoder.decodeSingularFixed64Field(value: &self.oldestBase) }()
-      case 11: try { try decoder.decodeSingularBytesField(value: &self.witness) }()
+      case 1: try { try decoder.decodeSingularStringField(value: &self.cluster) }()
+      case 2: try { try decoder.decodeRepeatedMessageField(value: &self.types) }()
+      case 3: try { try decoder.decodeSingularBytesField(value: &self.committed) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.cluster.isEmpty {
+      try visitor.visitSingularStringField(value: self.cluster, fieldNumber: 1)
+    }
+    if !self.types.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.types, fieldNumber: 2)
+    }
+    if !self.committed.isEmpty {
+      try visitor.visitSingularBytesField(value: self.committed, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBCheckpoint, rhs: PBCheckpoint) -> Bool {
+    if lhs.cluster != rhs.cluster {return false}
+    if lhs.types != rhs.types {return false}
+    if lhs.committed != rhs.committed {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBCheckpointType: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".CheckpointType"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}form\0\u{1}transaction\0\u{1}through\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.name) }()
+      case 2: try { try decoder.decodeSingularFixed64Field(value: &self.form) }()
+      case 3: try { try decoder.decodeSingularFixed64Field(value: &self.transaction) }()
+      case 4: try { try decoder.decodeSingularMessageField(value: &self._through) }()
       default: break
       }
     }
@@ -1339,54 +1634,26 @@ nonisolated extension PBHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
     // allocates stack space for every if/case branch local when no optimizations
     // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
     // https://github.com/apple/swift-protobuf/issues/1182
-    if self.`protocol` != 0 {
-      try visitor.visitSingularUInt32Field(value: self.`protocol`, fieldNumber: 1)
+    if !self.name.isEmpty {
+      try visitor.visitSingularStringField(value: self.name, fieldNumber: 1)
     }
-    if !self.accessToken.isEmpty {
-      try visitor.visitSingularStringField(value: self.accessToken, fieldNumber: 2)
+    if self.form != 0 {
+      try visitor.visitSingularFixed64Field(value: self.form, fieldNumber: 2)
     }
-    if self.client != 0 {
-      try visitor.visitSingularUInt64Field(value: self.client, fieldNumber: 3)
+    if self.transaction != 0 {
+      try visitor.visitSingularFixed64Field(value: self.transaction, fieldNumber: 3)
     }
-    if !self.secret.isEmpty {
-      try visitor.visitSingularBytesField(value: self.secret, fieldNumber: 4)
-    }
-    if !self.sdk.isEmpty {
-      try visitor.visitSingularStringField(value: self.sdk, fieldNumber: 5)
-    }
-    if !self.schema.isEmpty {
-      try visitor.visitRepeatedMessageField(value: self.schema, fieldNumber: 6)
-    }
-    if self.appliedLsn != 0 {
-      try visitor.visitSingularFixed64Field(value: self.appliedLsn, fieldNumber: 7)
-    }
-    if self.appliedVersion != 0 {
-      try visitor.visitSingularUInt64Field(value: self.appliedVersion, fieldNumber: 8)
-    }
-    try { if let v = self._held {
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 9)
+    try { if let v = self._through {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
     } }()
-    if self.oldestBase != 0 {
-      try visitor.visitSingularFixed64Field(value: self.oldestBase, fieldNumber: 10)
-    }
-    if !self.witness.isEmpty {
-      try visitor.visitSingularBytesField(value: self.witness, fieldNumber: 11)
-    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
-  package static func ==(lhs: PBHello, rhs: PBHello) -> Bool {
-    if lhs.`protocol` != rhs.`protocol` {return false}
-    if lhs.accessToken != rhs.accessToken {return false}
-    if lhs.client != rhs.client {return false}
-    if lhs.secret != rhs.secret {return false}
-    if lhs.sdk != rhs.sdk {return false}
-    if lhs.schema != rhs.schema {return false}
-    if lhs.appliedLsn != rhs.appliedLsn {return false}
-    if lhs.appliedVersion != rhs.appliedVersion {return false}
-    if lhs._held != rhs._held {return false}
-    if lhs.oldestBase != rhs.oldestBase {return false}
-    if lhs.witness != rhs.witness {return false}
+  package static func ==(lhs: PBCheckpointType, rhs: PBCheckpointType) -> Bool {
+    if lhs.name != rhs.name {return false}
+    if lhs.form != rhs.form {return false}
+    if lhs.transaction != rhs.transaction {return false}
+    if lhs._through != rhs._through {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2134,7 +2401,7 @@ nonisolated extension PBWelcome: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
 
 nonisolated extension PBBootstrapBegin: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".BootstrapBegin"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}rows\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}rows\0\u{1}checkpoint\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2144,24 +2411,33 @@ nonisolated extension PBBootstrapBegin: SwiftProtobuf.Message, SwiftProtobuf._Me
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularUInt64Field(value: &self.version) }()
       case 2: try { try decoder.decodeSingularUInt64Field(value: &self.rows) }()
+      case 3: try { try decoder.decodeSingularMessageField(value: &self._checkpoint) }()
       default: break
       }
     }
   }
 
   package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if self.version != 0 {
       try visitor.visitSingularUInt64Field(value: self.version, fieldNumber: 1)
     }
     if self.rows != 0 {
       try visitor.visitSingularUInt64Field(value: self.rows, fieldNumber: 2)
     }
+    try { if let v = self._checkpoint {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: PBBootstrapBegin, rhs: PBBootstrapBegin) -> Bool {
     if lhs.version != rhs.version {return false}
     if lhs.rows != rhs.rows {return false}
+    if lhs._checkpoint != rhs._checkpoint {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2169,7 +2445,7 @@ nonisolated extension PBBootstrapBegin: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".BootstrapRows"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}rows\0\u{1}removed\0\u{1}kept\0\u{1}reasons\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}rows\0\u{1}removed\0\u{1}kept\0\u{1}reasons\0\u{1}checkpoint\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2182,12 +2458,17 @@ nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._Mes
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.removed) }()
       case 4: try { try decoder.decodeRepeatedMessageField(value: &self.kept) }()
       case 5: try { try decoder.decodeRepeatedEnumField(value: &self.reasons) }()
+      case 6: try { try decoder.decodeSingularMessageField(value: &self._checkpoint) }()
       default: break
       }
     }
   }
 
   package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.type.isEmpty {
       try visitor.visitSingularStringField(value: self.type, fieldNumber: 1)
     }
@@ -2203,6 +2484,9 @@ nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if !self.reasons.isEmpty {
       try visitor.visitPackedEnumField(value: self.reasons, fieldNumber: 5)
     }
+    try { if let v = self._checkpoint {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2212,6 +2496,7 @@ nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if lhs.removed != rhs.removed {return false}
     if lhs.kept != rhs.kept {return false}
     if lhs.reasons != rhs.reasons {return false}
+    if lhs._checkpoint != rhs._checkpoint {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -65,7 +65,7 @@ struct OracleFile {
         try expectNoLeakOfServerRows()
     }
 
-    private func tables(of type: ObjectType) -> [String] { [type.name, "_sluice_staging_\(type.name)"] }
+    private func tables(of type: ObjectType) -> [String] { [type.name, "_sluice_staging_\(type.name)", "_sluice_earlier_\(type.name)"] }
 
     private func exists(_ table: String) throws -> Bool {
         try file.run("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?", [.string(table)]) != [0]

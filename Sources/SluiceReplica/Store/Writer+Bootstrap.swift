@@ -1,0 +1,229 @@
+import SluiceCore
+
+/// What the server says all at once: rows put aside until all have come.
+extension Writer {
+    /// - Parameters:
+    ///   - types: what was staged of these is put aside, for `stageKept`.
+    ///   - checkpoint: what that is in the gateway's words.
+    func beginBootstrap(version: UInt64, keeping types: [Int], checkpoint: [UInt8]) throws(SluiceError) {
+        for layout in layouts where layout.hasTable {
+            if types.contains(layout.index) { try putAside(layout) } else { try dropStaging(layout) }
+        }
+        try dropNotes()
+        connection.forgetStatements()
+        meta.checkpoint = checkpoint
+        meta.bootstrapping = version
+        if try subscriptionState(version: version) == .pending {
+            try setSubscriptionState(version: version, .bootstrapping)
+        }
+    }
+
+    private func dropStaging() throws(SluiceError) {
+        for layout in layouts where layout.hasTable { try dropStaging(layout) }
+        try dropNotes()
+        meta.checkpoint = []
+    }
+
+    func dropStaging(_ layout: TableLayout) throws(SluiceError) {
+        try connection.execute("DROP TABLE IF EXISTS \(layout.staging); DROP TABLE IF EXISTS \(layout.earlier)")
+    }
+
+    private func dropNotes() throws(SluiceError) {
+        try connection.execute("DELETE FROM _sluice_staged_removal; DELETE FROM _sluice_staged_kept")
+    }
+
+    /// What was staged last counts, of what was staged before it what it does not have.
+    private func putAside(_ layout: TableLayout) throws(SluiceError) {
+        guard try isStaged(layout) else { return }
+        guard try isPutAside(layout) else { return try connection.execute("ALTER TABLE \(layout.staging) RENAME TO \(layout.earlier)") }
+        let rows = "SELECT \(layout.columns) FROM \(layout.staging) WHERE true"
+        try connection.execute("\(layout.upsert(values: rows, table: layout.earlier)); DROP TABLE \(layout.staging)")
+    }
+
+    private func isStaged(_ layout: TableLayout) throws(SluiceError) -> Bool { try hasTable("_sluice_staging_\(layout.type.name)") }
+
+    private func isPutAside(_ layout: TableLayout) throws(SluiceError) -> Bool { try hasTable("_sluice_earlier_\(layout.type.name)") }
+
+    private func hasTable(_ name: String) throws(SluiceError) -> Bool {
+        let statement = try connection.statement("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?")
+        statement.bind(0, name)
+        defer { statement.reset() }
+        return try statement.step()
+    }
+
+    func stage(type: Int, rows: [RowRef], of buffer: RowBuffer) throws(SluiceError) {
+        let layout = try table(type)
+        if try !isStaged(layout) { try connection.execute(layout.creation(of: layout.staging)) }
+        let statement = try connection.statement(layout.upsert(values: layout.placeholders, table: layout.staging))
+        try buffer.withBase { cells, arena throws(SluiceError) in
+            for row in rows {
+                let view = RowView(cells: cells + Int(row.start), count: Int(row.count), arena: arena)
+                guard view[layout.key].tag != .absent, view[layout.key].tag != .null else {
+                    throw SluiceError(.badSyntax, "A row of \(layout.type.name) has no primary key.")
+                }
+                layout.bind(view, to: statement)
+                try statement.run()
+            }
+        }
+    }
+
+    /// Rows of these keys stay as the file has them, or as they were staged before the bootstrap went on.
+    func stageKept(type: Int, keys: [Value]) throws(SluiceError) {
+        let layout = try table(type)
+        let isPutAside = try isPutAside(layout)
+        if isPutAside, try !isStaged(layout) { try connection.execute(layout.creation(of: layout.staging)) }
+        for key in keys {
+            if isPutAside, try bringBack(key, layout) { continue }
+            let statement = try connection.statement("INSERT OR IGNORE INTO _sluice_staged_kept VALUES (?, ?)")
+            statement.bind(0, layout.type.name)
+            layout.bindKey(key, at: 1, to: statement)
+            try statement.run()
+        }
+    }
+
+    /// - Returns: whether there was something to bring back.
+    private func bringBack(_ key: Value, _ layout: TableLayout) throws(SluiceError) -> Bool {
+        let row = "SELECT \(layout.columns) FROM \(layout.earlier) WHERE \(layout.keyColumn) = ?"
+        let statement = try connection.statement(layout.upsert(values: row, table: layout.staging))
+        layout.bindKey(key, at: 0, to: statement)
+        try statement.run()
+        return connection.changes > 0
+    }
+
+    /// Rows of these keys that are staged are not to be shown, those that the file has are to go at the end; a row that is
+    /// staged later counts again.
+    func stageRemoval(type: Int, keys: [Value], reasons: [LeftObject.Reason]) throws(SluiceError) {
+        let layout = try table(type)
+        let isStaged = try isStaged(layout)
+        for (index, key) in keys.enumerated() {
+            if isStaged {
+                let unstage = try connection.statement("DELETE FROM \(layout.staging) WHERE \(layout.keyColumn) = ?")
+                layout.bindKey(key, at: 0, to: unstage)
+                try unstage.run()
+            }
+            let unkept = try connection.statement("DELETE FROM _sluice_staged_kept WHERE type = ? AND key = ?")
+            unkept.bind(0, layout.type.name)
+            layout.bindKey(key, at: 1, to: unkept)
+            try unkept.run()
+            let statement = try connection.statement("INSERT OR REPLACE INTO _sluice_staged_removal VALUES (?, ?, ?)")
+            statement.bind(0, layout.type.name)
+            layout.bindKey(key, at: 1, to: statement)
+            let reason = reasons.count == keys.count ? reasons[index] : .leftView
+            statement.bind(2, reason.rawValue)
+            try statement.run()
+        }
+    }
+
+    /// Takes the removals named out of the view, except for objects that were staged again.
+    private func removeNamed(_ layout: TableLayout, isStaged: Bool) throws(SluiceError) {
+        let again = isStaged ? "AND key NOT IN (SELECT \(layout.keyColumn) FROM \(layout.staging))" : ""
+        let named = try connection.statement("SELECT key, reason FROM _sluice_staged_removal WHERE type = ? \(again)")
+        named.bind(0, layout.type.name)
+        var removals: [(key: Value, reason: LeftObject.Reason)] = []
+        while try named.step() {
+            removals.append((layout.readKey(named), LeftObject.Reason(rawValue: named.int(1)) ?? .leftView))
+        }
+        named.reset()
+        for (key, reason) in removals {
+            if try takeServerRow(layout, key: key, nil) { continue }
+            try remove(layout, key, reason)
+        }
+    }
+
+    func remove(_ layout: TableLayout, _ key: Value, _ reason: LeftObject.Reason) throws(SluiceError) {
+        guard try store.delete(type: layout.index, key: key) else { return }
+        note(layout.index, key)
+        noteLeft(layout, key, reason)
+    }
+
+    func endBootstrap(
+        version: UInt64, lsn: LSN, types: [Int], held: [UInt8], taken: UInt64, completes: Bool
+    ) throws(SluiceError) {
+        let replaced = Set(types)
+        for layout in layouts where layout.hasTable {
+            let staged = try isStaged(layout)
+            try removeNamed(layout, isStaged: staged)
+            if !staged && !replaced.contains(layout.index) { continue }
+            if !staged { try connection.execute(layout.creation(of: layout.staging)) }
+            try takePending(layout, replaces: replaced.contains(layout.index))
+            if replaced.contains(layout.index) { try removeUnstaged(layout, LeavingReason(try subscriptionSet(version: version), layout)) }
+            try showStaged(layout)
+        }
+        connection.forgetStatements()
+        try dropStaging()
+        meta.applied = AppliedPosition(lsn: max(lsn, meta.applied.lsn), version: version)
+        meta.bootstrapping = 0
+        meta.held = held
+        if completes { try setSubscriptionState(version: version, .complete) }
+        try dropPending(upTo: taken)
+        try dropApplied()
+        try finishReset()
+    }
+
+    /// The staged rows of objects with pending changes become their server rows; they are shown under the changes.
+    private func takePending(_ layout: TableLayout, replaces: Bool) throws(SluiceError) {
+        let kept = try connection.statement("SELECT key FROM _sluice_server WHERE type = ?")
+        kept.bind(0, layout.type.name)
+        var keys: [Value] = []
+        while try kept.step() { keys.append(layout.readKey(kept)) }
+        kept.reset()
+        for key in keys {
+            let statement = try connection.statement(
+                "SELECT \(layout.columns) FROM \(layout.staging) WHERE \(layout.keyColumn) = ?")
+            layout.bindKey(key, at: 0, to: statement)
+            var buffer = RowBuffer()
+            if try statement.step() {
+                let row = layout.read(statement, into: &buffer)
+                statement.reset()
+                _ = try takeServerRow(layout, key: key, named(buffer.withView(row) { Row($0) }, layout))
+            } else {
+                statement.reset()
+                if replaces, try !isKept(layout, key) { _ = try takeServerRow(layout, key: key, nil) }
+            }
+        }
+    }
+
+    private func isKept(_ layout: TableLayout, _ key: Value) throws(SluiceError) -> Bool {
+        let statement = try connection.statement("SELECT 1 FROM _sluice_staged_kept WHERE type = ? AND key = ?")
+        statement.bind(0, layout.type.name)
+        layout.bindKey(key, at: 1, to: statement)
+        defer { statement.reset() }
+        return try statement.step()
+    }
+
+    /// Objects with pending changes, whose server rows are kept apart.
+    private static let pendingKeys = "(SELECT key FROM _sluice_server WHERE type = ?1)"
+
+    private func removeUnstaged(_ layout: TableLayout, _ reason: LeavingReason) throws(SluiceError) {
+        let statement = try connection.statement(
+            """
+            DELETE FROM \(layout.table) WHERE \(layout.keyColumn) NOT IN (SELECT \(layout.keyColumn) FROM \(layout.staging))
+            AND \(layout.keyColumn) NOT IN (SELECT key FROM _sluice_staged_kept WHERE type = ?1)
+            AND \(layout.keyColumn) NOT IN \(Writer.pendingKeys) RETURNING \(layout.columns)
+            """)
+        statement.bind(0, layout.type.name)
+        var buffer = RowBuffer()
+        while try statement.step() {
+            buffer.removeAll()
+            let row = layout.read(statement, into: &buffer)
+            let (key, why) = buffer.withView(row) { ($0.value(layout.key) ?? .null, reason.of($0)) }
+            note(layout.index, key)
+            noteLeft(layout, key, why)
+        }
+        statement.reset()
+    }
+
+    private func showStaged(_ layout: TableLayout) throws(SluiceError) {
+        let rows = """
+            SELECT \(layout.columns) FROM \(layout.staging) WHERE \(layout.keyColumn) NOT IN \(Writer.pendingKeys) ORDER BY \(layout.rowid)
+            """
+        try noteKeys("\(layout.upsert(values: rows, table: layout.table)) RETURNING \(layout.keyColumn)", layout)
+    }
+
+    private func noteKeys(_ sql: String, _ layout: TableLayout) throws(SluiceError) {
+        let statement = try connection.statement(sql)
+        statement.bind(0, layout.type.name)
+        while try statement.step() { note(layout.index, layout.readKey(statement)) }
+        statement.reset()
+    }
+}
