@@ -276,6 +276,21 @@ extension SluiceWireAction {
         #expect(harness.finished.isEmpty)
     }
 
+    @Test func `a wait that begins while the sets are read has its mark after the set that was made before it`() {
+        var harness = MachineHarness.settled()
+        harness.pending([set(1, ["north"], state: .complete)])
+        harness.feed(.localChange)
+        #expect(harness.queries.count == 1)
+        // The set is made now, and what is being read may not have it.
+        harness.feed(.wait(5, .download, deadline: nil))
+        #expect(!harness.sent.contains { if case .mark = $0 { true } else { false } })
+        harness.pending([set(1, ["north"], state: .complete)])
+        #expect(!harness.sent.contains { if case .mark = $0 { true } else { false } } && harness.queries.count == 1)
+        harness.pending([set(1, ["north"], state: .complete), set(2, ["south"])])
+        #expect(harness.subscribed == [2])
+        #expect(harness.sent.contains { if case .mark = $0 { true } else { false } })
+    }
+
     @Test func `an upload is waited for until everything is acknowledged`() {
         var harness = MachineHarness.settled()
         harness.pending([set(1, ["north"], state: .complete)])
