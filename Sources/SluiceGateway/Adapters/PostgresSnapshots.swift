@@ -6,13 +6,11 @@ import Synchronization
 
 /// PostgreSQL's read side as the pipeline's port.
 struct PostgresSnapshots: SnapshotStore {
-    private let pool: PostgresPool
     private let store: PostgresSnapshotStore
     private let tables: GatewayTables
 
     /// - Parameter unfit: is told of rows that do not fit their type; they are left out.
     init(pool: PostgresPool, tables: GatewayTables, unfit: @escaping PostgresSnapshotStore.ReportUnfit) {
-        self.pool = pool
         store = PostgresSnapshotStore(pool: pool, unfit: unfit)
         self.tables = tables
     }
@@ -51,7 +49,7 @@ struct PostgresSnapshots: SnapshotStore {
         return "\(shape.table) (\(shape.columns.joined(separator: ", ")))"
     }
 
-    func hasSeen(_ witness: Witness) async throws -> Bool { try await History.find(witness, pool) == .seen }
+    func hasSeen(_ witness: Witness) async throws -> Bool { try await store.hasSeen(witness) }
 
     func currentLSN() async throws -> LSN { try await store.currentLSN() }
 

@@ -40,7 +40,8 @@ final class BootstrapProgress: Sendable {
 
     private let state = Mutex(State())
 
-    /// What a client says in its Hello and this history of the database has. It may say what it likes: it is told keys of its view instead of rows then.
+    /// What a client says in its Hello and this history of the database has. It may say what it likes: it is told keys of its view
+    /// instead of rows then.
     init(_ message: PBCheckpoint, _ schema: Schema) {
         var parts: [String: Part] = [:]
         for part in message.types {

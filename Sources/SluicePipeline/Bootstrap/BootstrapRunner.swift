@@ -84,9 +84,11 @@ struct BootstrapRunner {
             try await fanout.passed(tail.reached, milliseconds: Self.patience)
             try Task.checkCancellation()
             let begin = frames.frame(BootstrapMessages.begin(version: view.version, rows: UInt64(tail.words.count)))
-            progress.clear()
             await ending()
-            if await fanout.activate(id, replacing: old, after: [begin], tail: tail, held: held.message(user: user, sealer)) { return id }
+            if await fanout.activate(id, replacing: old, after: [begin], tail: tail, held: held.message(user: user, sealer)) {
+                progress.clear()
+                return id
+            }
             await fanout.remove(id)
             return nil
         } catch {
@@ -155,7 +157,10 @@ struct BootstrapRunner {
             }
             add(number, &writer)
         }
-        if writer.rowCount > 0 { outbox.send(writer.finish(checkpoint: reached())) }
+        if writer.rowCount > 0 {
+            // What goes out with its end is not interrupted.
+            outbox.send(writer.finish(checkpoint: outbox.keeps(writer.byteCount) ? [] : reached()))
+        }
         await channel.drained(below: Limits.outboxBytes / 4)
         try Task.checkCancellation()
     }

@@ -131,7 +131,7 @@ package protocol SnapshotStore: Sendable {
     ///
     /// Of what a query's reader knows, or has put aside, and nobody has written since, only the keys may come, by `kept`. Each row of a
     /// query comes one way or the other, once. Rows that are `inOrder` come after all others of their query, in the order of
-    /// their keys: up to the last of them the reader has all. The keys of the rows of `lost` come by `lost`.
+    /// their keys, or all at once: up to the last of them the reader has all. The keys of the rows of `lost` come by `lost`.
     func read(
         _ queries: [SnapshotQuery],
         begin: @Sendable (SnapshotStart) async throws -> Bool,

@@ -86,6 +86,9 @@ package struct PostgresSnapshotStore: Sendable {
         }
     }
 
+    /// Whether a transaction is known to be in the database's history as it is now.
+    package func hasSeen(_ witness: Witness) async throws -> Bool { try await History.find(witness, pool) == .seen }
+
     /// A view of at most so many rows, in at most a mebibyte, is small.
     package static let smallRows = SmallViews.rows
 

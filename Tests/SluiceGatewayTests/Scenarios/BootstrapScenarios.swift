@@ -7,6 +7,14 @@ import Testing
 
 /// What happens while rows of a new set come, and to what was written before they came.
 @Suite(.timeLimit(.minutes(5))) struct `Rows that come for a set` {
+    /// A device that begins to download 20,000 rows.
+    private static func filling(_ folder: Phone.Folder, _ gateway: RunningGateway) async throws -> EngineDevice {
+        try await gateway.sql(rows(20_000))
+        let device = try EngineDevice(gateway, token: try await gateway.anonymousToken(), path: folder.replica)
+        try device.subscribe()
+        return device
+    }
+
     private static func rows(_ count: Int) -> String {
         "INSERT INTO orders (_id, store, title, size) SELECT 'n' || g, 'north', repeat('t', 50), g FROM generate_series(1, \(count)) g"
     }
@@ -15,7 +23,7 @@ import Testing
         try await RunningGateway.with { gateway in
             try await gateway.sql(Self.rows(20_000))
             let (folder, token) = (try Phone.Folder(), try await gateway.anonymousToken())
-            let path = folder.url.appendingPathComponent("a.replica").path
+            let path = folder.replica
             do {
                 let device = try EngineDevice(gateway, token: token, path: path) {
                     if case .downloading(_, let rows, _) = $0 { rows > 0 } else { false }
@@ -41,7 +49,7 @@ import Testing
         try await RunningGateway.with { gateway in
             try await gateway.sql(Self.rows(1_000))
             let (folder, token) = (try Phone.Folder(), try await gateway.anonymousToken())
-            let path = folder.url.appendingPathComponent("a.replica").path
+            let path = folder.replica
             do {
                 // As if the app had ended between the last row and the end of the bootstrap.
                 let replica = try Replica(path: path, schema: EngineDevice.schema)
@@ -100,11 +108,8 @@ import Testing
     /// It ends the sessions with the class, whose devices come back by themselves.
     @Test func `Scenario 13: a table that is truncated and filled anew while rows come is as it is then`() async throws {
         try await RunningGateway.with { gateway in
-            try await gateway.sql(Self.rows(20_000))
             let folder = try Phone.Folder()
-            let device = try EngineDevice(
-                gateway, token: try await gateway.anonymousToken(), path: folder.url.appendingPathComponent("a.replica").path)
-            try device.subscribe()
+            let device = try await Self.filling(folder, gateway)
             await device.untilRowsCome()
             try await gateway.sql(
                 """
@@ -155,11 +160,8 @@ import Testing
 
     @Test func `Scenario 14: nothing is uploaded while rows come`() async throws {
         try await RunningGateway.with { gateway in
-            try await gateway.sql(Self.rows(20_000))
             let folder = try Phone.Folder()
-            let device = try EngineDevice(
-                gateway, token: try await gateway.anonymousToken(), path: folder.url.appendingPathComponent("a.replica").path)
-            try device.subscribe()
+            let device = try await Self.filling(folder, gateway)
             var order: [String] = []
             for await report in device.news {
                 switch report {

@@ -112,7 +112,7 @@ import Testing
                 }
             }
             let (folder, token) = (try Phone.Folder(), try await gateway.anonymousToken())
-            let path = folder.url.appendingPathComponent("a.replica").path
+            let path = folder.replica
             let dying = try EngineDevice(gateway, token: token, path: path, transport: watch.transport) { $0.isInterruption }
             try dying.subscribe()
             await dying.ended()
@@ -168,7 +168,7 @@ import Testing
                 }
             }
             let (folder, token) = (try Phone.Folder(), try await gateway.anonymousToken())
-            let path = folder.url.appendingPathComponent("a.replica").path
+            let path = folder.replica
             var device = try EngineDevice(gateway, token: token, path: path, transport: watch.transport)
             var choice = 0
             for version in 1...4 {

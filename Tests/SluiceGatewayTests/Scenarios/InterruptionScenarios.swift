@@ -51,7 +51,7 @@ import Testing
         try await RunningGateway.with { gateway in
             try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n1', 'north', 1)")
             let (folder, times) = (try Phone.Folder(), Count())
-            let path = folder.url.appendingPathComponent("a.replica").path
+            let path = folder.replica
             let token = try await gateway.anonymousToken()
             let device = try EngineDevice(
                 gateway, token: token, path: path, transport: CutTransport { lost.isLost($0) ? times.next() : false })
@@ -104,7 +104,7 @@ import Testing
             let user = try await gateway.createUser("short@example.com")
             let (folder, pieces, tokens) = (try Phone.Folder(), Count(), Tokens(gateway, user))
             let device = try EngineDevice(
-                gateway, path: folder.url.appendingPathComponent("a.replica").path,
+                gateway, path: folder.replica,
                 transport: CutTransport { message in
                     if case .bootstrapRows? = message.kind, pieces.next() { await tokens.untilExpired() }
                     return false

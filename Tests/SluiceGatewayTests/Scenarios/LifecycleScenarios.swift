@@ -15,7 +15,7 @@ import Testing
     }
 
     private static func device(_ gateway: RunningGateway, _ folder: Phone.Folder) async throws -> EngineDevice {
-        let path = folder.url.appendingPathComponent("a.replica").path
+        let path = folder.replica
         let device = try EngineDevice(gateway, token: try await gateway.anonymousToken(), path: path)
         try device.subscribe()
         try await device.engine.wait(for: .download, milliseconds: 60_000)

@@ -58,6 +58,9 @@ final class Phone {
         init() throws { try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true) }
         deinit { try? FileManager.default.removeItem(at: url) }
 
+        /// Where a device of its own has its file.
+        var replica: String { url.appendingPathComponent("a.replica").path }
+
         /// Writes a file at once, as an editor or a deployment is to do it.
         func put(_ text: String, at path: String) throws {
             let file = url.appendingPathComponent(path)

@@ -35,7 +35,7 @@ import Testing
         try await RunningGateway.deploy { deployment in
             let (device, port) = try await deployment.run(all) { gateway in
                 try await gateway.sql(Self.rows)
-                let path = folder.url.appendingPathComponent("a.replica").path
+                let path = folder.replica
                 let device = try EngineDevice(gateway, token: try await gateway.anonymousToken(), path: path)
                 try device.subscribe()
                 await device.untilRowsCome()
@@ -97,7 +97,7 @@ import Testing
         try await RunningGateway.deploy { deployment in
             try await deployment.run(all, directory: folder.url.path) { gateway in
                 try await gateway.sql(Self.rows)
-                let path = place.url.appendingPathComponent("a.replica").path
+                let path = place.replica
                 let device = try EngineDevice(gateway, token: try await gateway.anonymousToken(), path: path)
                 try device.subscribe()
                 try await device.engine.wait(for: .download, milliseconds: 120_000)
