@@ -214,11 +214,11 @@ let package = Package(
         .target(name: "RealmSwift", dependencies: ["SluiceSDK"], swiftSettings: common),
 
         // Plugins: everybody's way in, ours included
-        plugin("AppServicesRules", dependencies: ["CSluicePlugin", "SluicePluginKit"]),
-        plugin("WeatherIngest", dependencies: ["CSluicePlugin", "SluicePluginKit"]),
-        plugin("RateLimits", dependencies: ["CSluicePlugin", "SluicePluginKit"]),
-        plugin("FieldRedaction", dependencies: ["CSluicePlugin", "SluicePluginKit"]),
-        plugin("AuditTrail", dependencies: ["CSluicePlugin", "SluicePluginKit"]),
+        plugin("AppServicesRules", dependencies: ["SluicePluginKit"]),
+        plugin("WeatherIngest", dependencies: ["SluicePluginKit"]),
+        plugin("RateLimits", dependencies: ["SluicePluginKit"]),
+        plugin("FieldRedaction", dependencies: ["SluicePluginKit"]),
+        plugin("AuditTrail", dependencies: ["SluicePluginKit"]),
         plugin("FreezeC", dependencies: ["CSluicePlugin"]),
         plugin("DenyAllC", dependencies: ["CSluicePlugin"]),
         // What the tests of the plugin host need: one that misbehaves on demand, those of another ABI, one of an older one.

@@ -1,5 +1,7 @@
 import SluicePluginKit
 
+@c func sluice_plugin_type() -> PluginExport { PluginMain.export(AppServicesRules.self) }
+
 /// Roles as App Services had them, from the rule files of an exported app directory.
 ///
 /// Files are read and checked once, at configure; a session then costs the evaluation of the expressions of its types.

@@ -1,5 +1,7 @@
 import SluicePluginKit
 
+@c func sluice_plugin_type() -> PluginExport { PluginMain.export(AuditTrail.self) }
+
 /// Keeps a record of every write in a Kafka topic: who, what, before and after.
 ///
 /// A write goes on only when the brokers have its record.

@@ -1,5 +1,7 @@
 import SluicePluginKit
 
+@c func sluice_plugin_type() -> PluginExport { PluginMain.export(FieldRedaction.self) }
+
 /// Takes fields away from those who are not to see them.
 ///
 /// A field that is taken away never leaves the gateway, and cannot be written either.

@@ -1,5 +1,7 @@
 import SluicePluginKit
 
+@c func sluice_plugin_type() -> PluginExport { PluginMain.export(RateLimits.self) }
+
 /// Bounds how much a user writes: so many writes a minute, and so many new objects a day, for each type.
 ///
 /// It allows what the other plugins of the chain allow, and refuses what is too much of it.

@@ -1,5 +1,7 @@
 import SluicePluginKit
 
+@c func sluice_plugin_type() -> PluginExport { PluginMain.export(WeatherIngest.self) }
+
 /// Takes in weather observations: brings US units to SI, and sets apart what no station can have measured.
 final class WeatherIngest: IngestRules {
     static let name = "WeatherIngest"

@@ -1,17 +1,55 @@
 public import CSluicePlugin
 
-/// Makes a `RulePlugin` into what the gateway loads. The whole of a plugin's entry is
+/// A plugin's type, as `PluginMain.export` makes it.
+public typealias PluginExport = UnsafeMutableRawPointer
+
+/// What every plugin exports.
+@c @implementation
+public func sluice_plugin_entry(
+    _ host: UnsafePointer<sluice_host>, _ plugin: UnsafeMutablePointer<sluice_plugin>, _ answer: UnsafePointer<sluice_sink>
+) -> sluice_status { unsafe PluginMain.enter(host, plugin, answer) }
+
+/// What stands behind a `PluginExport`.
+private final class Exported {
+    let type: any RulePlugin.Type
+    let minor: UInt32
+
+    init(type: any RulePlugin.Type, minor: UInt32) {
+        self.type = type
+        self.minor = minor
+    }
+}
+
+/// Makes a `RulePlugin` into what the gateway loads. A plugin exports itself in one line, anywhere in its module:
 /// ```swift
-/// @c @implementation
-/// public func sluice_plugin_entry(
-///     _ host: UnsafePointer<sluice_host>, _ plugin: UnsafeMutablePointer<sluice_plugin>, _ answer: UnsafePointer<sluice_sink>
-/// ) -> sluice_status { PluginMain.register(MyPlugin.self, host, plugin, answer) }
+/// @c func sluice_plugin_type() -> PluginExport { PluginMain.export(MyPlugin.self) }
 /// ```
+/// The kit has the entry that the gateway calls, `sluice_plugin_entry`, and asks that line for the type.
 public enum PluginMain {
-    /// Fills the table with the hooks that the type has. To be called from `sluice_plugin_entry` with its arguments.
-    public static func register(
-        _ type: (some RulePlugin).Type, _ host: UnsafePointer<sluice_host>, _ plugin: UnsafeMutablePointer<sluice_plugin>,
-        _ answer: UnsafePointer<sluice_sink>
+    /// What `sluice_plugin_type` gives back.
+    /// - Parameter minor: the minor version of the interface that the plugin says it was built for; hooks that are newer are left
+    ///   out, as from a plugin that was built then. The kit's own unless given.
+    public static func export(_ type: (some RulePlugin).Type, minor: UInt32 = UInt32(SLUICE_PLUGIN_ABI_MINOR)) -> PluginExport {
+        unsafe PluginExport(Unmanaged.passRetained(Exported(type: type, minor: minor)).toOpaque())
+    }
+
+    fileprivate static func enter(
+        _ host: UnsafePointer<sluice_host>, _ plugin: UnsafeMutablePointer<sluice_plugin>, _ answer: UnsafePointer<sluice_sink>
+    ) -> sluice_status {
+        guard let export = unsafe sluice_plugin_type() else {
+            unsafe answer.pointee.append(
+                "the plugin does not say which type it is: it needs the line "
+                    + "`@c func sluice_plugin_type() -> PluginExport { PluginMain.export(MyPlugin.self) }`")
+            return SLUICE_FAILED
+        }
+        let exported = unsafe Unmanaged<Exported>.fromOpaque(export).takeRetainedValue()
+        return unsafe register(exported.type, minor: exported.minor, host, plugin, answer)
+    }
+
+    /// Fills the table with the hooks that the type has.
+    package static func register(
+        _ type: (some RulePlugin).Type, minor: UInt32 = UInt32(SLUICE_PLUGIN_ABI_MINOR), _ host: UnsafePointer<sluice_host>,
+        _ plugin: UnsafeMutablePointer<sluice_plugin>, _ answer: UnsafePointer<sluice_sink>
     ) -> sluice_status {
         let major = UInt32(SLUICE_PLUGIN_ABI_MAJOR)
         guard unsafe host.pointee.abi_major == major else {
@@ -24,7 +62,7 @@ public enum PluginMain {
         var table = unsafe sluice_plugin()
         unsafe table.size = UInt32(MemoryLayout<sluice_plugin>.size)
         unsafe table.abi_major = major
-        unsafe table.abi_minor = UInt32(SLUICE_PLUGIN_ABI_MINOR)
+        unsafe table.abi_minor = minor
         // Never released: a plugin is never unloaded.
         unsafe table.state = Unmanaged.passRetained(Instance(instance, hostMinor: host.pointee.abi_minor)).toOpaque()
         unsafe table.name = lasting(type.name)
@@ -35,7 +73,7 @@ public enum PluginMain {
         if instance is any SubscriptionRules { unsafe table.check_subscription = checkSubscriptionHook }
         if instance is any WriteRules {
             unsafe table.check_write = checkWriteHook
-            unsafe table.check_write_rows = checkWriteRowsHook
+            if minor >= 4 { unsafe table.check_write_rows = checkWriteRowsHook }
         }
         if instance is any IngestRules { unsafe table.ingest = ingestHook }
         if instance is any UserChangeRules { unsafe table.user_changed = userChangedHook }

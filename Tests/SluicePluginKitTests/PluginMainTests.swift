@@ -108,8 +108,17 @@ private final class Hosted {
     let log = Collected()
     private let host = UnsafeMutablePointer<sluice_host>.allocate(capacity: 1)
 
+    convenience init(
+        _ type: (some RulePlugin).Type, major: UInt32 = 1, minor: UInt32 = 3, hostBytes: Int = MemoryLayout<sluice_host>.size
+    ) {
+        self.init(major: major, minor: minor, hostBytes: hostBytes) { PluginMain.register(type, $0, $1, $2) }
+    }
+
     /// - Parameter hostBytes: of the host's table; its members beyond them are not there.
-    init(_ type: (some RulePlugin).Type, major: UInt32 = 1, minor: UInt32 = 3, hostBytes: Int = MemoryLayout<sluice_host>.size) {
+    init(
+        major: UInt32 = 1, minor: UInt32 = 3, hostBytes: Int = MemoryLayout<sluice_host>.size,
+        entry: (UnsafePointer<sluice_host>, UnsafeMutablePointer<sluice_plugin>, UnsafePointer<sluice_sink>) -> sluice_status
+    ) {
         host.initialize(
             to: sluice_host(
                 size: UInt32(hostBytes), abi_major: major, abi_minor: minor, reserved: 0,
@@ -126,7 +135,7 @@ private final class Hosted {
         table.abi_major = major
         let answer = Collected()
         var sink = sluice_sink(context: Unmanaged.passUnretained(answer).toOpaque(), write: collect)
-        status = PluginMain.register(type, host, &table, &sink)
+        status = entry(host, &table, &sink)
         reason = answer.text
     }
 
@@ -181,6 +190,19 @@ private final class Hosted {
         #expect(bare.table.configure != nil)
         #expect(bare.table.open_session == nil && bare.table.check_subscription == nil && bare.table.check_write == nil)
         #expect(bare.table.ingest == nil && bare.table.user_changed == nil)
+    }
+
+    /// This program has the kit's entry, as every plugin does, and does not define the type.
+    @Test func `that does not say which type it is is told the line that it needs`() {
+        let hosted = Hosted { sluice_plugin_entry($0, $1, $2) }
+        #expect(hosted.status == SLUICE_FAILED && hosted.table.state == nil)
+        #expect(hosted.reason.contains("@c func sluice_plugin_type() -> PluginExport"))
+    }
+
+    @Test func `can say that it was built for an earlier minor version`() {
+        let hosted = Hosted { PluginMain.register(Complete.self, minor: 3, $0, $1, $2) }
+        #expect(hosted.status == SLUICE_OK && hosted.table.abi_minor == 3)
+        #expect(hosted.table.check_write != nil && hosted.table.check_write_rows == nil)
     }
 
     @Test func `refuses a host of another version and says which it was built for`() {

@@ -3,7 +3,7 @@ enum PluginTemplateSwift {
     static let files = [
         "Package.swift": manifest, "README.md": readme, "exports.map": PluginTemplateC.exports,
         "Sources/PLUGIN_NAME/PLUGIN_NAME.swift": rules,
-        "Sources/PLUGIN_NAME/Entry.swift": entry, "Tests/PLUGIN_NAMETests/PLUGIN_NAMETests.swift": tests,
+        "Tests/PLUGIN_NAMETests/PLUGIN_NAMETests.swift": tests,
     ]
 
     private static let manifest = """
@@ -33,19 +33,10 @@ enum PluginTemplateSwift {
 
         """
 
-    private static let entry = """
-        public import CSluicePlugin
-        import SluicePluginKit
-
-        @c @implementation
-        public func sluice_plugin_entry(
-            _ host: UnsafePointer<sluice_host>, _ plugin: UnsafeMutablePointer<sluice_plugin>, _ answer: UnsafePointer<sluice_sink>
-        ) -> sluice_status { PluginMain.register(PLUGIN_NAME.self, host, plugin, answer) }
-
-        """
-
     private static let rules = #"""
         import SluicePluginKit
+
+        @c func sluice_plugin_type() -> PluginExport { PluginMain.export(PLUGIN_NAME.self) }
 
         /// Everybody may read and write the objects whose owner they are, and not give them away.
         final class PLUGIN_NAME: SessionRules, WriteRules {
