@@ -23,6 +23,8 @@ enum SimulatedDefect: String, CaseIterable {
     case reread
     /// The gateway reads bootstraps from a copy of the database that lags behind.
     case stale
+    /// The gateway takes rows that were written since a bootstrap was interrupted for those that the file has put aside.
+    case hasty
     /// The gateway now and then overlooks a commit that concerns a session.
     case eyes
     /// The gateway now and then forgets to answer a mark, and says nothing.
@@ -35,7 +37,7 @@ enum SimulatedDefect: String, CaseIterable {
         case .twice, .lost: .exactlyOnce
         case .reread: .readYourWrites
         case .stale: .monotonicReads
-        case .eyes: .convergence
+        case .eyes, .hasty: .convergence
         case .stall: .noStall
         }
     }

@@ -88,6 +88,9 @@ struct SimulatedFile {
     var batches: [IngestBatch] = []
     var ingestNumber: UInt64 = 0
     var staged: [Int64: Item]?
+    /// What was staged before a bootstrap went on, and what that is in the gateway's words.
+    var aside: [Int64: Item] = [:]
+    var checkpoint: [UInt8] = []
     var removed: Set<Int64> = []
     var kept: Set<Int64> = []
     var held: [UInt8] = []
@@ -181,7 +184,7 @@ struct SimulatedFile {
     var local: LocalState {
         let waiting = pending.first { $0.acknowledged == nil }?.changeset
         return LocalState(
-            identity: identity, applied: applied, held: held, compensation: compensation,
+            identity: identity, applied: applied, held: held, checkpoint: checkpoint, compensation: compensation,
             firstUnacknowledged: waiting?.number, oldestBase: min(waiting?.base ?? applied.lsn, applied.lsn))
     }
 
@@ -223,7 +226,9 @@ struct SimulatedFile {
         }
     }
 
-    mutating func beginBootstrap() {
+    mutating func beginBootstrap(_ going: ServerMessage.Checkpoint?) {
+        aside = going?.types.contains(0) == true ? aside.merging(staged ?? [:]) { $1 } : [:]
+        checkpoint = going?.content ?? []
         staged = [:]
         removed = []
         kept = []
@@ -235,12 +240,13 @@ struct SimulatedFile {
             let row = item(values)
             if case .int(let key)? = values[1] { staged?[key] = row }
         }
-        for case .int(let key) in rows.kept { kept.insert(key) }
+        for case .int(let key) in rows.kept { if let item = aside[key] { staged?[key] = item } else { kept.insert(key) } }
         for case .int(let key) in rows.removed {
             staged?[key] = nil
             kept.remove(key)
             removed.insert(key)
         }
+        if !rows.checkpoint.isEmpty { checkpoint = rows.checkpoint }
     }
 
     private func item(_ values: [Value?]) -> Item {
@@ -254,6 +260,8 @@ struct SimulatedFile {
         for key in removed { server[key] = nil }
         server.merge(staged ?? [:]) { $1 }
         staged = nil
+        aside = [:]
+        checkpoint = []
         applied = AppliedPosition(lsn: max(lsn, applied.lsn), version: version)
         for index in sets.indices where sets[index].version == version { sets[index].state = .complete }
         sets.removeAll { $0.version < version }

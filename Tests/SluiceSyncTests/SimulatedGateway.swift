@@ -23,6 +23,8 @@ struct SimulatedGateway {
         var held: (stores: Set<String>, before: UInt64)?
         /// The commit that its file shows, until its first bootstrap.
         var applied: UInt64?
+        /// What the client has put aside of a bootstrap that did not come to its end.
+        var aside: Aside?
         /// A bootstrap that has been asked for and not been made.
         var wanted: (version: UInt64, stores: Set<String>)?
         var outgoing: [PBServerMessage] = []
@@ -46,12 +48,14 @@ struct SimulatedGateway {
     var items: [Int64: Item] = [:]
     /// The commit that wrote an item last.
     var writtenAt: [Int64: UInt64] = [:]
-    /// How many items were told by their keys alone, how many sessions went on from the log, and how often it ended without notice.
-    private(set) var keptCount = 0
-    private(set) var resumedCount = 0
+    /// How many items were told by their keys alone, how many of these were put aside of an interrupted bootstrap, how many sessions went
+    /// on from the log, and how often it ended without notice.
+    var keptCount = 0
+    var asideCount = 0
+    var resumedCount = 0
     private(set) var crashCount = 0
     /// The items that each commit changed, and in which stores they were before.
-    private var log: [(lsn: UInt64, key: Int64, store: String?)] = []
+    var log: [(lsn: UInt64, key: Int64, store: String?)] = []
     var lsn: UInt64 = 100
     /// Beside the rows: who wrote what, and when a row was written last.
     var clocks: [Int64: ObjectClocks] = [:]
@@ -72,7 +76,7 @@ struct SimulatedGateway {
     /// What is wrong with it on purpose.
     var defect: SimulatedDefect?
     /// The items as they once were.
-    private var earlier: [Int64: Item] = [:]
+    var earlier: [Int64: Item] = [:]
 
     init(seed: UInt64) { random = SplitMix64(seed: seed) }
 
@@ -147,6 +151,7 @@ struct SimulatedGateway {
             sessions[id]?.held = (Set(hello.held.types.map(\.name)), hello.held.transaction)
             sessions[id]?.applied = hello.appliedLsn
         }
+        sessions[id]?.aside = Aside(hello.checkpoint)
         var welcome = PBWelcome()
         welcome.protocol = 1
         welcome.client = client
@@ -174,115 +179,6 @@ struct SimulatedGateway {
         }
         sessions[id]?.wanted = (set.version, Set(set.queries.map(\.text)))
         if chance(50) { bootstrap(id) }
-    }
-
-    /// Makes the bootstrap that a session waits for; now and then only begins one that a newer one replaces.
-    mutating func bootstrap(_ id: UInt64) {
-        guard let session = sessions[id], !session.isClosed, let wanted = session.wanted else { return }
-        sessions[id]?.applied = nil
-        if let applied = session.applied, session.held?.stores == wanted.stores, chance(50) {
-            return resume(id, wanted, after: applied, session)
-        }
-        let items = has(.stale, 50) ? earlier : items
-        let inView = items.filter { wanted.stores.contains($0.value.store) }
-        send(
-            id,
-            .bootstrapBegin(
-                make(PBBootstrapBegin()) {
-                    $0.version = wanted.version
-                    $0.rows = UInt64(inView.count)
-                }))
-        let kept = session.held.map { held in
-            inView.filter { held.stores.contains($0.value.store) && writtenAt[$0.key] ?? .max < held.before }.keys.sorted()
-        }
-        if let kept, !kept.isEmpty {
-            keptCount += kept.count
-            send(
-                id,
-                .bootstrapRows(
-                    make(PBBootstrapRows()) { message in
-                        message.type = "Item"
-                        message.kept = kept.map { PBValue(.int($0)) }
-                    }))
-        }
-        for piece in pieces(inView.keys.filter { !(kept ?? []).contains($0) }.sorted()) {
-            send(
-                id,
-                .bootstrapRows(
-                    make(PBBootstrapRows()) { message in
-                        message.type = "Item"
-                        message.rows = piece.map { row($0, items) }
-                    }))
-        }
-        if chance(10) { return }
-        let isDifference = session.state.active > 0 && chance(50)
-        if isDifference {
-            let gone = items.filter { session.stores.contains($0.value.store) && !wanted.stores.contains($0.value.store) }
-            send(
-                id,
-                .bootstrapRows(
-                    make(PBBootstrapRows()) { message in
-                        message.type = "Item"
-                        message.removed = gone.keys.sorted().map { PBValue(.int($0)) }
-                    }))
-        }
-        end(id, wanted, session, types: isDifference ? [] : ["Item"])
-    }
-
-    /// What the log has since the client went: the last word on each item that was in its view or is.
-    private mutating func resume(_ id: UInt64, _ wanted: (version: UInt64, stores: Set<String>), after applied: UInt64, _ session: Session)
-    {
-        resumedCount += 1
-        let since = log.filter { $0.lsn > applied }
-        let was = Set(since.filter { $0.store.map(wanted.stores.contains) ?? false }.map(\.key))
-        let (present, gone) = Set(since.map(\.key)).reduce(into: ([Int64](), [Int64]())) { parts, key in
-            if let item = items[key], wanted.stores.contains(item.store) {
-                parts.0.append(key)
-            } else if was.contains(key) {
-                parts.1.append(key)
-            }
-        }
-        send(id, .bootstrapBegin(make(PBBootstrapBegin()) { $0.version = wanted.version }))
-        let (rows, keys) = (present.sorted().map { row($0, items) }, gone.sorted().map { PBValue(.int($0)) })
-        send(
-            id,
-            .bootstrapRows(
-                make(PBBootstrapRows()) {
-                    $0.type = "Item"
-                    $0.rows = rows
-                    $0.removed = keys
-                }))
-        end(id, wanted, session, types: nil)
-    }
-
-    /// - Parameter types: nil: the client's view goes on.
-    private mutating func end(_ id: UInt64, _ wanted: (version: UInt64, stores: Set<String>), _ session: Session, types: [String]?) {
-        let (lsn, taken) = (lsn, clients[session.client]?.changeset ?? 0)
-        send(
-            id,
-            .bootstrapEnd(
-                make(PBBootstrapEnd()) {
-                    $0.version = wanted.version
-                    $0.lsn = lsn
-                    $0.types = types ?? []
-                    $0.resumed = types == nil
-                    $0.changeset = taken
-                    $0.held.transaction = lsn + 1
-                    $0.held.types = wanted.stores.sorted().map { store in make(PBHeldType()) { $0.name = store } }
-                }))
-        sessions[id]?.held = (wanted.stores, lsn + 1)
-        sessions[id]?.state.complete(wanted.version)
-        sessions[id]?.stores = wanted.stores
-        sessions[id]?.wanted = nil
-    }
-
-    private mutating func pieces(_ keys: [Int64]) -> [ArraySlice<Int64>] {
-        stride(from: 0, to: keys.count, by: 3).map { keys[$0..<min($0 + 3, keys.count)] }
-    }
-
-    private func row(_ key: Int64, _ items: [Int64: Item]) -> PBRow {
-        let item = items[key] ?? Item(store: "", value: "")
-        return PBRow(item.row(key, itemType), type: itemType)
     }
 
     // MARK: Writes
@@ -359,10 +255,5 @@ struct SimulatedGateway {
         bootstrapUntilDone(id)
         if has(.stall, 30) { return }
         send(id, .markReached(make(PBMarkReached()) { $0.id = mark.id }))
-    }
-
-    /// As `bootstrap`, again when one was broken off.
-    mutating func bootstrapUntilDone(_ id: UInt64) {
-        while sessions[id]?.wanted != nil, sessions[id]?.isClosed == false { bootstrap(id) }
     }
 }

@@ -259,7 +259,6 @@ struct Simulation {
         hangUp(index)
         clients[index].inbox = []
         clients[index].machine = Simulation.machine()
-        clients[index].file.staged = nil
         clients[index].connection = 0
         for wait in stride(from: UInt64(1), through: clients[index].waits, by: 1) where clients[index].finished[wait] == nil {
             clients[index].finished[wait] = .some(SluiceError(.shuttingDown, "crashed"))
@@ -313,7 +312,7 @@ struct Simulation {
         case .acknowledgeUpload(let number, let lsn): clients[index].file.acknowledge(number, lsn)
         case .acknowledgeIngest(let number, _): clients[index].file.batches.removeAll { $0.number <= number }
         case .compensate(let id, let writes): clients[index].file.compensate(id, writes)
-        case .beginBootstrap: clients[index].file.beginBootstrap()
+        case .beginBootstrap(_, let checkpoint): clients[index].file.beginBootstrap(checkpoint)
         case .stage(let rows): clients[index].file.stage(rows)
         case .endBootstrap(let version, let lsn, let types, let held, let taken):
             clients[index].file.endBootstrap(version, lsn, types, held, taken)
