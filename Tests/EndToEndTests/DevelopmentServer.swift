@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluicePostgres
+import TestSupport
 import Testing
 
 #if canImport(FoundationNetworking)
@@ -115,14 +116,4 @@ func eventually(within seconds: Double = 60, _ condition: () -> Bool) async thro
 }
 
 /// Whether nobody listens on the port.
-func isFree(port: Int) -> Bool {
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    defer { close(descriptor) }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = UInt16(clamping: port).bigEndian
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    return withUnsafePointer(to: &address) {
-        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
-    } != 0
-}
+func isFree(port: Int) -> Bool { (try? LocalSocket(port: port)) == nil }

@@ -2,11 +2,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Records come by all three ways while gateways, which are the sinks too, and plugin hosts are killed with SIGKILL: what was accepted is
-/// in the table once, what the rules refused is among the refused once.
+/// Records come by all three ways while gateways, which are the sinks too, and plugin hosts are killed with SIGKILL and the broker is
+/// restarted: what was accepted is in the table once, what the rules refused is among the refused once.
 ///
-/// `SLUICE_INGEST_RECORDS` sends so many, with a fault for every 5 000 of them, and restarts the broker as well. `SLUICE_INGEST_SEED` draws the
-/// same faults again, not the same moments: these are processes.
+/// `SLUICE_INGEST_RECORDS` sends so many to the broker of all tests, with a fault for every 5 000 of them. `SLUICE_INGEST_SEED` draws the same faults again, not the same
+/// moments: these are processes.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct IngestFaultTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let records = environment["SLUICE_INGEST_RECORDS"].flatMap { Int($0) }
@@ -14,9 +14,9 @@ import Testing
 
     @Test(arguments: [seed]) func `every record is written once or refused once, whatever is killed`(seed: UInt64) async throws {
         let plan = IngestPlan(records: Self.records ?? 3_000, faults: Self.records.map { max(6, $0 / 5_000) } ?? 6)
-        try await IngestField.with { field in
+        let broker = Self.records == nil ? try await TestBroker.start() : nil
+        try await IngestField.with(broker, restart: broker == nil ? Self.environment["SLUICE_TEST_KAFKA_RESTART"] : nil) { field in
             let pace = Pace()
-            let restart = Self.records == nil ? nil : Self.environment["SLUICE_TEST_KAFKA_RESTART"]
             let senders: [any IngestSender] = [
                 HTTPSender(field: field, token: try await field.token()), try KafkaSender(topic: field.topic, servers: field.kafka),
                 try await DeviceSender(field: field),
@@ -25,7 +25,7 @@ import Testing
                 for sender in senders {
                     group.addTask { try await pace.guarding { try await plan.send(by: sender, at: pace) } }
                 }
-                group.addTask { try await pace.guarding { try await field.play(plan, SplitMix64(seed: seed), restart, at: pace) } }
+                group.addTask { try await pace.guarding { try await field.play(plan, SplitMix64(seed: seed), at: pace) } }
                 return try await group.reduce(into: []) { $0 += $1 }
             }
             let comment = Comment(rawValue: "seed \(seed), \(done)")

@@ -17,25 +17,35 @@ final class IngestField: Sendable {
     static let password = "gate-agents-2013"
 
     let app: String
-    private let gateways: ServedGateways
+    let gateways: ServedGateways
+    /// Nil when it is everybody's.
+    private let broker: TestBroker?
+    /// A command that restarts the broker that is everybody's.
+    private let restart: String?
 
     var kafka: String { gateways.kafka }
     var topic: String { "\(app).ingest.WeatherObservation" }
 
-    static func with(_ body: (IngestField) async throws -> Void) async throws {
+    /// - Parameters:
+    ///   - broker: one of its own, to be restarted; nil: the one that is everybody's.
+    ///   - restart: a command that restarts the latter; nil leaves it alone.
+    static func with(_ broker: TestBroker?, restart: String? = nil, _ body: (IngestField) async throws -> Void) async throws {
         let app = "station-\(UUID().uuidString.prefix(8).lowercased())"
         let folder = try DataFolder()
-        try await ServedGateways.with(try folder.app(named: app).path) { gateways in
-            let field = IngestField(app, gateways)
+        try await ServedGateways.with(try folder.app(named: app).path, broker: broker?.address) { gateways in
+            let field = IngestField(app, gateways, broker, restart)
             try await field.register()
             try await body(field)
         }
+        await broker?.end()
         withExtendedLifetime(folder) {}
     }
 
-    private init(_ app: String, _ gateways: ServedGateways) {
+    private init(_ app: String, _ gateways: ServedGateways, _ broker: TestBroker?, _ restart: String?) {
         self.app = app
         self.gateways = gateways
+        self.broker = broker
+        self.restart = restart
     }
 
     func url(_ number: Int) -> String { gateways.all[number % gateways.all.count].url }
@@ -71,7 +81,7 @@ final class IngestField: Sendable {
 
     /// Kills something at a random moment of each share of the records.
     /// - Returns: what, in order.
-    func play(_ plan: IngestPlan, _ random: SplitMix64, _ restart: String?, at pace: Pace) async throws -> [String] {
+    func play(_ plan: IngestPlan, _ random: SplitMix64, at pace: Pace) async throws -> [String] {
         var random = random
         var done: [String] = []
         for fault in 0..<plan.faults {
@@ -79,7 +89,7 @@ final class IngestField: Sendable {
             // The moment is what the play draws; nothing is waited for.
             try await Task.sleep(for: .milliseconds(random.below(300)))
             let number = random.below(gateways.all.count)
-            switch random.below(restart == nil ? 4 : 5) {
+            switch random.below(broker == nil && restart == nil ? 4 : 5) {
             case 0, 1:
                 done.append("gateway \(number)")
                 await gateways.all[number].kill()
@@ -90,8 +100,11 @@ final class IngestField: Sendable {
                 if !hosts.isEmpty { kill(random.pick(hosts), SIGKILL) }
             default:
                 done.append("broker")
-                let status = try await Self.run(restart ?? "")
-                try #require(status == 0, "The broker did not come back.")
+                try await broker?.restart()
+                if let restart {
+                    let status = try await Self.run(restart)
+                    try #require(status == 0, "The broker did not come back.")
+                }
             }
             await pace.advance("faults", to: fault + 1)
         }

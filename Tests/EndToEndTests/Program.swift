@@ -24,13 +24,15 @@ final class Program: Sendable {
         fileURLWithPath: (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
     ).deletingLastPathComponent()
 
-    /// - Parameter input: what the program reads from its standard input.
+    /// - Parameters:
+    ///   - name: of a program beside the tests, or the path of another.
+    ///   - input: what the program reads from its standard input.
     init(_ name: String, _ arguments: [String], environment: [String: String] = [:], input: String = "") throws {
         scratch = FileManager.default.temporaryDirectory.appendingPathComponent("program-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: scratch, withIntermediateDirectories: true)
         let (stdin, stderr) = (scratch.appendingPathComponent("stdin"), scratch.appendingPathComponent("stderr"))
         try Data(input.utf8).write(to: stdin)
-        let command = ["/usr/bin/setpriv", "--pdeathsig=KILL", Self.folder.appendingPathComponent(name).path] + arguments
+        let command = ["/usr/bin/setpriv", "--pdeathsig=KILL", URL(fileURLWithPath: name, relativeTo: Self.folder).path] + arguments
         let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }.map { "\($0.key)=\($0.value)" }
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else { throw POSIXError(.EMFILE) }

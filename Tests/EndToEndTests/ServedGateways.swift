@@ -14,14 +14,17 @@ struct ServedGateways: Sendable {
     let kafka: String
     let sql: PostgresConnection
 
-    /// Makes the tables of an app directory and runs gateways of it as long as the body runs. The broker is everybody's: the app wants a
-    /// name of its own.
+    /// Makes the tables of an app directory and runs gateways of it as long as the body runs. The broker is everybody's unless another is
+    /// given: the app wants a name of its own.
     /// - Parameter keepsPorts: whether a gateway that was killed comes back on its port. Somebody else may have taken it by then, so
     ///   that it should be for a moment only.
-    static func with(_ directory: String, keepsPorts: Bool = true, _ body: (ServedGateways) async throws -> Void) async throws {
+    static func with(
+        _ directory: String, broker: String? = nil, keepsPorts: Bool = true, _ body: (ServedGateways) async throws -> Void
+    ) async throws {
         let environment = ProcessInfo.processInfo.environment
         let server = try #require(environment["SLUICE_TEST_POSTGRES"], "SLUICE_TEST_POSTGRES is not set: run the tests with `make test`.")
-        let kafka = try #require(environment["SLUICE_TEST_KAFKA"], "SLUICE_TEST_KAFKA is not set: run the tests with `make test`.")
+        let kafka = try #require(
+            broker ?? environment["SLUICE_TEST_KAFKA"], "SLUICE_TEST_KAFKA is not set: run the tests with `make test`.")
         let database = "served_\(UUID().uuidString.lowercased().replacingOccurrences(of: "-", with: "_"))"
         let admin = try await PostgresConnection.connect(server)
         _ = try await admin.script("CREATE DATABASE \(database)")
@@ -102,6 +105,21 @@ final class ServedGateway: Sendable {
         _ = await program?.end()
         state.withLock { $0.words += program?.said ?? "" }
     }
+
+    /// Bytes of memory that it has now, and the most that it had at a time since `forgetPeak`.
+    func memory() throws -> (now: Int, peak: Int) {
+        let status = try String(contentsOfFile: "/proc/\(try process())/status", encoding: .utf8)
+        func bytes(_ name: String) throws -> Int {
+            let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("\(name):") })
+            return try #require(line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) }) << 10
+        }
+        return (try bytes("VmRSS"), try bytes("VmHWM"))
+    }
+
+    /// From here on, `memory().peak` counts.
+    func forgetPeak() throws { try "5".write(toFile: "/proc/\(try process())/clear_refs", atomically: false, encoding: .utf8) }
+
+    private func process() throws -> Int32 { try #require(now.program?.identifier, "It does not run.") }
 
     /// The processes of its plugins.
     var pluginHosts: [Int32] {

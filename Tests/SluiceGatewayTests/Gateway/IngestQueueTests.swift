@@ -2,11 +2,8 @@ import Foundation
 import SluiceCore
 import SluiceGateway
 import Synchronization
+import TestSupport
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#endif
 
 @Suite(.timeLimit(.minutes(5))) struct `The queue of ingest by HTTP` {
     @Test func `refuses beyond its bound and says when to come again, and takes again when there is room`() async throws {
@@ -42,43 +39,31 @@ import Testing
 
 /// Requests whose bodies never come.
 private final class HeldRequests: Sendable {
-    private let sockets = Mutex<[Int32]>([])
+    private let sockets = Mutex<[LocalSocket]>([])
     private let port: Int
-    private let head: String
+    private let head: [UInt8]
 
     init(port: Int, token: String) {
         self.port = port
-        head =
-            "POST /v1/ingest/Reading HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(token)\r\n"
-            + "Content-Type: application/x-ndjson\r\nContent-Length: 1000\r\n\r\n"
+        head = Array(
+            """
+            POST /v1/ingest/Reading HTTP/1.1\r
+            Host: test\r
+            Authorization: Bearer \(token)\r
+            Content-Type: application/x-ndjson\r
+            Content-Length: 1000\r
+            \r\n
+            """.utf8)
     }
-
-    deinit { close() }
 
     /// So many more.
     func open(_ count: Int) throws {
         for _ in 0..<count {
-            let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-            try #require(socket >= 0, "There is no socket: errno \(errno).")
+            let socket = try LocalSocket(port: port)
+            try socket.write(head)
             sockets.withLock { $0.append(socket) }
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_port = UInt16(port).bigEndian
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            // To this machine both are done at once.
-            let connected = withUnsafePointer(to: &address) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
-            }
-            try #require(connected == 0, "Connecting failed: errno \(errno).")
-            let sent = Glibc.send(socket, head, head.utf8.count, Int32(MSG_NOSIGNAL))
-            try #require(sent == head.utf8.count, "Sending failed: errno \(errno).")
         }
     }
 
-    func close() {
-        sockets.withLock { sockets in
-            for socket in sockets { Glibc.close(socket) }
-            sockets = []
-        }
-    }
+    func close() { sockets.withLock { $0 = [] } }
 }

@@ -1,0 +1,72 @@
+import Foundation
+import TestSupport
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// A broker of one test, which may stop it: the one of `dev/with-servers` is everybody's.
+final class TestBroker: Sendable {
+    let address: String
+    private let port: Int
+    private let program: Program
+    private let folder: DataFolder
+
+    private static let executable = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appendingPathComponent("../../.sluice/broker/noida-db").standardized.path
+
+    static func start() async throws -> TestBroker {
+        for _ in 0..<3 {
+            let broker = try TestBroker(port: try freePort())
+            if await broker.answers() { return broker }
+            await broker.end()
+        }
+        throw Failure(what: "The development broker does not start.")
+    }
+
+    private init(port: Int) throws {
+        self.port = port
+        address = "127.0.0.1:\(port)"
+        folder = try DataFolder()
+        let arguments = ["start", "--only", "kafka", "--host", "127.0.0.1", "--kafka-port", "\(port)", "--data-dir", folder.path]
+        program = try Program(Self.executable, arguments)
+    }
+
+    /// It says nothing more, and its connections stay open.
+    func pause() { program.signal(SIGSTOP) }
+    func resume() { program.signal(SIGCONT) }
+
+    /// By the broker's own commands, which close its port before they save: on SIGTERM it goes on acknowledging records after it has
+    /// saved them for the last time, and those are lost.
+    func restart() async throws {
+        for command in ["stop", "start"] {
+            let program = try Program(Self.executable, [command, "kafka", "--data-dir", folder.path])
+            let ending = await program.end()
+            try #require(ending == .exit(0), "\(command): \(ending), \(program.said)")
+            // The port is free when who had it is gone.
+            if command == "stop" { try await Task.sleep(for: .seconds(1)) }
+        }
+        guard await answers() else { throw Failure(what: "The broker did not come back: \(program.said)") }
+    }
+
+    func end() async {
+        resume()
+        program.signal(SIGTERM)
+        if await program.end(within: 20) == .none { program.signal(SIGKILL) }
+    }
+
+    struct Failure: Error { var what: String }
+
+    /// Whether it answers before half a minute is over.
+    private func answers() async -> Bool {
+        for _ in 0..<300 {
+            guard program.isRunning else { return false }
+            if !isFree(port: port) { return true }
+            try? await Task.sleep(for: .milliseconds(100))
+        }
+        return false
+    }
+
+    private static func freePort() throws -> Int { try LocalSocket().boundPort() }
+}

@@ -1,0 +1,89 @@
+import Foundation
+import Glibc
+
+/// A TCP connection within this machine. Its calls block.
+package final class LocalSocket: Sendable {
+    private let descriptor: Int32
+
+    /// - Parameter patience: seconds that reading waits for something; nil: any time.
+    package init(patience: Int? = nil) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw Self.failure("making a socket") }
+        guard let patience else { return }
+        var limit = timeval(tv_sec: patience, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    }
+
+    package convenience init(port: Int, patience: Int? = nil) throws {
+        try self.init(patience: patience)
+        var address = Self.address(port)
+        let connected = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+        }
+        guard connected == 0 else { throw Self.failure("connecting") }
+    }
+
+    deinit { close(descriptor) }
+
+    /// Takes a port that nobody has.
+    package func boundPort() throws -> Int {
+        var address = Self.address(0)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let bound = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
+            }
+        }
+        guard bound else { throw Self.failure("binding") }
+        return Int(UInt16(bigEndian: address.sin_port))
+    }
+
+    package func write(_ bytes: [UInt8]) throws {
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes[sent...].withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            guard count > 0 else { throw Self.failure("sending") }
+            sent += count
+        }
+    }
+
+    /// So many bytes.
+    package func read(_ count: Int) throws -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        var filled = 0
+        while filled < count {
+            let got = bytes[filled...].withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, 0) }
+            guard got > 0 else { throw Self.failure(got == 0 ? "the connection ended" : "reading") }
+            filled += got
+        }
+        return bytes
+    }
+
+    /// Everything until the other end closes.
+    package func readAll() throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = recv(descriptor, &piece, piece.count, 0)
+            guard count >= 0 else { throw Self.failure("reading") }
+            if count == 0 { return bytes }
+            bytes += piece[..<count]
+        }
+    }
+
+    private static func address(_ port: Int) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = UInt16(clamping: port).bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        return address
+    }
+
+    /// What was being done when a call failed, and the number of its error.
+    package struct Failure: Error {
+        package var what: String
+        package var number: Int32
+    }
+
+    private static func failure(_ what: String) -> Failure { Failure(what: what, number: errno) }
+}
