@@ -211,6 +211,43 @@ import Testing
         #expect(try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).isEmpty)
     }
 
+    /// The file was backed up when it had two changesets, and the gateway has more of it since.
+    @Test(arguments: [(7, 0), (3, 5)])
+    func `what a restored file has written since is numbered behind what the gateway has`(last: UInt64, time: UInt64) async throws {
+        let replica = try await Replica.make(folder)
+        for id in 1...2 { try replica.create(id, "t\(id)") }
+        try await replica.acknowledgeUpload(upTo: 2, lsn: LSN(rawValue: 100))
+        for id in 3...4 { try replica.create(id, "t\(id)") }
+        _ = try replica.addSubscriptionSet(try await replica.latestSubscriptionSet().subscriptions)
+        try replica.create(5, "t5")
+        try await replica.renumberPending(after: last, time: HybridTime(rawValue: time))
+        let pending = try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20)
+        #expect(pending.map(\.number) == [last + 1, last + 2, last + 3])
+        #expect(pending.map { $0.changes.first?.object.key } == [.int(3), .int(4), .int(5)])
+        #expect(try await replica.latestSubscriptionSet().changesetsBefore == last + 2)
+        try replica.create(6, "t6")
+        #expect(try await replica.pendingChangesets(after: last + 3, maximumBytes: 1 << 20).map(\.number) == [last + 4])
+        // The acknowledged ones are the gateway's own.
+        try await replica.apply(batch(100, put: [todo(1, "t1"), todo(2, "t2")]))
+        #expect(try replica.titles().count == 6)
+        #expect(try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).count == 4)
+    }
+
+    @Test func `a file that has what the gateway has keeps its numbers`() async throws {
+        let replica = try await Replica.make(folder)
+        for id in 1...3 { try replica.create(id, "t\(id)") }
+        let written = try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20)
+        // The acknowledgement of the second was lost; of the third the gateway has nothing. Zero: it is of before times were kept.
+        for time in [written[1].time, HybridTime(rawValue: 0)] {
+            try await replica.renumberPending(after: 2, time: time)
+            #expect(try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20) == written)
+        }
+        try await replica.acknowledgeUpload(upTo: 3, lsn: LSN(rawValue: 100))
+        try await replica.renumberPending(after: 9, time: HybridTime(rawValue: 4))
+        try replica.create(4, "t4")
+        #expect(try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).map(\.number) == [10])
+    }
+
     @Test func `a file that the gateway does not know starts anew and keeps what was not sent`() async throws {
         let replica = try await Replica.make(folder)
         try await replica.setIdentity(ReplicaIdentity(client: ClientID(rawValue: 9), secret: [1, 2]))

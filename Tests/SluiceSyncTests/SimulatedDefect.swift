@@ -15,6 +15,8 @@ struct Problem: CustomStringConvertible {
 enum SimulatedDefect: String, CaseIterable {
     /// The file shows one half of a transaction before the other.
     case torn
+    /// The file goes on counting changesets from where it was when it was backed up.
+    case restored
     /// The gateway takes a changeset that it has for a new one.
     case twice
     /// The gateway now and then acknowledges a changeset that it has thrown away.
@@ -34,7 +36,7 @@ enum SimulatedDefect: String, CaseIterable {
     var promise: Promise {
         switch self {
         case .torn: .atomicVisibility
-        case .twice, .lost: .exactlyOnce
+        case .twice, .lost, .restored: .exactlyOnce
         case .reread: .readYourWrites
         case .stale: .monotonicReads
         case .eyes, .hasty: .convergence

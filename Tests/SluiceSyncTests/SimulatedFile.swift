@@ -205,6 +205,21 @@ struct SimulatedFile {
         return answer
     }
 
+    /// What waits to be uploaded is numbered anew behind a changeset that the gateway has and this file did not make.
+    mutating func renumber(after last: UInt64, time: HybridTime) {
+        if defect == .restored { return }
+        let waiting = pending.indices.filter { pending[$0].acknowledged == nil }
+        let isAnother = waiting.contains { pending[$0].changeset.number == last && pending[$0].changeset.time != time }
+        guard last > changesets || isAnother else { return }
+        changesets = last
+        for index in waiting {
+            let old = pending[index].changeset.number
+            changesets += 1
+            pending[index].changeset.number = changesets
+            for set in sets.indices where sets[set].changesetsBefore == old { sets[set].changesetsBefore = changesets }
+        }
+    }
+
     mutating func acknowledge(_ number: UInt64, _ lsn: LSN) {
         for index in pending.indices where pending[index].changeset.number <= number && pending[index].acknowledged == nil {
             pending[index].acknowledged = lsn

@@ -17,6 +17,7 @@ extension SimulatedGateway {
             // What another session of the client has brought meanwhile is in the database.
             guard isNew && changeset.number > taken || has(.twice, 100) else { continue }
             clients[client]?.changeset = max(changeset.number, taken)
+            clients[client]?.changesetTime = changeset.time
             if has(.lost, 5) { continue }
             effects["\(client)/\(changeset.number)", default: 0] += 1
             note(changeset.baseLsn, of: client)

@@ -35,6 +35,7 @@ struct SimulatedGateway {
 
     struct Client {
         var changeset: UInt64 = 0
+        var changesetTime: UInt64 = 0
         var ingest: UInt64 = 0
         var compensations: [(id: UInt64, writes: [PBRejectedWrite])] = []
         var lastCompensation: UInt64 = 0
@@ -158,6 +159,7 @@ struct SimulatedGateway {
         welcome.secret = .init([UInt8(truncatingIfNeeded: client)])
         welcome.schema = serverTypes.messages
         welcome.changeset = clients[client]?.changeset ?? 0
+        welcome.changesetTime = clients[client]?.changesetTime ?? 0
         welcome.ingest = clients[client]?.ingest ?? 0
         welcome.time = wall
         send(id, .welcome(welcome))

@@ -26,6 +26,8 @@ struct Simulation {
         var own: [Int64: Item?] = [:]
         var nextKey: Int64
         var problems: [Problem] = []
+        /// The file as it was at a time when nothing waited in it.
+        var backup: SimulatedFile?
         /// How far its clock is from the gateway's, milliseconds.
         var skew: Int64 = 0
         /// What it put into the list that all share, and what it took out.
@@ -58,6 +60,7 @@ struct Simulation {
     var tokens = 0
     var nextReading: Int64 = 1
     var pairs: Int64 = 0
+    private(set) var restoredCount = 0
     /// All that was added to the counter.
     var added: Int64 = 0
     /// Messages of connections that the clients have given up, still on their way.
@@ -109,6 +112,7 @@ struct Simulation {
         default: if below(calm) == 0 { try fault(index) }
         }
         check(index)
+        if clients[index].backup == nil, isUploaded(clients[index].file) { clients[index].backup = clients[index].file }
     }
 
     /// What is on its way to a gateway that is gone arrives nowhere; what it has sent still does.
@@ -123,7 +127,7 @@ struct Simulation {
     }
 
     private mutating func fault(_ index: Int) throws {
-        switch below(13) {
+        switch below(15) {
         case 0..<5: drop(index)
         case 5: crash(index)
         case 6: expireTokens()
@@ -131,8 +135,29 @@ struct Simulation {
         case 8: pause(index)
         case 9: feed(index, .reconnect)
         case 10: crashGateway()
+        case 11, 12: restore(index)
         default: pass(UInt64(below(80_000)))
         }
+    }
+
+    private func isUploaded(_ file: SimulatedFile) -> Bool {
+        file.identity != nil && file.pending.isEmpty && file.readings.isEmpty && file.batches.isEmpty
+    }
+
+    /// The device gets its backup back. The gateway has everything that was written since; nothing of that may be lost, nor what is
+    /// written from here on.
+    private mutating func restore(_ index: Int) {
+        guard var file = clients[index].backup, isUploaded(clients[index].file) else { return }
+        restoredCount += 1
+        // What the app was told it remembers.
+        file.told = clients[index].file.told
+        file.refusedObjects = clients[index].file.refusedObjects
+        clients[index].backup = nil
+        clients[index].file = file
+        clients[index].own = [:]
+        clients[index].seen = file.applied
+        clients[index].seenPair = 0
+        crash(index)
     }
 
     mutating func store() -> String { Simulation.stores[below(3)] }
@@ -308,6 +333,7 @@ struct Simulation {
 
     private mutating func performOnFile(_ action: SyncAction, _ index: Int) {
         switch action {
+        case .renumber(let number, let time): clients[index].file.renumber(after: number, time: time)
         case .setIdentity(let identity): clients[index].file.identity = identity
         case .acknowledgeUpload(let number, let lsn): clients[index].file.acknowledge(number, lsn)
         case .acknowledgeIngest(let number, _): clients[index].file.batches.removeAll { $0.number <= number }

@@ -182,6 +182,21 @@ extension SluiceWireAction {
         #expect(harness.queries.first?.changesetsAfter == 5)
     }
 
+    @Test func `a file is told the gateway's last changeset of it before anything is read from it`() throws {
+        var harness = MachineHarness()
+        var welcome = MachineHarness.welcome(changeset: 5)
+        welcome.changesetTime = HybridTime(milliseconds: 9)
+        harness.open(LocalState(firstUnacknowledged: 3), welcome: welcome)
+        let order = harness.actions.compactMap { action in
+            switch action {
+            case .renumber(let number, let time): "\(number) at \(time.milliseconds)"
+            case .read: "read"
+            default: nil
+            }
+        }
+        #expect(order == ["5 at 9", "read"])
+    }
+
     @Test func `a compensation takes back what was read ahead, is told once and acknowledged each time`() {
         var harness = MachineHarness.settled()
         harness.feed(.localChange)

@@ -39,7 +39,7 @@ struct PostgresClients: ClientRegistry {
 extension ClientFile {
     init(_ record: ClientRecord) {
         self.init(
-            id: record.id, secret: record.secret, changeset: record.lastChangeset, ingest: record.lastIngest,
+            id: record.id, secret: record.secret, changeset: record.lastChangeset, ingest: record.lastIngest, time: record.lastTime,
             session: record.session, isPositionProven: record.position == .seen, isPointProven: record.point == .seen)
     }
 }

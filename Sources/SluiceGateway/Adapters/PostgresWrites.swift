@@ -64,7 +64,7 @@ struct PostgresWrites: WriteStore {
         let rejected = decision.rejected
         let client = request.origin.client
         let compensation = rejected.isEmpty ? nil : try transaction.reject(session, client: client, rejected.map(\.record))
-        transaction.finish(request.origin, base: request.base)
+        transaction.finish(request.origin, time: request.time, base: request.base)
         return (rejected, compensation)
     }
 }

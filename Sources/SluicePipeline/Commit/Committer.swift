@@ -39,7 +39,7 @@ package struct Committer: Sendable {
         let check = try WriteCheck(plan: writer.plan, view: writer.view, schema: writer.schema, types: types)
         let request = WriteRequest(
             origin: Origin(client: writer.client, changeset: changeset.number), session: writer.session,
-            acknowledged: writer.compensation, base: changeset.base, objects: try objects(changeset, writer))
+            acknowledged: writer.compensation, time: changeset.time, base: changeset.base, objects: try objects(changeset, writer))
         var refused: [ObjectKey: SluiceError] = [:]
         while true {
             do {

@@ -56,6 +56,8 @@ package struct ClientFile: Sendable {
     /// The highest changeset and ingest numbers that took effect.
     package var changeset: UInt64
     package var ingest: UInt64
+    /// When that changeset was made, by the file's clock; zero when that is not known.
+    package var time: HybridTime
     /// How often the file has been opened: writes of a session with an older number are refused.
     package var session: UInt64
     /// Whether the database is known to have what the file has seen, up to its position; and up to its bootstrap's point.
@@ -63,13 +65,14 @@ package struct ClientFile: Sendable {
     package var isPointProven: Bool
 
     package init(
-        id: ClientID, secret: [UInt8], changeset: UInt64, ingest: UInt64, session: UInt64, isPositionProven: Bool = false,
-        isPointProven: Bool = false
+        id: ClientID, secret: [UInt8], changeset: UInt64, ingest: UInt64, time: HybridTime = HybridTime(rawValue: 0), session: UInt64,
+        isPositionProven: Bool = false, isPointProven: Bool = false
     ) {
         self.id = id
         self.secret = secret
         self.changeset = changeset
         self.ingest = ingest
+        self.time = time
         self.session = session
         self.isPositionProven = isPositionProven
         self.isPointProven = isPointProven

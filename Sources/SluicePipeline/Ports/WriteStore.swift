@@ -27,17 +27,20 @@ package struct WriteRequest: Sendable {
     package var session: UInt64
     /// The last compensation that the client has applied.
     package var acknowledged: UInt64
+    /// When the changeset was made, as its file says.
+    package var time: HybridTime
     /// Of the changeset; no later one of the client has an older.
     package var base: LSN
     /// What the changeset names, in an order that is the same for all changesets.
     package var objects: [(type: ObjectType, keys: [Value])]
 
     package init(
-        origin: Origin, session: UInt64, acknowledged: UInt64, base: LSN, objects: [(type: ObjectType, keys: [Value])]
+        origin: Origin, session: UInt64, acknowledged: UInt64, time: HybridTime, base: LSN, objects: [(type: ObjectType, keys: [Value])]
     ) {
         self.origin = origin
         self.session = session
         self.acknowledged = acknowledged
+        self.time = time
         self.base = base
         self.objects = objects
     }

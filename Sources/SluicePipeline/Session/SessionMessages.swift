@@ -20,6 +20,7 @@ package enum SessionMessages {
                 $0.secret = Data(file.secret)
                 $0.schema = cut(schema, to: client).messages
                 $0.changeset = file.changeset
+                $0.changesetTime = file.time.rawValue
                 $0.ingest = file.ingest
                 $0.maxMessageBytes = UInt32(Limits.messageBytes)
                 $0.correlation = "\(file.id)"

@@ -8,6 +8,8 @@ package struct ClientRecord: Hashable, Sendable {
     /// The highest changeset and ingest numbers that took effect.
     package var lastChangeset: UInt64
     package var lastIngest: UInt64
+    /// When the last changeset was made, by the file's clock; zero when that is not known.
+    package var lastTime = HybridTime(rawValue: 0)
     /// How often the file has been opened: writes of a session with an older number are refused.
     package var session: UInt64
     /// What the database knows of what the file has seen.
@@ -54,7 +56,7 @@ package struct ClientStore: Sendable {
                         position = greatest(position, least($2::pg_lsn, pg_current_wal_insert_lsn()))
                     WHERE id = $1 AND user_id = $3 AND sha256(secret) = sha256($4) AND pg_current_wal_insert_lsn() >= $5::pg_lsn
                         AND coalesce(\(Self.position), 0) <> 1
-                    RETURNING last_changeset, last_ingest, session, \(Self.position), \(Self.point)
+                    RETURNING last_changeset, last_ingest, session, \(Self.position), \(Self.point), last_time
                     """,
                     [
                         .int(Int64(clamping: id.rawValue)), .text(oldestBase.description), .text(user), .bytes(secret),
@@ -64,10 +66,12 @@ package struct ClientStore: Sendable {
             let opened: PostgresResult
             do throws(PipelineFailure) { opened = try session.pipeline(begin)[1] } catch { throw error.error }
             guard !opened.isEmpty else { throw try Self.refusal(id: id, secret: secret, user: user, applied: applied, position, session) }
-            return ClientRecord(
+            var record = ClientRecord(
                 id: id, user: user, secret: secret, lastChangeset: UInt64(opened.int(0, 0) ?? 0),
                 lastIngest: UInt64(opened.int(0, 1) ?? 0), session: UInt64(opened.int(0, 2) ?? 0),
                 position: History.Finding(opened.int(0, 3)), point: History.Finding(opened.int(0, 4)))
+            record.lastTime = HybridTime(rawValue: UInt64(bitPattern: opened.int(0, 5) ?? 0))
+            return record
         }
     }
 

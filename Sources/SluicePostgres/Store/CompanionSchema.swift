@@ -37,7 +37,7 @@ package enum CompanionSchema {
     /// Step n leads from version n to n + 1. Never change one that was released.
     private static let steps = [
         core + users + ingest, horizon, session, appSchema, userChange, deadLetters, timePartitions, ingestRequest, refusalRule,
-        refusalObject, refusalCause, deadLettersOnce,
+        refusalObject, refusalCause, deadLettersOnce, changesetTime,
     ]
 
     /// Clients, clocks, property numbers, refusals.
@@ -219,6 +219,9 @@ package enum CompanionSchema {
 
     /// What was refused of one object, for `sluice why`.
     private static let refusalObject = "CREATE INDEX rejected_write_object ON sluice.rejected_write (type, key, id)"
+
+    /// When the last changeset was made, by its file's clock: tells it from another of that number.
+    private static let changesetTime = "ALTER TABLE sluice.client ADD COLUMN last_time bigint NOT NULL DEFAULT 0"
 
     /// Why, for programs, and the fields at fault: as the client is told again after a reconnection.
     private static let refusalCause = """

@@ -73,12 +73,20 @@ package struct PostgresRowTransaction: Sendable {
     }
 
     /// Has it noted that the changeset took effect.
-    /// - Parameter base: No later changeset of the client has an older base.
-    package func finish(_ origin: Origin, base: LSN) {
+    /// - Parameters:
+    ///   - time: the changeset's, as its file said it.
+    ///   - base: No later changeset of the client has an older base.
+    package func finish(_ origin: Origin, time: HybridTime, base: LSN) {
         waiting.add(
             PostgresStatement(
-                "UPDATE sluice.client SET last_changeset = $2, seen_at = now(), position = greatest(position, $3::pg_lsn) WHERE id = $1",
-                [.int(Int64(clamping: origin.client.rawValue)), .int(Int64(clamping: origin.changeset)), .text(base.description)]),
+                """
+                UPDATE sluice.client SET last_changeset = $2, last_time = $4, seen_at = now(), position = greatest(position, $3::pg_lsn)
+                WHERE id = $1
+                """,
+                [
+                    .int(Int64(clamping: origin.client.rawValue)), .int(Int64(clamping: origin.changeset)), .text(base.description),
+                    .int(Int64(bitPattern: time.rawValue)),
+                ]),
             as: .other)
     }
 

@@ -170,6 +170,35 @@ extension Writer {
         return changes
     }
 
+    func renumber(after last: UInt64, time: HybridTime) throws(SluiceError) {
+        if last <= meta.changeset, try !isAnother(last, time) { return }
+        let first = try connection.statement("SELECT min(number) FROM _sluice_pending WHERE acknowledged IS NULL")
+        let lowest = try first.step() && !first.isNull(0) ? first.unsigned(0) : nil
+        first.reset()
+        guard let lowest else { return meta.changeset = last }
+        let shift = last + 1 - min(lowest, last + 1)
+        guard shift > 0 else { return }
+        // Negative first: a new number may be that of another yet.
+        for table in ["_sluice_pending_change", "_sluice_pending"] {
+            try connection.execute(
+                """
+                UPDATE \(table) SET number = -number - \(shift) WHERE number >= \(lowest);
+                UPDATE \(table) SET number = -number WHERE number < 0
+                """)
+        }
+        try connection.execute("UPDATE _sluice_subscription_set SET changesets = changesets + \(shift) WHERE changesets >= \(lowest)")
+        meta.changeset += shift
+    }
+
+    /// Whether the file waits to upload a changeset of this number that was made at another time.
+    private func isAnother(_ number: UInt64, _ time: HybridTime) throws(SluiceError) -> Bool {
+        guard time.rawValue > 0 else { return false }
+        let statement = try connection.statement("SELECT time FROM _sluice_pending WHERE number = ? AND acknowledged IS NULL")
+        statement.bind(0, number)
+        defer { statement.reset() }
+        return try statement.step() && statement.unsigned(0) != time.rawValue
+    }
+
     func acknowledge(upTo number: UInt64, lsn: LSN) throws(SluiceError) {
         let statement = try connection.statement(
             "UPDATE _sluice_pending SET acknowledged = ? WHERE number <= ? AND acknowledged IS NULL")

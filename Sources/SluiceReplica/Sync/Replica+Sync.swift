@@ -35,6 +35,14 @@ extension Replica {
         }
     }
 
+    /// The gateway's last changeset of this file has this number and was made at this time. A file that was restored from a backup, or
+    /// copied, has another of that number, or none yet: what it has to upload gets numbers behind it, so that it is not taken for what
+    /// was uploaded.
+    /// - Parameter time: zero when it is not known.
+    package func renumberPending(after number: UInt64, time: HybridTime) async throws(SluiceError) {
+        try await commit { writer throws(SluiceError) in try writer.renumber(after: number, time: time) }
+    }
+
     /// The changesets up to `number` are committed on the server at `lsn`. They stop counting as pending when the file
     /// has applied `lsn`, which may be now.
     package func acknowledgeUpload(upTo number: UInt64, lsn: LSN) async throws(SluiceError) {

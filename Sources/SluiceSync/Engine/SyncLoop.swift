@@ -99,6 +99,7 @@ struct SyncLoop {
         case .load(let id): engine.mailbox.post(.loaded(id, try await replica.localState()))
         case .read(let id, let query): engine.mailbox.post(.pending(id, try await replica.pending(query)))
         case .setIdentity(let identity): try await replica.setIdentity(identity)
+        case .renumber(let number, let time): try await replica.renumberPending(after: number, time: time)
         case .acknowledgeUpload(let number, let lsn): try await replica.acknowledgeUpload(upTo: number, lsn: lsn)
         case .acknowledgeIngest(let number, let refused):
             try await tell(try await replica.acknowledgeIngest(upTo: number, refused: refused))

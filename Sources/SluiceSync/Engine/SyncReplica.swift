@@ -19,6 +19,7 @@ package protocol SyncReplica: Sendable {
     func setSubscriptionState(version: UInt64, _ state: SubscriptionState) async throws(SluiceError)
 
     func pendingChangesets(after number: UInt64, maximumBytes: Int) async throws(SluiceError) -> [Changeset]
+    func renumberPending(after number: UInt64, time: HybridTime) async throws(SluiceError)
     func acknowledgeUpload(upTo number: UInt64, lsn: LSN) async throws(SluiceError)
     func applyCompensation(id: UInt64, writes: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal?
     func unreportedRefusals() async throws(SluiceError) -> [WriteRefusal]

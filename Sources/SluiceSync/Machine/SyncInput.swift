@@ -53,6 +53,8 @@ package enum SyncAction: Sendable {
     /// Answered by `tokenRefreshed` or `tokenFailed`.
     case refreshToken
     case setIdentity(ReplicaIdentity)
+    /// Gives what is pending numbers after this one, unless it is the file's own changeset of that time.
+    case renumber(after: UInt64, time: HybridTime)
     case acknowledgeUpload(UInt64, LSN)
     /// Forgets the objects and tells the app about those that were refused.
     case acknowledgeIngest(UInt64, [RefusedWrite])

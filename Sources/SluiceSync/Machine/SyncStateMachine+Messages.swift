@@ -30,6 +30,7 @@ extension SyncStateMachine {
             actions.append(.setIdentity(welcome.identity))
             session?.local.identity = welcome.identity
         }
+        if welcome.changeset > 0 { actions.append(.renumber(after: welcome.changeset, time: welcome.changesetTime)) }
         session?.readThrough = welcome.changeset
         session?.sentThrough = welcome.changeset
         if welcome.ingest > 0 { actions.append(.acknowledgeIngest(welcome.ingest, [])) }

@@ -70,18 +70,21 @@ package enum ServerMessage: Sendable {
         /// The highest numbers of this file that took effect.
         package var changeset: UInt64
         package var ingest: UInt64
+        /// When that changeset was made, by the file's clock; zero when the gateway does not know.
+        package var changesetTime: HybridTime
         package var maximumMessageBytes: Int
         /// The gateway's clock, milliseconds since 1970; 0 when it does not say.
         package var time: Int64
 
         package init(
             identity: ReplicaIdentity, schema: Schema, changeset: UInt64 = 0, ingest: UInt64 = 0,
-            maximumMessageBytes: Int = Limits.messageBytes, time: Int64 = 0
+            changesetTime: HybridTime = HybridTime(rawValue: 0),            maximumMessageBytes: Int = Limits.messageBytes, time: Int64 = 0
         ) {
             self.identity = identity
             self.schema = schema
             self.changeset = changeset
             self.ingest = ingest
+            self.changesetTime = changesetTime
             self.maximumMessageBytes = maximumMessageBytes
             self.time = time
         }
@@ -156,6 +159,7 @@ extension ServerMessage.Welcome {
         self.init(
             identity: ReplicaIdentity(client: ClientID(rawValue: message.client), secret: Array(message.secret)),
             schema: try Schema(messages: message.schema), changeset: message.changeset, ingest: message.ingest,
+            changesetTime: HybridTime(rawValue: message.changesetTime),
             maximumMessageBytes: message.maxMessageBytes == 0 ? Limits.messageBytes : Int(message.maxMessageBytes), time: message.time)
     }
 }

@@ -886,6 +886,10 @@ package nonisolated struct PBWelcome: Sendable {
 
   package var correlation: String = String()
 
+  /// The `time` of that changeset, as its file said it: 0 when it is not known. A file that has another of this number, or none up to it,
+  /// is older than what it has uploaded: it was restored from a backup, or copied.
+  package var changesetTime: UInt64 = 0
+
   /// The gateway's clock, milliseconds since 1970: a client's hybrid time is never behind what it has seen.
   package var time: Int64 = 0
 
@@ -2331,7 +2335,7 @@ nonisolated extension PBServerMessage: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension PBWelcome: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Welcome"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}protocol\0\u{1}client\0\u{1}secret\0\u{1}schema\0\u{1}changeset\0\u{1}ingest\0\u{3}max_message_bytes\0\u{1}correlation\0\u{1}time\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}protocol\0\u{1}client\0\u{1}secret\0\u{1}schema\0\u{1}changeset\0\u{1}ingest\0\u{3}max_message_bytes\0\u{1}correlation\0\u{1}time\0\u{3}changeset_time\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2348,6 +2352,7 @@ nonisolated extension PBWelcome: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
       case 7: try { try decoder.decodeSingularUInt32Field(value: &self.maxMessageBytes) }()
       case 8: try { try decoder.decodeSingularStringField(value: &self.correlation) }()
       case 9: try { try decoder.decodeSingularSInt64Field(value: &self.time) }()
+      case 10: try { try decoder.decodeSingularFixed64Field(value: &self.changesetTime) }()
       default: break
       }
     }
@@ -2381,6 +2386,9 @@ nonisolated extension PBWelcome: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if self.time != 0 {
       try visitor.visitSingularSInt64Field(value: self.time, fieldNumber: 9)
     }
+    if self.changesetTime != 0 {
+      try visitor.visitSingularFixed64Field(value: self.changesetTime, fieldNumber: 10)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2393,6 +2401,7 @@ nonisolated extension PBWelcome: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if lhs.ingest != rhs.ingest {return false}
     if lhs.maxMessageBytes != rhs.maxMessageBytes {return false}
     if lhs.correlation != rhs.correlation {return false}
+    if lhs.changesetTime != rhs.changesetTime {return false}
     if lhs.time != rhs.time {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
