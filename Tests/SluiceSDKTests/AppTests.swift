@@ -61,6 +61,8 @@ import Testing
             try await app(server).login(credentials: .emailPassword(email: "a@b.c", password: "wrong"))
         }
         #expect(error?.code == .invalidPassword && error?.httpStatusCode == 401)
+        let info = (error as NSError?)?.userInfo
+        #expect(info?["HTTP Status Code"] as? Int == 401 && (info?["Error Name"] as? String)?.isEmpty == false)
     }
 
     @Test func `each way to log in has the path and the fields that App Services gave it`() async throws {

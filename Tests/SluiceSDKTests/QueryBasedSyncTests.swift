@@ -50,6 +50,23 @@ import Testing
         #expect(realm.legacySubscriptions().count == 1)
     }
 
+    @Test func `another limit without a name is another subscription, under a name an error unless it is to be updated`() throws {
+        dogs(3).subscribe(named: nil)
+        let one = dogs(3).subscribe(named: nil, limit: 1)
+        #expect(realm.legacySubscriptions().count == 2)
+        one.unsubscribe()
+        #expect(realm.legacySubscriptions().count == 1)
+        let named = dogs(3).subscribe(named: "dogs", limit: 1, timeToLive: 100)
+        guard case .error = dogs(3).subscribe(named: "dogs", limit: 5).state else {
+            Issue.record("the limit was overwritten")
+            return
+        }
+        dogs(3).subscribe(named: "dogs", limit: 1)
+        #expect(named.timeToLive == 100)
+        dogs(3).subscribe(named: "dogs", limit: 5, update: true)
+        #expect(named.timeToLive == nil && named.state == .pending)
+    }
+
     @Test func `another query under a name is an error, unless it is to be updated`() async throws {
         let first = dogs(3).subscribe(named: "dogs")
         try await answer()

@@ -1,6 +1,7 @@
 import Foundation
 import SluiceReplica
 import SluiceSDK
+import Synchronization
 import Testing
 
 /// The rules by which a set is built, with RealmSwift's peculiarities.
@@ -206,6 +207,74 @@ import Testing
             #expect(try Realm(configuration: configuration).subscriptions.count == 1)
         }
         #expect(try Realm(configuration: configuration).subscriptions.count == 2)
+    }
+
+    /// Whoever is second finds what the first has made.
+    @Test func `of several places that open a new file at once one runs the initial subscriptions`() throws {
+        let runs = Mutex(0)
+        var configuration = try folder.user().flexibleSyncConfiguration(initialSubscriptions: { subscriptions in
+            runs.withLock { $0 += 1 }
+            subscriptions.append(QuerySubscription<Task>(name: "all"))
+        })
+        configuration.objectTypes = [Task.self, Team.self, Reading.self]
+        configuration.fileURL = folder.url.appendingPathComponent("crowd.realm")
+        let shared = configuration
+        let counts = Mutex<[Int]>([])
+        DispatchQueue.concurrentPerform(iterations: 8) { _ in
+            let count = (try? Realm(configuration: shared))?.subscriptions.count
+            counts.withLock { $0.append(count ?? -1) }
+        }
+        #expect(counts.withLock { $0 } == Array(repeating: 1, count: 8))
+        #expect(runs.withLock { $0 } == 1)
+    }
+
+    // MARK: Options
+
+    @Test func `another limit, order or other links under a name are refused, or overwritten`() async throws {
+        typealias Options = SyncSubscriptionOptions
+        let tasks = realm.objects(Task.self)
+        let ascending = [SortDescriptor(keyPath: "progressMinutes")]
+        func subscribe(_ options: Options, to results: Results<Task>? = nil) async throws {
+            try await (results ?? tasks).subscribe(options: options, waitForSync: .never)
+        }
+        try await subscribe(Options(name: "n", limit: 5, sort: ascending))
+        for other in [
+            Options(name: "n", limit: 6, sort: ascending), Options(name: "n", limit: 5), Options(name: "n"),
+            Options(name: "n", limit: 5, sort: [SortDescriptor(keyPath: "progressMinutes", ascending: false)]),
+        ] {
+            let error = await #expect(throws: Realm.Error.self) { try await subscribe(other) }
+            #expect(error?.message.contains("different limit, order or links") == true, "\(other)")
+        }
+        // The results' own order is one.
+        try await subscribe(Options(name: "n", limit: 5), to: tasks.sorted(byKeyPath: "progressMinutes"))
+        for results in [tasks.distinct(by: ["progressMinutes"])] {
+            let error = await #expect(throws: Realm.Error.self) { try await subscribe(Options(limit: 5), to: results) }
+            #expect(error?.code == .subscriptionFailed)
+        }
+        try await subscribe(Options(name: "n", overwriteExisting: true, limit: 6))
+        #expect(realm.subscriptions.count == 1)
+        // Without a name each is a subscription of its own.
+        for _ in 0..<2 {
+            try await subscribe(Options())
+            try await subscribe(Options(limit: 1))
+        }
+        #expect(realm.subscriptions.count == 3)
+    }
+
+    @Test func `a time to live stays as it is, and begins again, unless it is overwritten`() async throws {
+        let tasks = realm.objects(Task.self)
+        for name in ["n", nil] {
+            func subscribe(_ seconds: Double?, _ overwrite: Bool = false) async throws -> TimeInterval? {
+                try await tasks.subscribe(
+                    options: SyncSubscriptionOptions(name: name, overwriteExisting: overwrite, timeToLive: seconds), waitForSync: .never)
+                return realm.subscriptions.first { $0.name == name }?.timeToLive
+            }
+            #expect(try await subscribe(60) == 60)
+            #expect(try await subscribe(nil) == 60)
+            #expect(try await subscribe(90) == 60)
+            #expect(try await subscribe(90, true) == 90)
+            #expect(try await subscribe(nil, true) == nil)
+        }
     }
 
     // MARK: Time to live

@@ -129,7 +129,7 @@ import Testing
         #expect(harness.machine.nextDeadline == harness.now + 20_000)
         harness.feed(.tick, after: 20_000)
         #expect(harness.waiting == 1_000)
-        guard case .interrupted(let error)? = harness.reports.first else {
+        guard case .interrupted(let error, false)? = harness.reports.first else {
             Issue.record("\(harness.reports)")
             return
         }

@@ -34,8 +34,8 @@ public struct AppConfiguration: Hashable, Sendable {
     }
 }
 
-/// An app on a server: where users log in.
-public final class App: Sendable {
+/// An app on a server: where users log in. Apps of one id and configuration are equal, and share their users.
+public final class App: Hashable, Sendable {
     /// What all handles of an app with one id and configuration share.
     let shared: Shared
 
@@ -94,6 +94,9 @@ public final class App: Sendable {
         var current: String?
         var isLoaded = false
     }
+
+    public static func == (lhs: App, rhs: App) -> Bool { lhs.shared === rhs.shared }
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(shared)) }
 
     public var appId: String { shared.identity.id }
     public var configuration: AppConfiguration { shared.identity.configuration }

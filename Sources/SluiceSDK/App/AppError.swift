@@ -61,11 +61,14 @@ public struct AppError: Error, Equatable, CustomNSError, LocalizedError, CustomS
     public let message: String
     /// 0 when there was no answer.
     public let httpStatusCode: Int
+    /// The server's name of the error; nil when there was no answer, or it has none.
+    private let name: String?
 
     init(_ code: Code, _ message: String, status: Int = 0) {
         self.code = code
         self.message = message
         httpStatusCode = status
+        name = nil
     }
 
     /// An answer of the server that is no success.
@@ -73,8 +76,9 @@ public struct AppError: Error, Equatable, CustomNSError, LocalizedError, CustomS
         let json = try? JSON.parse(body)
         message = json?["error"]?.string ?? "The server answered with status \(status)."
         httpStatusCode = status
+        name = json?["error_code"]?.string
         code =
-            Code(name: json?["error_code"]?.string ?? "")
+            name.flatMap { Code(name: $0) }
             ?? (status >= 500 ? .internalServerError : status == 400 ? .badRequest : .unknown)
     }
 
@@ -110,7 +114,13 @@ public struct AppError: Error, Equatable, CustomNSError, LocalizedError, CustomS
 
     public static let errorDomain = "io.realm.app"
     public var errorCode: Int { code.rawValue }
-    public var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: message] }
+    /// The message and, of an answer, its status and the server's name of the error, by RealmSwift's keys.
+    public var errorUserInfo: [String: Any] {
+        var info: [String: Any] = [NSLocalizedDescriptionKey: message]
+        if httpStatusCode > 0 { info["HTTP Status Code"] = httpStatusCode }
+        if let name { info["Error Name"] = name }
+        return info
+    }
     public var errorDescription: String? { message }
     public var description: String { message }
 }

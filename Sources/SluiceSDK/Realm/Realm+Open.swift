@@ -16,9 +16,9 @@ extension Realm {
         configuration: Configuration = .defaultConfiguration, downloadBeforeOpen: OpenBehavior = .never,
         _isolation: isolated (any Actor)? = #isolation
     ) async throws {
-        let opened = try Realm.makeCore(configuration, scheduler: .of(_isolation), floats: _isolation == nil)
-        core = opened.core
-        try await Realm.download(core.file, configuration, downloadBeforeOpen, wasEmpty: opened.wasEmpty)
+        let isNew = !Realm.fileExists(for: configuration)
+        core = try Realm.makeCore(configuration, scheduler: .of(_isolation), floats: _isolation == nil)
+        try await Realm.download(core.file, configuration, downloadBeforeOpen, isNew: isNew)
         core.refresh()
     }
 
@@ -26,9 +26,9 @@ extension Realm {
     public init<A: Actor>(
         configuration: Configuration = .defaultConfiguration, actor: A, downloadBeforeOpen: OpenBehavior = .never
     ) async throws {
-        let opened = try Realm.makeCore(configuration, scheduler: .of(actor))
-        core = opened.core
-        try await Realm.download(core.file, configuration, downloadBeforeOpen, wasEmpty: opened.wasEmpty)
+        let isNew = !Realm.fileExists(for: configuration)
+        core = try Realm.makeCore(configuration, scheduler: .of(actor))
+        try await Realm.download(core.file, configuration, downloadBeforeOpen, isNew: isNew)
         await Realm.refresh(Confined(core), on: actor)
     }
 
@@ -44,9 +44,9 @@ extension Realm {
 
     /// Waits until the file has what the server has for its subscriptions.
     private static func download(
-        _ file: OpenFile, _ configuration: Configuration, _ behavior: OpenBehavior, wasEmpty: Bool
+        _ file: OpenFile, _ configuration: Configuration, _ behavior: OpenBehavior, isNew: Bool
     ) async throws {
-        guard let session = file.session, behavior == .always || behavior == .once && wasEmpty else { return }
+        guard let session = file.session, behavior == .always || behavior == .once && isNew else { return }
         let isImpatient = configuration.syncConfiguration?.cancelAsyncOpenOnNonFatalErrors == true
         try await session.events.unlessEnded(isImpatient: isImpatient) { try await session.wait(for: .download) }
         let latest = try await file.replica.latestSubscriptionSet()
@@ -75,7 +75,7 @@ extension Realm {
                     progress.reached(min(0.99, step.progressEstimate))
                 }
                 file.start()
-                try await download(file, configuration, .always, wasEmpty: true)
+                try await download(file, configuration, .always, isNew: true)
                 token?.invalidate()
                 progress.reached(1)
                 if _Concurrency.Task.isCancelled { return }

@@ -18,7 +18,7 @@ public struct Realm: Equatable {
     /// Opens a Realm without waiting for the server.
     /// - Parameter queue: the serial queue that the Realm is confined to; nil: the current thread.
     public init(configuration: Configuration, queue: DispatchQueue? = nil) throws {
-        core = try Realm.makeCore(configuration, scheduler: queue.map { .of($0) } ?? .current).core
+        core = try Realm.makeCore(configuration, scheduler: queue.map { .of($0) } ?? .current)
     }
 
     /// Opens the file at a URL, with the default configuration for the rest.
@@ -28,25 +28,19 @@ public struct Realm: Equatable {
         try self.init(configuration: configuration)
     }
 
-    /// - Returns: the Realm, and whether its file held nothing of the server's yet.
-    static func makeCore(
-        _ configuration: Configuration, scheduler: Scheduler, floats: Bool = false
-    ) throws -> (core: RealmCore, wasEmpty: Bool) {
+    static func makeCore(_ configuration: Configuration, scheduler: Scheduler, floats: Bool = false) throws -> RealmCore {
         try Error.naming(configuration) { try openCore(configuration, scheduler, floats: floats) }
     }
 
-    private static func openCore(
-        _ configuration: Configuration, _ scheduler: Scheduler, floats: Bool
-    ) throws -> (core: RealmCore, wasEmpty: Bool) {
+    private static func openCore(_ configuration: Configuration, _ scheduler: Scheduler, floats: Bool) throws -> RealmCore {
         let (file, isNew) = try OpenFile.of(configuration)
         let core = try file.core(configuration, scheduler: scheduler, floats: floats)
         _ = try asRealmError { try core.state.pin() }
         // Within a write transaction of this place, what follows would wait for its end.
-        if file.session == nil || core.isWriting { return (core, false) }
-        let wasEmpty = try asRealmError { try file.replica.currentSubscriptionSet() }.version == 0
+        if file.session == nil || core.isWriting { return core }
         try file.runInitialSubscriptions(configuration, core: core, isFirstOpen: isNew)
         file.start()
-        return (core, wasEmpty)
+        return core
     }
 
     public static func == (lhs: Realm, rhs: Realm) -> Bool { lhs.core === rhs.core }

@@ -16,6 +16,10 @@ final class OpenFile: Sendable {
     /// Why nothing can be written any more.
     let damage = Mutex<SluiceError?>(nil)
 
+    /// Of several places that open a new file at once one runs the initial subscriptions. Recursive because: their callback may open the
+    /// file.
+    private let subscribing = NSRecursiveLock()
+
     private struct Weak {
         weak var file: OpenFile?
     }
@@ -125,6 +129,8 @@ final class OpenFile: Sendable {
     /// Runs the callback of the configuration in an update of the subscription set, when its time has come.
     func runInitialSubscriptions(_ configuration: Realm.Configuration, core: RealmCore, isFirstOpen: Bool) throws {
         guard let initial = configuration.syncConfiguration?.initialSubscriptions else { return }
+        subscribing.lock()
+        defer { subscribing.unlock() }
         let current = try asRealmError { try replica.currentSubscriptionSet() }
         guard current.version == 0 || initial.rerunOnOpen && isFirstOpen else { return }
         let set = Realm(core: core).subscriptions

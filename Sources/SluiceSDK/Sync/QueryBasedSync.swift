@@ -78,7 +78,7 @@ public enum QueryBasedSync {
             let latest = try replica.currentSubscriptionSet()
             guard let now = latest.subscriptions.first(where: { $0.id == id }) else { return .invalidated }
             let before = try replica.completeSubscriptionSet().subscriptions.first { $0.id == id }
-            if let before, before.asks == now.asks { return .complete }
+            if let before, before.asks(now.type, now.query, now.options) { return .complete }
             switch latest.state {
             case .complete: return .complete
             case .error(_, let message): return .error(Realm.Error(.subscriptionFailed, message))
@@ -134,19 +134,15 @@ public enum QueryBasedSync {
     }
 }
 
-extension StoredSubscription {
-    /// What the server is asked for.
-    fileprivate var asks: [AnyHashable] { [type, query, options.limit, options.sort, options.includes] }
-}
-
 extension Results where Element: Object {
     /// Subscribes to the query as query-based sync did. Returns at once; see `state` for what becomes of it.
     /// - Parameters:
-    ///   - named: nil: it is known by class and query, so that subscribing twice is one subscription. It has to be given: without
+    ///   - named: nil: it is known by class and query with limit and order, so that subscribing twice is one subscription. It has to be given: without
     ///     arguments `subscribe` is Flexible Sync's, also where Swift prefers what is not async, as at the top level of a program.
     ///   - limit: no more than the first so many, in the order in which the results are sorted and then of primary keys; 0 or nil: all.
     ///     What links lead to does not count. Results that are sorted through links, or distinct, are an error with a limit.
-    ///   - update: gives an existing subscription of this name the query and the time to live, instead of an error.
+    ///   - update: gives an existing subscription the query and the time to live. Without it another query, limit or order under its name is
+    ///     an error.
     ///   - timeToLive: seconds; nil, 0 or less: it stays. It begins again with each `subscribe`.
     ///   - includingLinkingObjects: key paths that end in `LinkingObjects`, whose objects come along too, with what they link to in their
     ///     turn. Any other path is misuse, which ends the program.
@@ -162,22 +158,11 @@ extension Results where Element: Object {
             includes: schema.linkPaths + includingLinkingObjects.flatMap { schema.inversePaths($0) })
         let set = Realm(core: core).subscriptions
         let (type, text) = (Element.className(), subscriptionText)
-        if let refusal = set.storage.refusal(of: options, type: type, text: text) {
-            return QueryBasedSync.Subscription(core: core, stored: nil, failure: refusal)
-        }
-        var stored = options.stored(for: schema)
-        if stored.limit > 0 {
-            guard let order = storage.query.ownOrder else {
-                let failure = Realm.Error(
-                    .subscriptionFailed,
-                    "A limit counts in the order of properties of \(type) itself: not through links, nor of distinct results.")
-                return QueryBasedSync.Subscription(core: core, stored: nil, failure: failure)
-            }
-            stored.sort = order
-        }
         do {
+            let stored = try stored(options)
+            if let refusal = set.storage.refusal(of: options, stored, type: type, text: text) { throw refusal }
             var id: UInt64 = 0
-            _ = try set.commit { id = set.storage.put(name: named, stored, type: type, text: text) }
+            _ = try set.commit { id = set.storage.put(name: named, stored, keepsTime: !update, type: type, text: text) }
             return QueryBasedSync.Subscription(core: core, stored: set.storage.committed.subscriptions.first { $0.id == id })
         } catch {
             return QueryBasedSync.Subscription(core: core, stored: nil, failure: error as? Realm.Error)
@@ -237,7 +222,7 @@ extension ModelSchema {
 
 extension ReplicaQuery {
     /// The order as the server takes it, the most significant key first; nil when it goes through links or leaves objects out.
-    fileprivate var ownOrder: [SubscriptionOptions.SortKey]? {
+    var ownOrder: [SubscriptionOptions.SortKey]? {
         var keys: [SubscriptionOptions.SortKey] = []
         for suffix in bound.suffixes {
             guard case .sort(let next) = suffix else { return nil }

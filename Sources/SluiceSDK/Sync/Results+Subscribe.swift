@@ -32,7 +32,8 @@ extension Results where Element: Object {
     /// - Parameter timeout: seconds to wait at most; nil: as long as it takes. The subscription stays when it is over.
     /// - Returns: these results.
     /// - Throws: `Realm.Error.subscriptionFailed` when the server refuses the query, or when there is a subscription with the name and
-    ///   another query that is not to be overwritten, or of another class; `ETIMEDOUT`.
+    ///   another query that is not to be overwritten, or of another class, or when a limit is to count in an order through links or of
+    ///   distinct results; `ETIMEDOUT`.
     @discardableResult
     public func subscribe(
         options: SyncSubscriptionOptions, waitForSync: WaitForSyncMode = .onCreation, timeout: TimeInterval? = nil,
@@ -40,19 +41,35 @@ extension Results where Element: Object {
     ) async throws -> Results<Element> {
         let set = Realm(core: storage.core).subscriptions
         let (text, type) = (subscriptionText, Element.className())
-        if let refusal = set.storage.refusal(of: options, type: type, text: text) { throw refusal }
-        let isThere = set.storage.holds(name: options.name, type: type, text: text)
+        let stored = try stored(options)
+        if let refusal = set.storage.refusal(of: options, stored, type: type, text: text) { throw refusal }
+        let isThere = set.storage.holds(name: options.name, stored, type: type, text: text)
         // Even one that is there is renewed: its time begins again.
-        let stored = options.stored(for: ModelSchema.of(Element.self))
-        return try await commit(set, options.name, stored, isThere && waitForSync == .onCreation ? .never : waitForSync, timeout)
+        let mode = isThere && waitForSync == .onCreation ? .never : waitForSync
+        return try await commit(set, options.name, stored, keepsTime: !options.overwriteExisting, mode, timeout)
+    }
+
+    /// The options with the names in the file, and the order that the results have where none is given.
+    func stored(_ options: SyncSubscriptionOptions) throws(Realm.Error) -> SubscriptionOptions {
+        var stored = options.stored(for: ModelSchema.of(Element.self))
+        guard stored.limit > 0, stored.sort.isEmpty else { return stored }
+        guard let order = storage.query.ownOrder else {
+            throw Realm.Error(
+                .subscriptionFailed,
+                "A limit counts in the order of properties of \(Element.className()) itself: not through links, nor of distinct results.")
+        }
+        stored.sort = order
+        return stored
     }
 
     private func commit(
-        _ set: SyncSubscriptionSet, _ name: String?, _ options: SubscriptionOptions, _ mode: WaitForSyncMode, _ timeout: TimeInterval?,
-        _isolation: isolated (any Actor)? = #isolation
+        _ set: SyncSubscriptionSet, _ name: String?, _ options: SubscriptionOptions, keepsTime: Bool = false, _ mode: WaitForSyncMode,
+        _ timeout: TimeInterval?, _isolation: isolated (any Actor)? = #isolation
     ) async throws -> Results<Element> {
         let text = subscriptionText
-        let version = try set.commit { storage.subscription = set.storage.put(name: name, options, type: Element.className(), text: text) }
+        let version = try set.commit {
+            storage.subscription = set.storage.put(name: name, options, keepsTime: keepsTime, type: Element.className(), text: text)
+        }
         if mode == .never { return self }
         try await storage.core.file.waitForSubscriptionSet(version, seconds: timeout)
         storage.core.refresh()

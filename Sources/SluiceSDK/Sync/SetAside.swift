@@ -51,4 +51,9 @@ extension SyncSession {
         SetAside.note(token)
         OpenFile.unlessOpen(token.path) { try? SetAside.performNoted(token.path) }
     }
+
+    @available(*, deprecated, message: "The token says which app it is of.")
+    public static func immediatelyHandleError(_ token: SyncError.ActionToken, syncManager: SyncManager) {
+        immediatelyHandleError(token)
+    }
 }

@@ -97,10 +97,9 @@ public final class SyncSession: Sendable {
         case .connection(let connection):
             status.withLock { $0.connection = $0.state == .active ? ConnectionState(connection) : .disconnected }
         case .warning(let error): self.report(SyncError(.serverWarning, error.description))
-        case .interrupted(let error):
+        case .interrupted(let error, let isFault):
             events.tell(.interrupted(error))
-            // Lost connections are everyday life and mend themselves.
-            if error.code != .connectionFailed && error.code != .timeout { self.report(SyncError(error)) }
+            if isFault { self.report(SyncError(error)) }
         case .stopped(let error), .loggedOut(let error): stopped(SyncError(error))
         case .clientReset(let error):
             let failure = reset.needsApp(error)

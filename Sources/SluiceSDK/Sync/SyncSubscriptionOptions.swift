@@ -4,9 +4,10 @@ import SluiceReplica
 
 /// What a subscription can have beside its query. Flexible Sync had none of it but the name; query-based sync did.
 public struct SyncSubscriptionOptions: Hashable, Sendable {
-    /// Nil: the subscription is known by its class and query.
+    /// Nil: the subscription is known by its class and query, with limit, order and what comes along.
     public var name: String?
-    /// Gives the subscription with this name another query and time to live, instead of failing. One of another class is never overwritten.
+    /// Gives the subscription that is there another query and time to live. Otherwise a name that has another query is refused, and what
+    /// is there goes on with the time to live that it has, from now. One of another class is never overwritten.
     public var overwriteExisting: Bool
     /// Seconds from when it was last subscribed until it goes away by itself; nil, 0 or less: it stays. Changes of its objects do not count.
     public var timeToLive: TimeInterval?
@@ -14,7 +15,8 @@ public struct SyncSubscriptionOptions: Hashable, Sendable {
     /// No more than the first so many objects, in the order of `sort` and then of their primary keys; 0: all. The server keeps them the
     /// first: when one leaves, the next comes. At most 10,000.
     public var limit: Int
-    /// What decides which are the first: properties of the class, the most significant first; null comes before everything.
+    /// What decides which are the first: properties of the class, the most significant first; null comes before everything. Empty: the
+    /// order in which the results that are subscribed to are sorted.
     public var sort: [SortDescriptor]
     /// Key paths of links, lists and sets of links, and `LinkingObjects`, whose objects come along, those on the way too: `owner.team`. They
     /// are not counted by `limit`. At most 10,000 of a class.
@@ -73,23 +75,27 @@ extension SyncSubscriptionSet.Storage {
     // MARK: Looking
 
     /// Whether the set that is shown has the subscription: by name and query, or, without a name, when the first with the query has none.
-    func holds(name: String?, type: String, text: String) -> Bool {
+    func holds(name: String?, _ options: SubscriptionOptions = SubscriptionOptions(), type: String, text: String) -> Bool {
         let now = Date().timestamp
         let alive = committed.subscriptions.filter { $0.expires.map { now < $0 } ?? true }
-        let found = alive.first { (name == nil || $0.name == name) && $0.type == type && $0.query == text }
+        let found = alive.first { (name == nil || $0.name == name) && $0.asks(type, text, options) }
         return found.map { $0.name == name } ?? false
     }
 
     /// Why the subscription cannot be added; nil when it can.
-    func refusal(of options: SyncSubscriptionOptions, type: String, text: String) -> Realm.Error? {
+    /// - Parameter stored: the options with the names in the file.
+    func refusal(
+        of options: SyncSubscriptionOptions, _ stored: SubscriptionOptions, type: String, text: String
+    ) -> Realm.Error? {
         guard let name = options.name, let found = (draft ?? committed.subscriptions).first(where: { $0.name == name }) else { return nil }
         if found.type != type {
             return Realm.Error(.subscriptionFailed, "An existing subscription exists with the name '\(name)' but for class \(found.type).")
         }
-        if found.query == text || options.overwriteExisting { return nil }
+        if found.asks(type, text, stored) || options.overwriteExisting { return nil }
+        let difference = found.query == text ? "limit, order or links that come along" : "query: \(found.query)"
         return Realm.Error(
             .subscriptionFailed,
-            "An existing subscription exists with the name '\(name)' but with a different query: \(found.query). Set overwriteExisting to change it."
+            "An existing subscription exists with the name '\(name)' but with a different \(difference). Set overwriteExisting to change it."
         )
     }
 
@@ -100,16 +106,22 @@ extension SyncSubscriptionSet.Storage {
 
     // MARK: Changing
 
-    /// Adds a subscription, or replaces the query of the one with its name. - Returns: its id.
+    /// Adds a subscription, or replaces the query of the one with its name.
+    /// - Parameter keepsTime: one that is there keeps its time to live, which begins again.
+    /// - Returns: its id.
     @discardableResult
-    func put(name: String?, _ options: SubscriptionOptions = SubscriptionOptions(), type: String, text: String) -> UInt64 {
+    func put(
+        name: String?, _ options: SubscriptionOptions = SubscriptionOptions(), keepsTime: Bool = false, type: String, text: String
+    ) -> UInt64 {
         let now = Date().timestamp
-        let index = writable.firstIndex { name == nil ? $0.name == nil && $0.type == type && $0.query == text : $0.name == name }
+        let index = writable.firstIndex { name == nil ? $0.name == nil && $0.asks(type, text, options) : $0.name == name }
         if let index {
             writable[index].type = type
             writable[index].query = text
             writable[index].updated = now
+            let time = keepsTime ? writable[index].options.timeToLive : options.timeToLive
             writable[index].options = options
+            writable[index].options.timeToLive = time
             return writable[index].id
         }
         defer { nextID += 1 }
@@ -139,5 +151,13 @@ extension SyncSubscriptionSet.Storage {
     func eraseExpired() {
         let now = Date().timestamp
         erase { $0.expires.map { $0 <= now } ?? false }
+    }
+}
+
+extension StoredSubscription {
+    /// Whether the server is asked for just that.
+    func asks(_ type: String, _ query: String, _ options: SubscriptionOptions) -> Bool {
+        self.type == type && self.query == query && self.options.limit == options.limit && self.options.includes == options.includes
+            && (options.limit == 0 || self.options.sort == options.sort)
     }
 }

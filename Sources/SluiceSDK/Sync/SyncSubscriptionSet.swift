@@ -203,8 +203,9 @@ public struct SyncSubscriptionSet: Sequence {
     public func append<T: Object>(_ subscription: QuerySubscription<T>, options: SyncSubscriptionOptions) throws {
         var options = options
         options.name = options.name ?? subscription.name
-        if let refusal = storage.refusal(of: options, type: T.className(), text: subscription.text) { throw refusal }
-        storage.put(name: options.name, options.stored(for: ModelSchema.of(T.self)), type: T.className(), text: subscription.text)
+        let (type, text, stored) = (T.className(), subscription.text, options.stored(for: ModelSchema.of(T.self)))
+        if let refusal = storage.refusal(of: options, stored, type: type, text: text) { throw refusal }
+        storage.put(name: options.name, stored, keepsTime: !options.overwriteExisting, type: type, text: text)
     }
 
     /// The first of the set that is shown decides whether there is one, the set being built loses it.
@@ -274,13 +275,10 @@ public struct SyncSubscription {
     /// When it goes away by itself, by this device's clock; nil: it stays. It goes when the set changes next, or the file is opened next.
     public var expiresAt: Date? { stored.expires.map { Date($0) } }
 
-    /// Replaces the query, inside of `update` of the set.
-    public func updateQuery<T: Object>(toType type: T.Type, where query: (Query<T>) -> Query<Bool>) {
-        update(T.className(), QuerySubscription<T>(query: query).text)
+    /// Replaces the query, inside of `update` of the set. Nil: all objects of the class.
+    public func updateQuery<T: Object>(toType type: T.Type, where query: ((Query<T>) -> Query<Bool>)? = nil) {
+        update(T.className(), query.map { QuerySubscription<T>(query: $0).text } ?? "TRUEPREDICATE")
     }
-
-    /// Subscribes to all objects of the class instead, inside of `update` of the set.
-    public func updateQuery<T: Object>(toType type: T.Type) { update(T.className(), "TRUEPREDICATE") }
 
     /// Replaces the query, inside of `update` of the set.
     public func updateQuery(to predicateFormat: String, _ args: Any...) {

@@ -226,9 +226,10 @@ extension SyncStateMachine {
 
     /// The session broke: comes back after a while.
     /// - Parameter atLeast: milliseconds to wait whatever the back-off says.
-    mutating func fail(_ error: SluiceError, atLeast: UInt64 = 0) {
+    mutating func fail(_ error: SluiceError, atLeast: UInt64 = 0, mendsItself: Bool = false) {
         retry(atLeast: atLeast)
-        actions.append(.report(.interrupted(error)))
+        let isFault = !mendsItself && error.code != .connectionFailed && error.code != .timeout
+        actions.append(.report(.interrupted(error, isFault: isFault)))
     }
 
     /// Fails for something that should not be, and tells the gateway in the next session, for its log.

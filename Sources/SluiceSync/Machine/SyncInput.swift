@@ -96,8 +96,9 @@ package enum SyncReport: Hashable, Sendable {
     case connection(Connection)
     /// Nothing stops.
     case warning(SluiceError)
-    /// The session broke; the engine comes back by itself.
-    case interrupted(SluiceError)
+    /// The session broke; the engine comes back by itself. Nothing is wrong unless it is a fault: connections are lost, and gateways
+    /// stop and send their clients away for a while.
+    case interrupted(SluiceError, isFault: Bool)
     /// The engine has stopped; `start` tries again.
     case stopped(SluiceError)
     /// The engine has stopped: the user has to log in again.

@@ -164,7 +164,7 @@ extension SyncStateMachine {
     private mutating func refused(_ error: SluiceError, _ action: SessionAction, fatal: Bool, _ backoff: UInt64) {
         switch action {
         case .warning where !fatal: actions.append(.report(.warning(error)))
-        case .warning, .transient: fail(error, atLeast: backoff)
+        case .warning, .transient: fail(error, atLeast: backoff, mendsItself: true)
         case .refreshUser: tokenRefused(error)
         case .logOutUser: end(error, .loggedOut(error))
         case .applicationBug: end(error, .stopped(error))

@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluiceReplica
+import SluiceSDK
 import SluiceSync
 import SluiceWire
 import Synchronization
@@ -41,6 +42,23 @@ import Testing
     private static func refusals(_ device: EngineDevice) -> [String] {
         device.reports.flatMap { report -> [String] in
             if case .refused(let writes) = report { writes.map { "\($0.object.key)" } } else { [] }
+        }
+    }
+
+    /// An operator's restart is nothing that an app has to handle.
+    @MainActor
+    @Test func `that its gateway ends, and goes on with another, hears of no error`() async throws {
+        try await RunningGateway.deploy { @MainActor deployment in
+            let (phone, port) = try await deployment.run(ShopApp.files) { @MainActor gateway in
+                (try await Phone.open(gateway, orders: ["store == 'north'"]), gateway.port)
+            }
+            try phone.add("written meanwhile")
+            try await deployment.run(ShopApp.files, port: port) { @MainActor gateway in
+                try await phone.session.wait(for: .upload)
+                #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id = 'written meanwhile'") == 1)
+            }
+            #expect(phone.said.all.isEmpty, "\(phone.said.all)")
+            phone.session.suspend()
         }
     }
 

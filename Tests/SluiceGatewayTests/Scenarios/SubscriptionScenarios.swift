@@ -165,6 +165,30 @@ import Testing
         // There is no server any more, and it is not waited for.
         let realm = try await Realm(configuration: configuration, downloadBeforeOpen: .once)
         #expect(Set(realm.objects(Order.self).map(\._id)) == ["n1", "n2"])
+        // A file that was never subscribed is there all the same.
+        var plain = try #require(realm.syncSession?.parentUser()).flexibleSyncConfiguration()
+        plain.objectTypes = [Order.self]
+        plain.fileURL = folder.url.appendingPathComponent("plain.realm")
+        do { _ = try await Realm(configuration: plain) }
+        _ = try await Realm(configuration: plain, downloadBeforeOpen: .once)
+    }
+
+    /// A planted file has subscriptions, and what is new since it was made is not in it.
+    @MainActor
+    @Test func `an opening that downloads once does so for a file that is planted from a seed`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            try await gateway.sql(Self.rows)
+            let phone = try await Phone.open(gateway, orders: ["store == 'north'"])
+            let seed = phone.folder.url.appendingPathComponent("seed.realm")
+            try phone.realm.writeCopy(toFile: seed)
+            try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n9', 'north', 9)")
+            let (said, folder) = (Phone.Said(), try Phone.Folder())
+            var configuration = try await Phone.user(gateway, said, folder).flexibleSyncConfiguration()
+            configuration.objectTypes = [Order.self, Tag.self]
+            configuration.seedFilePath = seed
+            let realm = try await Realm(configuration: configuration, downloadBeforeOpen: .once)
+            #expect(realm.objects(Order.self).contains { $0._id == "n9" })
+        }
     }
 
     @MainActor

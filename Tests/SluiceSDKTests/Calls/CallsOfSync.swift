@@ -148,6 +148,7 @@ import SluiceSDK
             one.updateQuery(toType: Fellow.self) { $0.age > 4 }
             one.updateQuery(toType: Fellow.self)
             one.updateQuery(toType: Fellow.self, where: { $0.age > 4 })
+            one.updateQuery(toType: Fellow.self, where: nil)
             one.updateQuery(to: "age > %@", 4)
             one.updateQuery(to: NSPredicate(format: "age > 4"))
             let _: String? = one.name
