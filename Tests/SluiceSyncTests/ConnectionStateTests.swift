@@ -270,7 +270,7 @@ import Testing
         #expect(harness.machine.phase == .ended(damaged))
     }
 
-    @Test func `messages before Welcome, a second Welcome and the end of nothing break the session`() {
+    @Test func `messages before Welcome, a second Welcome, and what was not asked for break the session`() {
         var harness = MachineHarness()
         harness.feed(.start(token: "t"))
         harness.feed(.connected(1))
@@ -279,11 +279,22 @@ import Testing
         #expect(harness.waiting != nil)
         for message: ServerMessage in [
             .welcome(MachineHarness.welcome()), .bootstrapRows(nil), .bootstrapEnd(version: 1, lsn: .zero, types: []),
+            .bootstrapBegin(version: 0, rows: 0), .bootstrapBegin(version: 2, rows: 0), .markReached(7),
         ] {
             harness = .settled()
             harness.receive(message)
-            #expect(harness.waiting != nil && harness.hasClosed)
+            #expect(harness.waiting != nil && harness.hasClosed, "\(message)")
         }
+        // The gateway may bring what the view has anew, and not what it has refused.
+        harness = .settled()
+        harness.receive(.bootstrapBegin(version: 1, rows: 0))
+        #expect(harness.waiting == nil)
+        harness = .settled()
+        harness.feed(.localChange)
+        harness.pending([set(1, ["north"], state: .complete), set(2, ["bad"])])
+        harness.receive(.queryError(version: 2, SluiceError(.querySyntax, "bad")))
+        harness.receive(.bootstrapBegin(version: 2, rows: 0))
+        #expect(harness.waiting != nil)
     }
 }
 

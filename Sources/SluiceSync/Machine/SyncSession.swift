@@ -94,6 +94,9 @@ struct SyncSession: Sendable {
         return latest.version > subscribed && !isRefused(latest)
     }
 
+    /// Whether a bootstrap of the version may come: it is the view's own, or a later one that was sent.
+    func isAsked(for version: UInt64) -> Bool { (settled...max(settled, subscribed)).contains(version) && !refused.contains(version) }
+
     private func isRefused(_ set: StoredSubscriptionSet) -> Bool {
         if case .error = set.state { true } else { refused.contains(set.version) }
     }

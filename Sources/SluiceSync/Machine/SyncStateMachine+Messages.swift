@@ -52,6 +52,9 @@ extension SyncStateMachine {
         switch message {
         case .welcome, .error: break
         case .bootstrapBegin(let version, let rows, let checkpoint):
+            guard session?.isAsked(for: version) == true else {
+                return blame(SluiceError(.badMessageOrder, "A bootstrap began of version \(version), which was not asked for or was refused."))
+            }
             session?.bootstrap = SyncSession.Bootstrap(version: version, expected: rows)
             actions.append(.beginBootstrap(version: version, checkpoint))
             actions.append(.report(.downloading(version: version, rows: 0, expected: rows)))
@@ -69,7 +72,11 @@ extension SyncStateMachine {
             session?.mustReadIngest = true
             actions.append(.acknowledgeIngest(number, writes))
             pump()
-        case .markReached(let id): reached(id)
+        case .markReached(let id):
+            guard session?.marksSent.contains(id) == true else {
+                return blame(SluiceError(.badMessageOrder, "Mark \(id) was reached, which was not sent."))
+            }
+            reached(id)
         case .queryError(let version, let error): refuseSet(version, error)
         }
     }
