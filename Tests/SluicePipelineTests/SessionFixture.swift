@@ -1,0 +1,96 @@
+import Logging
+import SluiceCore
+import SluiceWire
+
+@testable import SluicePipeline
+
+/// What sessions of tests work with: nobody else is there, the log is empty, and the rules allow everything.
+enum SessionFixture {
+    /// - Parameter layout: where the schema's classes lie in the log.
+    static func services(
+        authority: any SchemaAuthority = OrderAuthority(), store: any WriteStore = NoWrites(), clients: any ClientRegistry = OneFile(),
+        layout: Partitioning? = nil
+    ) -> SessionServices {
+        let (time, frames) = (SystemEnvironment(), PlainFrames())
+        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let log = EmbeddedLog(environment: time)
+        let fanout = Fanout(authority: authority, frames: frames, environment: time, logger: quiet)
+        let feed = Feed(log: log, topics: Topics(app: "app"), fanout: fanout, environment: time, logger: quiet)
+        return SessionServices(
+            app: "app", authenticator: Ann(), clients: clients, authority: authority, rules: OpenRules(), snapshots: EmptyTables(),
+            committer: Committer(store: store, rules: OpenRules(), environment: time), ingest: NoIngest(), feed: feed, fanout: fanout,
+            resume: LogResume(log: log, feed: feed, environment: time, logger: quiet),
+            layout: FixedLayout(layout: layout ?? Partitioning(schema: authority.current(), topics: Topics(app: "app"), partitions: [:])),
+            frames: frames, environment: time, logger: quiet)
+    }
+}
+
+/// One user, for an hour.
+private struct Ann: Authenticator {
+    func authenticate(token: String) async throws -> Authenticated {
+        Authenticated(user: UserContext(id: "ann"), expires: SystemEnvironment().wallMilliseconds() + 3_600_000)
+    }
+    func user(id: String) async throws -> UserContext { UserContext(id: id) }
+}
+
+/// One client file, of which so many changesets have taken effect.
+struct OneFile: ClientRegistry {
+    var changeset: UInt64 = 0
+
+    private var file: ClientFile { ClientFile(id: ClientID(rawValue: 7), secret: [1], changeset: changeset, ingest: 0, session: 1) }
+
+    func allot(user: String) async throws -> ClientFile { file }
+    func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, seen: SeenHistory) async throws -> ClientFile { file }
+    func recordIngest(id: ClientID, number: UInt64) async throws {}
+    func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [RejectedWrite])] { [] }
+    func acknowledgeCompensations(id: ClientID, upTo: UInt64) async throws {}
+}
+
+struct OpenRules: Rules {
+    func openSession(user: UserContext, types: [String]) async throws -> SessionPlan {
+        SessionPlan(types: Dictionary(uniqueKeysWithValues: types.map { ($0, TypePlan.open) }))
+    }
+    func checkSubscription(user: UserContext, queries: [(type: String, query: String)]) async throws -> [String] {
+        queries.map { _ in "TRUEPREDICATE" }
+    }
+    func checkWrites(user: UserContext, _ writes: [ProposedWrite]) async throws -> [WriteVerdict] { writes.map { _ in .allow } }
+    func ingest(type: ObjectType, _ objects: @Sendable () -> [[String: Value]]) async throws -> [IngestVerdict]? { nil }
+}
+
+struct FixedLayout: LayoutProvider {
+    let layout: Partitioning
+    func layout(of schema: AppSchema) async throws -> Partitioning { layout }
+}
+
+private struct EmptyTables: SnapshotStore {
+    func read(
+        _ queries: [SnapshotQuery], begin: @Sendable (SnapshotStart) async throws -> Bool,
+        expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
+        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef], _ inOrder: Bool) async throws -> Void,
+        kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void,
+        lost: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
+    ) async throws -> SnapshotStart? {
+        let start = SnapshotStart(snapshot: TransactionSnapshot(xmin: 100, xmax: 100, running: []), lsn: .zero, cluster: "c")
+        guard try await begin(start) else { return nil }
+        try await expected?(0)
+        return start
+    }
+    func source(of type: ObjectType) throws -> String { "" }
+    func hasSeen(_ witness: Witness) async throws -> Bool { true }
+    func currentLSN() async throws -> LSN { .zero }
+    func place() async throws -> (lsn: LSN, point: SnapshotPoint) { (.zero, SnapshotPoint(cluster: "c", transaction: 100)) }
+}
+
+private struct NoIngest: IngestIntake {
+    func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite] { [] }
+    func submit(
+        _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
+    ) async throws -> [Result<IngestPlace?, SluiceError>] { [] }
+}
+
+struct NoWrites: WriteStore {
+    func transaction(_ request: WriteRequest, _ decide: WriteDecider) async throws -> WriteOutcome {
+        WriteOutcome(lsn: .zero, rejected: [], compensation: nil)
+    }
+    func durable() async throws {}
+}
