@@ -1,0 +1,144 @@
+import SluiceCore
+import SluiceWire
+import Synchronization
+import Testing
+
+@testable import SluicePipeline
+
+/// From a replication slot into a log, either of which fails at each step; whoever reads the log is asked what became of it.
+@Suite(.timeLimit(.minutes(2))) struct `The publisher` {
+    @Test func `appends, then promises, then confirms`() async throws {
+        let stage = try await PublishingStage([.rows(20, ["a", "b"]), .rows(30, ["c", "d", "e"]), .nothing(40)])
+        try await stage.publish()
+        #expect(
+            stage.story == [
+                "append a b", "progress 20", "confirm 20",
+                // A transaction that comes in two pieces is promised with the second.
+                "append c d", "append e", "progress 30", "confirm 30",
+                "progress 40", "confirm 40",
+            ])
+        try await stage.expectWhole()
+    }
+
+    /// The slot and the log check at each step that nothing is confirmed which the log does not have.
+    @Test(
+        arguments: PublishingStage.Step.allCases.flatMap { step in
+            [true, false].flatMap { isBefore in
+                (1...(step == .remember ? 1 : 4)).map { PublishingStage.Fault(step: step, number: $0, isBefore: isBefore) }
+            }
+        })
+    func `confirms nothing that the log does not have, wherever it fails`(fault: PublishingStage.Fault) async throws {
+        let stage = try await PublishingStage(
+            [.rows(20, ["a", "b"]), .rows(30, ["c", "d", "e"]), .deletions(40, ["a", "x"]), .nothing(50), .rows(60, ["f", "a"])],
+            faults: [fault])
+        try await stage.publish()
+        #expect(stage.hasFailed, "\(fault)")
+        try await stage.expectWhole()
+    }
+
+    @Test(arguments: [0, 1, 2, 3, 4, 5, 6, 7]) func `goes on where the one before ended, at whatever step that was`(steps: Int) async throws
+    {
+        let stage = try await PublishingStage([.rows(20, ["a", "b", "c", "d"]), .rows(30, ["e", "f"])])
+        try await stage.publish(steps: steps)
+        // Another gateway takes the slot, with more to come.
+        stage.slot.write([.rows(40, ["a", "b", "c", "d"]), .rows(50, ["e", "f"])])
+        try await stage.publish()
+        try await stage.expectWhole()
+    }
+
+    @Test func `says that something is missing when the slot was made anew, and only then`() async throws {
+        let stage = try await PublishingStage([.rows(20, ["a", "b", "c", "d"]), .rows(30, ["e", "f"])])
+        try await stage.publish()
+        stage.slot.makeAnew(at: 45)
+        stage.slot.write([.rows(40, ["g"]), .rows(50, ["h"])])
+        try await stage.publish()
+        let log = try await stage.content()
+        #expect(log.progress.map(\.lsn.rawValue) == [20, 30, 50])
+        #expect(log.progress.map(\.since.rawValue) == [10, 20, 45])
+        #expect(log.progress.map(\.completeSince.rawValue) == [10, 10, 45])
+        let read = log.read()
+        #expect(read.isMissing && read.resync == Set(PublishingStage.partitions))
+    }
+
+    @Test func `has deletions remembered before anybody can see them`() async throws {
+        let stage = try await PublishingStage([.deletions(20, ["a", "b"])])
+        try await stage.publish()
+        #expect(stage.story == ["remember a b", "append a b", "progress 20", "confirm 20"])
+        let failing = try await PublishingStage(
+            [.deletions(20, ["a"])], faults: [PublishingStage.Fault(step: .remember, number: 1, isBefore: true)])
+        try await failing.publish()
+        #expect(failing.story == ["remember a", "remember a", "append a", "progress 20", "confirm 20"])
+    }
+
+    @Test func `ends when the log has what was never in the database, and writes nothing`() async throws {
+        let stage = try await PublishingStage([.rows(20, ["a"])])
+        try await stage.publish()
+        stage.slot.forget()
+        stage.slot.write([.rows(30, ["b"])])
+        let error = await #expect(throws: SluiceError.self) { try await stage.publisher().run() }
+        #expect(error?.code == .logAhead)
+        #expect(stage.story == ["append a", "progress 20", "confirm 20"])
+    }
+}
+
+@Suite struct `What a publisher promises` {
+    private static func lsn(_ number: UInt64) -> LSN { LSN(rawValue: number) }
+
+    private static func state(start: UInt64, after before: (lsn: UInt64, completeSince: UInt64)?) -> PublisherState {
+        let before = before.map {
+            LogProgress(
+                lsn: lsn($0.lsn), commitTime: 3, grown: [], since: .zero, completeSince: lsn($0.completeSince),
+                witness: Witness(transaction: 9, commitTime: 3))
+        }
+        return PublisherState(last: [:], start: lsn(start), after: before)
+    }
+
+    /// The log is complete from where it was before when the slot begins at or before what was promised last.
+    @Test(
+        arguments: [
+            (50, nil, 50), (40, (50, 10), 10), (50, (50, 10), 10), (51, (50, 10), 51), (40, (50, 0), 40),
+        ] as [(UInt64, (UInt64, UInt64)?, UInt64)])
+    func `is complete since where nothing is missing`(start: UInt64, before: (UInt64, UInt64)?, since: UInt64) {
+        var state = Self.state(start: start, after: before.map { (lsn: $0.0, completeSince: $0.1) })
+        state.passed(Self.lsn(60))
+        let first = state.takeProgress()
+        #expect(first?.since == Self.lsn(start) && first?.completeSince == Self.lsn(since) && first?.lsn == Self.lsn(60))
+        // What it knows of the history goes on with the log.
+        #expect(first?.witness?.transaction == (before == nil ? nil : 9))
+        state.passed(Self.lsn(70), Witness(transaction: 11, commitTime: 8))
+        let second = state.takeProgress()
+        #expect(second?.since == Self.lsn(60) && second?.completeSince == Self.lsn(since) && second?.lsn == Self.lsn(70))
+        #expect(second?.witness?.transaction == 11 && second?.commitTime == 8)
+    }
+
+    @Test func `is nothing when nothing has been reached, and never goes back`() {
+        var state = Self.state(start: 10, after: nil)
+        #expect(state.takeProgress() == nil)
+        state.passed(Self.lsn(20))
+        #expect(state.takeProgress()?.lsn == Self.lsn(20))
+        state.passed(Self.lsn(15))
+        #expect(state.takeProgress() == nil && state.reached == Self.lsn(20))
+    }
+
+    @Test func `is what each partition has grown to since the promise before`() {
+        var state = Self.state(start: 10, after: nil)
+        let (one, two) = (LogPartition("app.Order", 1), LogPartition("app.Order", 2))
+        state.appended([one: 5])
+        state.appended([one: 4, two: 1])
+        state.passed(Self.lsn(20))
+        #expect(state.takeProgress()?.grown == [one: 5, two: 1])
+        state.appended([two: 2])
+        state.passed(Self.lsn(30))
+        #expect(state.takeProgress()?.grown == [two: 2])
+    }
+
+    @Test func `links each record of a partition to the one before, from what was there already`() {
+        let (one, two) = (LogPartition("app.Order", 1), LogPartition("app.Order", 2))
+        func position(_ number: UInt64) -> Position { Position(lsn: Self.lsn(number), ordinal: 0) }
+        var state = PublisherState(last: [one: position(7)], start: Self.lsn(10))
+        let (first, second) = (state.slot(of: one), state.slot(of: two))
+        #expect(state.slot(of: one) == first && first != second)
+        #expect(state.link(first, position(11)) == position(7) && state.link(first, position(12)) == position(11))
+        #expect(state.link(second, position(13)) == nil && state.link(second, position(14)) == position(13))
+    }
+}
