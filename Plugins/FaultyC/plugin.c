@@ -194,12 +194,14 @@ static sluice_status open_session(void *opaque, sluice_text input, const sluice_
         put(answer, "{\"typs\":{}}");
         return SLUICE_OK;
     }
-    char line[512];
+    char line[1024];
+    const char *order = ",\"Order\":{\"read\":\"TRUEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":true,"
+                        "\"writable_fields\":[\"_id\",\"store\",\"title\",\"size\"],\"check_write\":true}";
     const char *reading = ",\"Reading\":{\"read\":\"FALSEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":false}";
     snprintf(line, sizeof line,
              "{\"types\":{\"Store\":{\"read\":\"size > 1\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":false,"
-             "\"readable_fields\":[\"_id\",\"name\"],\"role\":\"configured %d\",\"check_write\":true}%s}}",
-             state->configured, has(input, "\"Reading\"") ? reading : "");
+             "\"readable_fields\":[\"_id\",\"name\"],\"role\":\"configured %d\",\"check_write\":true}%s%s}}",
+             state->configured, has(input, "\"Order\"") ? order : "", has(input, "\"Reading\"") ? reading : "");
     put(answer, line);
     return SLUICE_OK;
 }
@@ -216,6 +218,14 @@ static sluice_status check_subscription(void *opaque, sluice_text input, const s
 static const char three[] =
     "{\"writes\":[{\"verdict\":\"allow\"},{\"verdict\":\"deny\",\"reason\":\"the second is not allowed\",\"rule\":\"clause 2\","
     "\"fields\":[\"size\",\"name\"]},{\"verdict\":\"amend\",\"set\":{\"size\":7}}]}";
+
+/* What a plugin behind this one sees tells it that the write was amended before. */
+static const char *amendment(sluice_text input) {
+    if (has(input, "do-amend the key")) return "{\"verdict\":\"amend\",\"set\":{\"_id\":\"another\"}}";
+    if (has(input, "do-amend an order")) return "{\"verdict\":\"amend\",\"set\":{\"title\":\"amended\",\"secret\":\"amended\"}}";
+    if (has(input, "amended once")) return "{\"verdict\":\"amend\",\"set\":{\"name\":\"amended twice\"}}";
+    return "{\"verdict\":\"amend\",\"set\":{\"name\":\"amended once\",\"size\":7}}";
+}
 
 static const char odd_field[] = "{\"writes\":[{\"verdict\":\"deny\",\"reason\":\"no\",\"fields\":[\"name\",\"nmae\"]}]}";
 
@@ -274,6 +284,8 @@ static sluice_status check_write_rows(void *opaque, const sluice_writes *batch, 
             put(answer, "{\"writes\":\"deny\"}");
         } else if (has(input, "odd field")) {
             put(answer, odd_field);
+        } else if (has(input, "do-amend")) {
+            put_verdicts(answer, "{\"writes\":[", amendment(input), (int)batch->write_count);
         } else {
             put_verdicts(answer, "{\"writes\":[", "{\"verdict\":\"allow\"}", has(input, "one alone") ? 1 : (int)batch->write_count);
         }

@@ -209,6 +209,20 @@ package enum Merge {
         return old == result ? .same : .changed
     }
 
+    /// The clock of a property that the server's rules set in a change which has been merged.
+    ///
+    /// They saw what the change came to, so their value stands against all of that, whoever wrote it when; against whatever comes later
+    /// it counts as a set of the change's own time.
+    /// - Parameter clock: of the property, after the change.
+    package static func amend(
+        _ property: Property, to value: Value, by writer: WriteContext, _ clock: PropertyClock?
+    ) -> PropertyClock {
+        let latest = clock?.latest ?? .zero
+        let stamp = writer.stamp < latest ? writer.stamp.bumped(past: latest) : writer.stamp
+        return PropertyClock(
+            stamp: stamp, valueHash: ValueHash(value), reset: property.hasInside ? Deletion(stamp: stamp, lsn: writer.now) : nil)
+    }
+
     static func add(_ amount: Int64, to value: inout Value, _ stamp: WriteStamp, _ clock: inout PropertyClock) -> Outcome {
         if !clock.isDefault, stamp < clock.stamp { return .lost }
         clock.remember(PropertyClock.Addition(stamp: stamp, amount: amount))

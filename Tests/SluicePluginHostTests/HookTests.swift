@@ -125,6 +125,26 @@ import Testing
         }
     }
 
+    @Test func `checkWrites shows the next plugin what the one before amended, and puts their values together`() async throws {
+        try await withChain([faulty(), faulty()]) { chain in
+            let verdicts = await chain.checkWrites(user: user("do-amend"), writes: [write(), write()], schema: schema)
+            #expect(verdicts == Array(repeating: .amend(["name": .string("amended twice"), "size": .int(7)]), count: 2))
+        }
+    }
+
+    @Test func `checkWrites takes no amendment of a primary key, nor of a deletion`() async throws {
+        try await withChain([faulty()]) { chain in
+            let delete = ProposedWrite(type: store, operation: .delete, before: ["_id": .string("x")], after: nil)
+            for (id, write, said) in [
+                ("do-amend the key", write(), "_id is no property that can be set"), ("do-amend", delete, "amends a delete of Store"),
+            ] {
+                let verdicts = await chain.checkWrites(user: user(id), writes: [write], schema: schema)
+                guard case .undecided(let error) = try #require(verdicts.first) else { throw Tolerated() }
+                #expect(error.code == .pluginBadAnswer && error.message.contains(said), "\(verdicts)")
+            }
+        }
+    }
+
     @Test func `checkWrites passes on what a plugin says that denies the whole call`() async throws {
         try await withChain([faulty()]) { chain in
             let verdicts = await chain.checkWrites(user: user("somebody"), writes: [write("do-deny")], schema: schema)

@@ -25,12 +25,17 @@ struct CommitPlan {
     }
 
     let changeset: UInt64
+    /// Of the changeset.
+    private let writer: WriteContext
     private(set) var futile: [Futile] = []
     private(set) var remembered: [Remembered] = []
     private(set) var writes: [Write] = []
     private(set) var rejected: [RejectedWrite] = []
 
-    init(changeset: UInt64) { self.changeset = changeset }
+    init(changeset: UInt64, by writer: WriteContext) {
+        self.changeset = changeset
+        self.writer = writer
+    }
 
     /// Adds what merging made of one object.
     /// - Parameter isUnseen: whether the client makes it and did not see that it was there.
@@ -157,7 +162,7 @@ struct CommitPlan {
             rule: "\(error.code.name) (\(error.code.rawValue)): \(error.message)")
     }
 
-    /// The write with a plugin's values in place of the client's. They count as written at the client's time.
+    /// The write with a plugin's values in place of the client's.
     private func amend(_ write: Write, _ values: [String: Value]) -> Write? {
         guard var after = write.intended.after else { return write }
         var amended = write
@@ -165,9 +170,8 @@ struct CommitPlan {
             guard let index = write.intended.type.index(of: name) else { return nil }
             after[index] = value
             amended.intended.changed.insert(index)
-            let id = write.intended.type.properties[index].id
-            let stamp = write.clocks.properties[id]?.stamp ?? write.clocks.created
-            if let stamp { amended.clocks.properties[id] = PropertyClock(stamp: stamp, valueHash: ValueHash(value)) }
+            let property = write.intended.type.properties[index]
+            amended.clocks.properties[property.id] = Merge.amend(property, to: value, by: writer, write.clocks.properties[property.id])
         }
         amended.intended.after = after
         amended.stored =

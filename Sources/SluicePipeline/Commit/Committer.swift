@@ -121,7 +121,7 @@ package struct Committer: Sendable {
             if changes[change.object] == nil { order.append(change.object) }
             changes[change.object, default: []].append(change)
         }
-        var plan = CommitPlan(changeset: changeset.number)
+        var plan = CommitPlan(changeset: changeset.number, by: context)
         for object in order {
             guard let type = writer.schema.schema[object.type] else { continue }
             let before = basis.stored[object]
