@@ -178,7 +178,7 @@ enum HookCoding {
             return values(answer, object, type: target, schema: schema) { .route(type: name, values: $0) }
         case "split": return try split(answer, json, schema: schema, at: place)
         case "drop": return .drop(reason: json["reason"]?.string ?? "\(answer.plugin) gives no reason")
-        case "reject": return .reject(reason: json["reason"]?.string ?? "\(answer.plugin) gives no reason")
+        case "reject": return .reject(reason: "\(answer.plugin) rejected it: \(json["reason"]?.string ?? "it gives no reason")")
         default: throw answer.bad("\(place).verdict is not accept, route, split, drop or reject")
         }
     }

@@ -163,7 +163,7 @@ import Testing
             verdicts.prefix(5) == [
                 .accept, .transform(["_id": .string("b"), "value": .double(2.5)]),
                 .route(type: "Rare", values: ["_id": .string("c"), "note": .string("rare")]), .drop(reason: "old"),
-                .reject(reason: "too hot"),
+                .reject(reason: "FaultyC rejected it: too hot"),
             ])
         guard case .reject(let reason) = verdicts[5] else { throw SluiceError(.internalError, "the unfit object was taken") }
         #expect(reason.contains("made it unfit"))

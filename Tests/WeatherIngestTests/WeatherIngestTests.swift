@@ -61,6 +61,8 @@ import Testing
         "visibility": .double(10),
     ]
 
+    private static func rejected(_ reason: String) -> IngestVerdict { .reject(reason: "WeatherIngest rejected it: \(reason)") }
+
     @Test func `US units become SI`() async throws {
         let verdicts = try await verdicts([kennedy])
         let expected: [String: Value] = [
@@ -93,7 +95,7 @@ import Testing
     ])
     func `the impossible is rejected with field, value and range`(field: String, value: Double, reason: String) async throws {
         let object: [String: Value] = ["_id": .string("a"), "units": .string("si"), field: .double(value)]
-        #expect(try await verdicts([object]) == [.reject(reason: reason)])
+        #expect(try await verdicts([object]) == [Self.rejected(reason)])
     }
 
     @Test(arguments: [
@@ -107,7 +109,7 @@ import Testing
 
     @Test func `the storm of Newark is rejected with the value as it came`() async throws {
         let newark: [String: Value] = ["_id": .string("EWR-2013-02-12T08:00Z"), "units": .string("us"), "wind_speed": .double(1_048.36058)]
-        #expect(try await verdicts([newark]) == [.reject(reason: "wind_speed is 468.66 m/s (1048.36058 as it came), outside of 0…120 m/s")])
+        #expect(try await verdicts([newark]) == [Self.rejected("wind_speed is 468.66 m/s (1048.36058 as it came), outside of 0…120 m/s")])
     }
 
     @Test func `units must be said`() async throws {
@@ -116,9 +118,9 @@ import Testing
         ]
         #expect(
             try await verdicts(objects) == [
-                .reject(reason: "units is missing; it must be \"us\" or \"si\""),
-                .reject(reason: "units is missing; it must be \"us\" or \"si\""),
-                .reject(reason: "units is \"metric\"; it must be \"us\" or \"si\""),
+                Self.rejected("units is missing; it must be \"us\" or \"si\""),
+                Self.rejected("units is missing; it must be \"us\" or \"si\""),
+                Self.rejected("units is \"metric\"; it must be \"us\" or \"si\""),
             ])
     }
 
@@ -127,7 +129,7 @@ import Testing
         bad["pressure"] = .double(10)
         let verdicts = try await verdicts([kennedy, bad, kennedy])
         #expect(verdicts[0] == verdicts[2])
-        #expect(verdicts[1] == .reject(reason: "pressure is 10 hPa, outside of 850…1100 hPa"))
+        #expect(verdicts[1] == Self.rejected("pressure is 10 hPa, outside of 850…1100 hPa"))
     }
 
     @Test func `other types pass`() async throws {
