@@ -19,7 +19,11 @@ struct IngestRoutes: Sendable {
 
     func add(to router: Router<some RequestContext>) {
         router.post("/v1/ingest/:type") { request, context in
-            try await self.take(request, type: try context.parameters.require("type"))
+            do {
+                return try await self.take(request, type: try context.parameters.require("type"))
+            } catch let error as SluiceError where error.code.isPassing {
+                throw ErrorResponse(error, retryAfter: IngestGate.retryAfter)
+            }
         }
     }
 

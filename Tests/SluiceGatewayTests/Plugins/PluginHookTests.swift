@@ -128,4 +128,26 @@ import Testing
         """,
         "sync/config.json": ShopApp.files["sync/config.json"]?.replacing("[\"Reading\"]", with: "[\"Reading\", \"Rare\"]") ?? "",
     ]
+
+    @Test func `answers ingest with when to come again while it fails, and without when it has decided`() async throws {
+        try await RunningGateway.with(files: try Self.files()) { gateway in
+            func ingest(as word: String) async throws -> RunningGateway.IngestReply {
+                let account = try await gateway.account(customData: #"{ "word": "\#(word)" }"#)
+                return try await gateway.ingest(Readings.lines(1), token: account.token)
+            }
+            let denied = try await ingest(as: "do-deny")
+            #expect(denied.status == 403 && denied.headers["retry-after"] == nil, "\(denied)")
+            #expect(denied.json["error"]?.string?.contains("not today") == true, "\(denied)")
+            for (word, status, code) in [
+                ("do-fail", 500, ErrorCode.pluginFailed), ("do-garbage", 500, .pluginBadAnswer), ("do-loop", 504, .pluginTimeout),
+                ("do-crash", 500, .pluginCrashed),
+            ] {
+                let failed = try await ingest(as: word)
+                // There may be no process just then, after those that it has ended.
+                let codes = [503: ErrorCode.pluginUnavailable, status: code].mapValues { JSON.int(Int64($0.rawValue)) }
+                #expect(codes[failed.status] == failed.json["code"] && failed.headers["retry-after"] == "2", "\(word): \(failed)")
+            }
+            #expect(try await gateway.count("SELECT count(*) FROM readings") == 0)
+        }
+    }
 }
