@@ -66,6 +66,11 @@ struct RelationshipReader {
         if property.collection == .none, !property.isOptional {
             node.problem("The link '\(path)' is required.", fix: "Take it out of 'required': a link can always become nil.")
         }
+        if drafts[target]?.kind == .asymmetric {
+            node.problem(
+                "'\(path)' links to \(target), whose objects are only ever sent: no device has them.",
+                fix: "Take the relationship out, or \(target) out of 'asymmetric_tables'.")
+        }
         let key = drafts[target]?.properties.first { $0.name == "_id" }?.type
         if let key, key != property.type, property.type != .link(to: target) {
             node.problem(

@@ -36,13 +36,12 @@ struct SchemaReader {
             tables[title] = collection.table
             if let node = collection.relationships { relationships.append((title, node)) }
         }
+        // Before the links, which may not go there.
+        markAsymmetric(asymmetric, Result(schema: drafts.schema, tables: tables), &drafts)
         for (title, node) in relationships {
             RelationshipReader(targets: .tables(tables)).read(node, of: title, into: &drafts)
         }
-        var result = Result(schema: drafts.schema, tables: tables)
-        markAsymmetric(asymmetric, result, &drafts)
-        result.schema = drafts.schema
-        return result
+        return Result(schema: drafts.schema, tables: tables)
     }
 
     /// Classes that are kept in no tables. Those without a primary key are embedded ones.
@@ -53,6 +52,8 @@ struct SchemaReader {
         for node in classes where node.json["properties"]?["_id"] == nil { _ = readEmbedded(node, into: &drafts) }
         let names = drafts.schema.types.map(\.name)
         let targets = LinkTargets.classes(drafts.schema.types.filter { $0.kind != .embedded }.map(\.name))
+        let tables = Dictionary(uniqueKeysWithValues: names.map { ($0, AppConfiguration.Table(schema: "", name: $0)) })
+        markAsymmetric(asymmetric, Result(schema: drafts.schema, tables: tables), &drafts)
         for (title, node) in relationships?.members ?? [] {
             if drafts[title] == nil {
                 node.problem(
@@ -62,8 +63,6 @@ struct SchemaReader {
                 RelationshipReader(targets: targets).read(node, of: title, into: &drafts)
             }
         }
-        let tables = Dictionary(uniqueKeysWithValues: names.map { ($0, AppConfiguration.Table(schema: "", name: $0)) })
-        markAsymmetric(asymmetric, Result(schema: drafts.schema, tables: tables), &drafts)
         return drafts.schema
     }
 

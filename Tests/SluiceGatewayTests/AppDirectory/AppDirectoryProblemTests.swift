@@ -67,6 +67,9 @@ struct AppDirectoryProblemTests {
         .replacing(
             "\"#/relationship/mongodb-atlas/shop/people\", \"foreign_key\": \"_id\", \"is_list\": false", "\"people\"", in: links, ":2:16",
             "is no reference", "#/relationship"),
+        .replacing(
+            "shop/people\", \"foreign_key\": \"_id\", \"is_list\": false", "shop/readings\"", in: links, ":2:5",
+            "'buyer' links to Reading, whose objects are only ever sent", "'asymmetric_tables'"),
         .replacing("\"is_list\": true", "\"is_list\": false", in: links, ":3:5", "an array and no list here", "is_list"),
         .replacing("\"buyer\":", "\"buyr\":", in: links, ":2:5", "Order has no property 'buyr'", "'buyer'"),
         .replacing("\"buyer\":", "\"store\":", in: links, ":2:5", "The link 'store' is required", "'required'"),
