@@ -32,6 +32,9 @@ package struct Gateway: Sendable {
 
     /// - Parameter ready: called once clients can connect.
     package func run(ready: @escaping @Sendable (Addresses) async throws -> Void) async throws {
+        for note in configuration.app.notes {
+            logger.warning("Something in the app directory has no effect.", metadata: ["note": .string(note)])
+        }
         let parts = try await GatewayParts.open(configuration, logger: logger, environment: environment)
         do {
             try await serve(parts, ready)

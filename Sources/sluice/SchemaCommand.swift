@@ -19,7 +19,7 @@ struct SchemaDiff: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "diff", abstract: "Print the statements that the app directory needs, and what it breaks. Changes nothing.",
         discussion:
-            "What is printed is SQL; what is no statement is a comment. Statements for the schema sluice, which is the gateway's own, are left out."
+            "What is printed is SQL; what is no statement is a comment. Statements for the schema sluice, which is the gateway's own, are left out. What the app directory says that has no effect here is on standard error."
     )
 
     @OptionGroup var app: AppOptions
@@ -29,7 +29,9 @@ struct SchemaDiff: AsyncParsableCommand {
 
     func run() async throws {
         try await reporting {
-            let difference = try await SchemaTool(app: try app.configuration(), postgres: try app.conninfo()).diff()
+            let configuration = try app.configuration()
+            for note in configuration.notes { StandardError.write("sluice: \(note)\n") }
+            let difference = try await SchemaTool(app: configuration, postgres: try app.conninfo()).diff()
             print(json ? difference.json.text : difference.text)
             if let refusal = difference.refusal(isBreakingAccepted: false) { throw refusal }
         }

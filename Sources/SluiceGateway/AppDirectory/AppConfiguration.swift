@@ -86,7 +86,7 @@ package struct AppConfiguration: Sendable {
     package var plugins: [ListedPlugin] = []
     /// Every file by its path in the directory, as text: what the rule plugin is configured with.
     package var files: [String: String]
-    /// What was read and has no effect here, one sentence each: `sluice check` prints them.
+    /// What was read and has no effect here, one sentence each: a gateway logs them when it starts, `sluice schema diff` prints them.
     package var notes: [String]
 
     package func isEnabled(provider type: String) -> Bool { authProviders.contains { $0.type == type && $0.isEnabled } }
@@ -119,7 +119,7 @@ package struct AppDirectoryError: Error, CustomStringConvertible {
     package var summary: SluiceError {
         guard let first = problems.first else { return SluiceError(.configInvalid, "The app directory cannot be used.") }
         var error = first.error
-        if problems.count > 1 { error.message += " (and \(problems.count - 1) more; sluice check lists them)" }
+        if problems.count > 1 { error.message += " (and \(problems.count - 1) more; sluice schema diff lists them)" }
         return error
     }
 }

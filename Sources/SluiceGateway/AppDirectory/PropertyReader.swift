@@ -67,6 +67,7 @@ struct PropertyReader {
 
     private func array(_ node: ConfigNode, into drafts: inout SchemaReader.Drafts) -> Shape? {
         let members = node.members(allowing: ["bsonType", "type", "items", "uniqueItems"] + Self.validations)
+        noteValidations(members, node)
         guard let items = members.required("items", of: node), let element = read(items, into: &drafts) else { return nil }
         guard element.collection == .none else {
             items.problem("\(node.name) is a collection of collections.", fix: "Use 'mixed' items for nested collections.")
@@ -84,6 +85,7 @@ struct PropertyReader {
             return schema.readEmbedded(node, into: &drafts).map { Shape(type: $0, collection: .none) }
         }
         let members = node.members(allowing: ["bsonType", "type", "additionalProperties"] + Self.validations)
+        noteValidations(members, node)
         guard let values = members["additionalProperties"], let value = read(values, into: &drafts) else { return nil }
         guard value.collection == .none else {
             values.problem("\(node.name) is a collection of collections.", fix: "Use 'mixed' values for nested collections.")
@@ -96,6 +98,9 @@ struct PropertyReader {
         let without = members.keys.filter { Self.validations.contains($0) && !["title", "description", "default", "format"].contains($0) }
         if let first = without.min() {
             list.notes.append("\(node.file): '\(first)' of \(node.name) is not checked for synchronised writes.")
+        }
+        if members["default"] != nil {
+            list.notes.append("\(node.file): 'default' of \(node.name) is not applied: the classes of an app have their own.")
         }
     }
 }

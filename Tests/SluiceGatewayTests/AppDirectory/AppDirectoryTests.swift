@@ -48,6 +48,16 @@ struct AppDirectoryTests {
         #expect(app.notes.contains { $0.contains("functions/") })
     }
 
+    @Test func `what a schema says beyond types is noted, since it is neither checked nor applied`() throws {
+        let files = AppFixture.replacing(
+            "\"store\": { \"bsonType\": \"long\" }", with: "\"store\": { \"bsonType\": \"long\", \"default\": 1, \"minimum\": 0 }",
+            in: AppFixture.orders("schema"))
+        let notes = try AppDirectory.read(files: files).notes.filter { $0.hasPrefix(AppFixture.orders("schema")) }
+        #expect(notes.count == 2 && notes.allSatisfy { $0.contains("store") }, "\(notes)")
+        #expect(notes.contains { $0.contains("'minimum'") && $0.contains("not checked") }, "\(notes)")
+        #expect(notes.contains { $0.contains("'default'") && $0.contains("not applied") }, "\(notes)")
+    }
+
     @Test func `a secret that an export does not hold is noted`() throws {
         var files = AppFixture.adding("values/key.json", #"{ "name": "key", "value": "the-key", "from_secret": true }"#)
         #expect(try AppDirectory.read(files: files).notes.contains { $0.contains("no secret 'the-key' in secrets.json") })

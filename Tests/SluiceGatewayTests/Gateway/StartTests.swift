@@ -1,3 +1,4 @@
+import Logging
 import SluiceCore
 import SluiceGateway
 import SluicePostgres
@@ -19,6 +20,13 @@ import Testing
             try await end
             await writer.close()
         }
+    }
+
+    @Test func `says what in the app directory has no effect`() async throws {
+        let log = LinesOfLog()
+        try await RunningGateway.with(files: ["functions/config.json": "[]"], logger: Logger(label: "test") { _ in log }) { _ in }
+        let said = log.lines.filter { $0.message == "Something in the app directory has no effect." }
+        #expect(said.contains { $0.level == .warning && $0.metadata["note"] == "functions/ has no effect here." }, "\(said)")
     }
 
     /// Later than a gateway takes to start.
