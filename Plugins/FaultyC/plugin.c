@@ -30,6 +30,11 @@ struct state {
     const sluice_host *host;
     int configured; /* times that configure was called */
     int misspells;  /* whether it is configured to answer open_session in a form that there is not */
+    int sessions;   /* times that open_session was called */
+    /* Whether it is configured to refuse what is no configuration; to say nothing of how often it was configured; to answer every other
+       session otherwise; to answer otherwise in each process; to give a verdict too few; to take three seconds for many writes; to keep
+       16 KiB of each session; to fall over a session without a user. */
+    int is_strict, stays, wavers, differs, miscounts, tires, leaks, needs_user;
 };
 
 static sluice_text text(const char *literal) {
@@ -172,8 +177,17 @@ static sluice_status configure(void *opaque, sluice_text input, const sluice_sin
     struct state *state = opaque;
     sluice_status status;
     if (misbehave(state, input, answer, &status)) return status;
+    if (state->is_strict && has(input, "no-plugin-knows-this-key")) return SLUICE_DENY;
     state->configured++;
     state->misspells = has(input, "configured-to-misspell");
+    state->is_strict |= has(input, "configured-strictly");
+    state->stays = has(input, "configured-to-stay");
+    state->wavers = has(input, "configured-to-waver");
+    state->differs = has(input, "configured-to-differ");
+    state->miscounts = has(input, "configured-to-miscount");
+    state->tires = has(input, "configured-to-tire");
+    state->leaks = has(input, "configured-to-leak");
+    state->needs_user = has(input, "configured-to-need-a-user");
     const char *needed = memmem(input.data, input.length, "do-need:", 8);
     if (needed) {
         char name[1024] = "";
@@ -194,6 +208,16 @@ static sluice_status open_session(void *opaque, sluice_text input, const sluice_
         put(answer, "{\"typs\":{}}");
         return SLUICE_OK;
     }
+    state->sessions++;
+    if (state->needs_user && !has(input, "\"user\"")) raise(SIGSEGV);
+    if (state->leaks) {
+        char *kept = malloc(16 << 10);
+        if (kept) memset(kept, 1, 16 << 10);
+        status = kept ? SLUICE_OK : SLUICE_FAILED;
+    }
+    int told = state->stays ? 0 : state->configured;
+    if (state->wavers) told = state->sessions % 2;
+    if (state->differs) told = getpid();
     char line[1024];
     const char *order = ",\"Order\":{\"read\":\"TRUEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":true,"
                         "\"writable_fields\":[\"_id\",\"store\",\"title\",\"size\"],\"check_write\":true}";
@@ -201,9 +225,9 @@ static sluice_status open_session(void *opaque, sluice_text input, const sluice_
     snprintf(line, sizeof line,
              "{\"types\":{\"Store\":{\"read\":\"size > 1\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":false,"
              "\"readable_fields\":[\"_id\",\"name\"],\"role\":\"configured %d\",\"check_write\":true}%s%s}}",
-             state->configured, has(input, "\"Order\"") ? order : "", has(input, "\"Reading\"") ? reading : "");
+             told, has(input, "\"Order\"") ? order : "", has(input, "\"Reading\"") ? reading : "");
     put(answer, line);
-    return SLUICE_OK;
+    return status;
 }
 
 static sluice_status check_subscription(void *opaque, sluice_text input, const sluice_sink *answer) {
@@ -230,12 +254,16 @@ static const char *amendment(sluice_text input) {
 static const char odd_field[] = "{\"writes\":[{\"verdict\":\"deny\",\"reason\":\"no\",\"fields\":[\"name\",\"nmae\"]}]}";
 
 static sluice_status check_write(void *opaque, sluice_text input, const sluice_sink *answer) {
+    struct state *state = opaque;
     sluice_status status;
-    if (misbehave(opaque, input, answer, &status)) return status;
+    if (misbehave(state, input, answer, &status)) return status;
+    int count = has(input, "one alone") ? 1 : count_of(input, "\"operation\":");
+    if (state->miscounts && count) count--;
+    if (state->tires && count >= 1000) spin(3000);
     if (has(input, "do-three")) {
         put(answer, three);
     } else {
-        put_verdicts(answer, "{\"writes\":[", "{\"verdict\":\"allow\"}", has(input, "one alone") ? 1 : count_of(input, "\"operation\":"));
+        put_verdicts(answer, "{\"writes\":[", "{\"verdict\":\"allow\"}", count);
     }
     return SLUICE_OK;
 }

@@ -96,6 +96,27 @@ import Testing
         #expect(report.text.contains("FAILED configure refuses what is no configuration"), "\(report.text)")
     }
 
+    @Test(arguments: [
+        ("configured-to-miscount", "check_write of none, and of an insert", "2 verdicts instead of 3"),
+        ("configured-to-waver", "open_session decides the same twice", "answered in two ways"),
+        ("configured-to-tire", "check_write of 1000 writes", "plugin-timeout"),
+        ("configured-to-need-a-user", "open_session outlives input that lacks everything", "plugin-crashed"),
+        ("configured-strictly", "configure once more changes nothing", "open_session answers something else afterwards"),
+        ("configured-strictly configured-to-stay configured-to-leak", "2000 sessions leak nothing", "KiB more after 2000 calls"),
+        ("configured-strictly configured-to-stay configured-to-differ", "another host decides the same", "in a new process"),
+    ])
+    func `finds what it does wrong, and nothing else`(word: String, probe: String, said: String) async throws {
+        let report = try await check("FaultyC", ["word": .string(word)])
+        let failed = report.text.split(separator: "\n").filter { $0.hasPrefix("FAILED") }
+        #expect(!report.isFit && failed.count == 1, "\(report.text)")
+        #expect(failed.first?.hasPrefix("FAILED \(probe)") == true && failed.first?.contains(said) == true, "\(report.text)")
+    }
+
+    @Test func `finds nothing at a plugin that keeps to the interface in the same places`() async throws {
+        let report = try await check("FaultyC", ["word": "configured-strictly configured-to-stay"])
+        #expect(report.isFit, "\(report.text)")
+    }
+
     @Test func `names a plugin of another version, and which side to upgrade`() async throws {
         await #expect {
             _ = try await check("OtherVersionC")
