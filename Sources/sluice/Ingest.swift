@@ -30,11 +30,12 @@ struct IngestSend: AsyncParsableCommand {
     @Option(help: "An API key, in place of a login; default: the environment's SLUICE_API_KEY.")
     var apiKey: String?
 
-    @Option(help: "Lines of one request, 1 to 10,000; fewer when they have 4 MiB.")
-    var batch = 1_000
+    // A gateway names no more refusals of a request.
+    @Option(help: "Lines of one request, 1 to 1,000; fewer when they have 4 MiB.")
+    var batch = Limits.ingestNamedRefusals
 
     func validate() throws {
-        guard (1...10_000).contains(batch) else { throw ValidationError("--batch is 1 to 10,000, not \(batch).") }
+        guard (1...Limits.ingestNamedRefusals).contains(batch) else { throw ValidationError("--batch is 1 to 1,000, not \(batch).") }
         if apiKey != nil, login.token != nil || login.email != nil {
             throw ValidationError("--api-key goes without --token and --email.")
         }
