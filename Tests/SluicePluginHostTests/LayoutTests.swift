@@ -24,6 +24,16 @@ import Testing
         #expect(MemoryLayout<Plugin>.size == 128)
     }
 
+    @Test func `has its small types as they were`() {
+        #expect(MemoryLayout<sluice_text>.size == 16 && MemoryLayout<sluice_text>.offset(of: \.data) == 0)
+        #expect(MemoryLayout<sluice_text>.offset(of: \.length) == 8)
+        #expect(MemoryLayout<sluice_sink>.size == 16 && MemoryLayout<sluice_sink>.offset(of: \.context) == 0)
+        #expect(MemoryLayout<sluice_sink>.offset(of: \.write) == 8)
+        #expect(MemoryLayout<sluice_status>.size == 4 && MemoryLayout<sluice_log_level>.size == 4)
+        #expect([SLUICE_OK, SLUICE_DENY, SLUICE_FAILED].map(\.rawValue) == [0, 1, 2])
+        #expect([SLUICE_LOG_DEBUG, SLUICE_LOG_INFO, SLUICE_LOG_WARNING, SLUICE_LOG_ERROR].map(\.rawValue) == [0, 1, 2, 3])
+    }
+
     @Test func `has rows as they were`() {
         typealias Writes = sluice_writes
         typealias Write = sluice_write
