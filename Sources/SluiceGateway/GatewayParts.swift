@@ -147,7 +147,8 @@ struct GatewayParts: Sendable {
         background.append(
             BackgroundService("housekeeping") {
                 try await Housekeeping(
-                    clients: ClientStore(pool: pool), letters: letters, hasTopic: kafka != nil, writes: RejectedWriteStore(pool: pool),
+                    clients: ClientStore(pool: pool), offlineDays: app.maximumOfflineDays, letters: letters, hasTopic: kafka != nil,
+                    writes: RejectedWriteStore(pool: pool),
                     environment: environment, logger: logger
                 ).run()
             })

@@ -9,6 +9,8 @@ struct Housekeeping: Sendable {
     private static let interval: UInt64 = 600_000_000_000
 
     let clients: ClientStore
+    /// How long a client that does not come is waited for.
+    let offlineDays: Int
     let letters: DeadLetterStore
     /// Whether a dead-letter topic is told of refused objects, which then stay until it has been.
     let hasTopic: Bool
@@ -18,7 +20,7 @@ struct Housekeeping: Sendable {
 
     func run() async throws {
         while !Task.isCancelled {
-            await attempt("sluice.row_clock") { try await clients.advanceHorizon() }
+            await attempt("sluice.row_clock") { try await clients.advanceHorizon(days: offlineDays) }
             await prune("sluice.ingest_rejected") { try await letters.prune(keeping: $0, untold: !hasTopic) }
             await prune("sluice.rejected_write") { try await writes.prune(keeping: $0) }
             try await environment.sleep(nanoseconds: Self.interval)

@@ -277,9 +277,9 @@ import Testing
             let (one, two) = (try await clients.allot(user: "a", secret: [1]), try await clients.allot(user: "b", secret: [2]))
             _ = try await fixture.sql("UPDATE sluice.client SET position = '0/100'")
             _ = try await fixture.sql("INSERT INTO sluice.row_clock VALUES ('T', 'gone', '', '0/150'), ('T', 'here', '', NULL)")
-            func remembered() async throws -> Int {
+            func remembered(for days: Int = Limits.clientMemoryDays) async throws -> Int {
                 try await withSession(fixture) { session in
-                    try ClientHorizon.advance(session, every: 0)
+                    try ClientHorizon.advance(session, days: days, every: 0)
                     return try session.query("SELECT key FROM sluice.row_clock").count
                 }
             }
@@ -288,6 +288,7 @@ import Testing
             #expect(try await remembered() == 2)
             // The other has not come for too long.
             _ = try await fixture.sql("UPDATE sluice.client SET seen_at = now() - interval '61 days' WHERE id = \(two.id)")
+            #expect(try await remembered(for: 62) == 2)
             #expect(try await remembered() == 1)
             #expect(try await withSession(fixture) { try ClientHorizon.read($0) } == LSN(rawValue: 0x200))
             // It never goes back.

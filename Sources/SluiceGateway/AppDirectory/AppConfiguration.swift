@@ -82,6 +82,8 @@ package struct AppConfiguration: Sendable {
     package var isSyncEnabled: Bool
     /// Whether a client may upload in a client reset what it had not uploaded before.
     package var isRecoveryAllowed: Bool
+    /// How long a device that does not come keeps what merging remembers for it.
+    package var maximumOfflineDays = Limits.clientMemoryDays
     /// In the order of the chain.
     package var plugins: [ListedPlugin] = []
     /// Every file by its path in the directory, as text: what the rule plugin is configured with.

@@ -36,6 +36,7 @@ struct AppReader {
             environmentTag: main.environment, refreshTokenLifetime: main.refreshTokenLifetime,
             isDevelopmentMode: settings.isDevelopmentMode, isSyncEnabled: settings.isEnabled,
             isRecoveryAllowed: settings.isRecoveryAllowed, files: files, notes: [])
+        if let days = settings.maximumOfflineDays { configuration.maximumOfflineDays = days }
         if trees["auth/providers.json"] == nil { list.notes.append("There is no auth/providers.json: nobody can log in.") }
         configuration.plugins = trees[PluginListReader.file].map(PluginListReader(list: list).read) ?? []
         configuration.notes = list.notes

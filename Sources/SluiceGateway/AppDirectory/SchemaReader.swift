@@ -2,6 +2,9 @@ import SluiceCore
 
 /// Makes object types of the collections' JSON schemas (SCH of the server specification).
 struct SchemaReader {
+    /// A class's name becomes that of a table and of a topic.
+    static let classNameBytes = 57
+
     let list: ProblemList
 
     struct Result {
@@ -129,8 +132,8 @@ struct SchemaReader {
     }
 
     private func checkClassName(_ title: String, _ node: ConfigNode) {
-        if title.isEmpty || title.utf8.count > 57 {
-            node.problem("The class name '\(title)' has \(title.utf8.count) bytes.", fix: "Use 1 to 57.")
+        if title.isEmpty || title.utf8.count > Self.classNameBytes {
+            node.problem("The class name '\(title)' has \(title.utf8.count) bytes.", fix: "Use 1 to \(Self.classNameBytes).")
         }
     }
 

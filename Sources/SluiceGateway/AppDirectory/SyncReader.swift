@@ -11,6 +11,7 @@ struct SyncReader {
         var isEnabled = true
         var isDevelopmentMode = false
         var isRecoveryAllowed = true
+        var maximumOfflineDays: Int?
         var global: ConfigNode?
         var byCollection: ConfigNode?
         var indexed: ConfigNode?
@@ -34,6 +35,10 @@ struct SyncReader {
         if let days = members["client_max_offline_days"], let count = days.int, count < 1 {
             days.problem("\(count) days is no horizon.", fix: "Give 1 or more.")
         }
+        if members["state"]?.string == "" {
+            list.notes.append(
+                "The state \"\" in sync/config.json is that of an app whose sync was terminated: it is taken for \"disabled\".")
+        }
         if members["permissions"]?.json.members?.isEmpty == false {
             list.notes.append("'permissions' in sync/config.json has no effect: rules are in the rule files.")
         }
@@ -41,7 +46,9 @@ struct SyncReader {
             serviceName: members["service_name"]?.string, serviceNameNode: members["service_name"],
             isEnabled: members["state"]?.json.string ?? "enabled" == "enabled",
             isDevelopmentMode: members["development_mode_enabled"]?.bool ?? false,
-            isRecoveryAllowed: !(members["is_recovery_mode_disabled"]?.bool ?? false), global: members["queryable_fields_names"],
+            isRecoveryAllowed: !(members["is_recovery_mode_disabled"]?.bool ?? false),
+            maximumOfflineDays: members["client_max_offline_days"]?.int.map { Int(clamping: $0) },
+            global: members["queryable_fields_names"],
             byCollection: members["collection_queryable_fields_names"], indexed: members["indexed_queryable_fields_names"],
             asymmetric: members["asymmetric_tables"])
     }
@@ -53,7 +60,12 @@ struct SyncReader {
         for node in settings.global?.elements ?? [] {
             guard let name = checked(node) else { continue }
             fields.global.insert(name)
-            if result.schema.types.isEmpty || result.schema.types.contains(where: { $0[name] != nil }) { continue }
+            let properties = result.schema.types.compactMap { $0[name] }
+            if result.schema.types.isEmpty || properties.contains(where: { $0.isEligible || result.schema.isPoint($0) }) { continue }
+            guard properties.isEmpty else {
+                node.problem("'\(name)' cannot be queryable in any class.", fix: Self.eligible)
+                continue
+            }
             let known = Set(result.schema.types.flatMap { $0.properties.map(\.name) })
             node.problem(
                 "No class has the queryable field '\(name)'.",
@@ -84,7 +96,7 @@ struct SyncReader {
                 if !property.isEligible, !result.schema.isPoint(property) {
                     element.problem(
                         "'\(field)' of \(type.name) cannot be queryable.",
-                        fix: "Only scalars, arrays of scalars and embedded points of GeoJSON can.")
+                        fix: Self.eligible)
                 }
                 fields.byType[type.name, default: []].insert(field)
             }
@@ -116,6 +128,8 @@ struct SyncReader {
         }
         return name
     }
+
+    private static let eligible = "Only scalars, arrays of scalars and embedded points of GeoJSON can."
 
     private static let reservedInAnyCase: Set<String> = [
         "and", "asc", "ascending", "beginswith", "between", "contains", "desc", "descending", "distinct", "endswith", "falsepredicate",

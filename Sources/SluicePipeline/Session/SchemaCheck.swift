@@ -18,6 +18,11 @@ enum SchemaCheck {
         return isMissing ? try await authority.extend(by: client) : current
     }
 
+    private static let otherType = """
+        Give the property the server's type, or change the column and the server's schema (docs/operations.md, "Changing the schema"). With \
+        `sluice dev` begin with another data folder, or drop the column: development adds what is new and changes nothing.
+        """
+
     private static func compare(_ client: ObjectType, with server: ObjectType) throws(SluiceError) {
         guard client.kind == server.kind else {
             throw SluiceError(.badChangeset, "Class \(client.name) is \(client.kind) in the app and \(server.kind) on the server.")
@@ -31,7 +36,8 @@ enum SchemaCheck {
             guard known.type == property.type, known.collection == property.collection, known.isOptional == property.isOptional else {
                 throw SluiceError(
                     .invalidSchemaChange,
-                    "Property \(client.name).\(property.name) is \(property.typeText) in the app and \(known.typeText) on the server.")
+                    "Property \(client.name).\(property.name) is \(property.typeText) in the app and \(known.typeText) on the server.",
+                    fix: otherType)
             }
         }
     }

@@ -1,11 +1,11 @@
 package import SluiceCore
 
 /// The oldest position that a client can still write from (`sluice.horizon`): what everybody has seen since is not
-/// remembered. A client that was not seen for `Limits.clientMemoryDays` does not count; when it comes back, its old writes
+/// remembered. A client that was not seen for so many days does not count; when it comes back, its old writes
 /// are merged as if it had known of what happened before the horizon.
 package enum ClientHorizon {
     /// Advances the horizon when no gateway has done it for nine minutes, and forgets the deletions below it. One at a time.
-    package static func advance(_ session: PostgresSession, every seconds: Int = 540) throws {
+    package static func advance(_ session: PostgresSession, days: Int = Limits.clientMemoryDays, every seconds: Int = 540) throws {
         let advanced = try session.query(
             """
             UPDATE sluice.horizon SET at = now(), lsn = greatest(lsn, (
@@ -13,7 +13,7 @@ package enum ClientHorizon {
             WHERE ctid = (
                 SELECT ctid FROM sluice.horizon WHERE at <= now() - make_interval(secs => $2) FOR UPDATE SKIP LOCKED)
             RETURNING lsn
-            """, [.int(Int64(Limits.clientMemoryDays)), .int(Int64(seconds))], cached: true)
+            """, [.int(Int64(min(days, 36_500))), .int(Int64(seconds))], cached: true)
         guard let horizon = advanced[0, 0] else { return }
         try session.execute(
             "DELETE FROM sluice.row_clock WHERE deleted_lsn IS NOT NULL AND deleted_lsn < $1::pg_lsn", [.text(horizon)], cached: true)

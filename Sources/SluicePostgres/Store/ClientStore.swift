@@ -112,7 +112,9 @@ package struct ClientStore: Sendable {
     }
 
     /// See `ClientHorizon.advance`. To be called every ten minutes.
-    package func advanceHorizon() async throws { try await pool.perform { try ClientHorizon.advance($0) } }
+    package func advanceHorizon(days: Int = Limits.clientMemoryDays) async throws {
+        try await pool.perform { try ClientHorizon.advance($0, days: days) }
+    }
 
     /// Notes that the ingest message of a number took effect; smaller numbers change nothing.
     package func recordIngest(id: ClientID, number: UInt64) async throws {

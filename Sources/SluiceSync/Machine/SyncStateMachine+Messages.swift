@@ -53,7 +53,8 @@ extension SyncStateMachine {
         case .welcome, .error: break
         case .bootstrapBegin(let version, let rows, let checkpoint):
             guard session?.isAsked(for: version) == true else {
-                return blame(SluiceError(.badMessageOrder, "A bootstrap began of version \(version), which was not asked for or was refused."))
+                return blame(
+                    SluiceError(.badMessageOrder, "A bootstrap began of version \(version), which was not asked for or was refused."))
             }
             session?.bootstrap = SyncSession.Bootstrap(version: version, expected: rows)
             actions.append(.beginBootstrap(version: version, checkpoint))

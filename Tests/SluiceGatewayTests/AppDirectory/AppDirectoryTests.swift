@@ -42,7 +42,7 @@ struct AppDirectoryTests {
         #expect(app.values == ["region": ["eu", "us"], "limit": 7])
         #expect(app.environmentTag == "qa")
         #expect(app.refreshTokenLifetime == 7_200)
-        #expect(app.isSyncEnabled)
+        #expect(app.isSyncEnabled && app.maximumOfflineDays == Limits.clientMemoryDays)
         #expect(!app.isDevelopmentMode)
         #expect(app.files[AppFixture.orders("rules")]?.contains("document_filters") == true)
         #expect(app.notes.contains { $0.contains("functions/") })
@@ -56,6 +56,14 @@ struct AppDirectoryTests {
         #expect(notes.count == 2 && notes.allSatisfy { $0.contains("store") }, "\(notes)")
         #expect(notes.contains { $0.contains("'minimum'") && $0.contains("not checked") }, "\(notes)")
         #expect(notes.contains { $0.contains("'default'") && $0.contains("not applied") }, "\(notes)")
+    }
+
+    @Test func `what the sync settings say has its effect or a note`() throws {
+        let files = AppFixture.replacing(
+            "\"enabled\"", with: "\"\", \"client_max_offline_days\": 90", in: "sync/config.json")
+        let app = try AppDirectory.read(files: files)
+        #expect(app.maximumOfflineDays == 90 && !app.isSyncEnabled)
+        #expect(app.notes.contains { $0.contains("terminated") }, "\(app.notes)")
     }
 
     @Test func `a secret that an export does not hold is noted`() throws {

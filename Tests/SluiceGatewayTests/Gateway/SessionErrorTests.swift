@@ -38,6 +38,7 @@ import Testing
                 let different = try await Self.failure(gateway, other)
                 #expect(different.error.code == .invalidSchemaChange, "\(different)")
                 #expect(different.message.contains("Order.size") && different.message.contains("string"), "\(different)")
+                #expect(different.fix.contains("development adds what is new and changes nothing"), "\(different)")
             }
             // Nothing of it was added.
             #expect(try await gateway.count("SELECT count(*) FROM information_schema.columns WHERE column_name = 'weight'") == 0)
