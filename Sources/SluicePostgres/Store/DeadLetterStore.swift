@@ -67,9 +67,13 @@ package struct DeadLetterStore: Sendable {
         try await read("NOT published ORDER BY id LIMIT $1", [.int(limit)])
     }
 
+    /// The dead-letter topic has them: those that have been sent again leave the table.
+    ///
+    /// A letter may be sent again in the same moment. Each side says its own first and looks for the other's then, so that one of them
+    /// sees both.
     package func markPublished(_ ids: [Int64]) async throws {
-        try await write("DELETE FROM sluice.ingest_rejected WHERE id = ANY ($1::bigint[]) AND gone", ids)
         try await write("UPDATE sluice.ingest_rejected SET published = true WHERE id = ANY ($1::bigint[]) AND NOT published", ids)
+        try await write("DELETE FROM sluice.ingest_rejected WHERE id = ANY ($1::bigint[]) AND gone", ids)
     }
 
     /// They are about to be sent again: what is refused of them is another letter.
@@ -80,9 +84,9 @@ package struct DeadLetterStore: Sendable {
     /// They have been sent again, and leave the table.
     /// - Parameter untold: also those that the dead-letter topic does not have yet; else they leave when it has.
     package func leave(_ ids: [Int64], untold: Bool) async throws {
+        if !untold { try await write("UPDATE sluice.ingest_rejected SET gone = true WHERE id = ANY ($1::bigint[])", ids) }
         let condition = untold ? "" : "AND published"
         try await write("DELETE FROM sluice.ingest_rejected WHERE id = ANY ($1::bigint[]) \(condition)", ids)
-        try await write("UPDATE sluice.ingest_rejected SET gone = true WHERE id = ANY ($1::bigint[])", ids)
     }
 
     /// Deletes the oldest, until as many numbers are left.
