@@ -22,6 +22,11 @@ import Testing
         #expect(ingest.said.contains(":2: "), "\(ingest.said)")
         #expect(ingest.said.contains("2 accepted, 1 rejected"), "\(ingest.said)")
         #expect(try await server.sql(#"SELECT _id FROM "Pulse" ORDER BY _id"#).column(0) == ["p1", "p3"])
+        // More than a gateway names of one request.
+        let many = Limits.ingestNamedRefusals + 50
+        let refused = try Program("sluice", ["ingest", "Pulse"] + login, input: String(repeating: "{}\n", count: many))
+        #expect(await refused.end() == .exit(3))
+        #expect(refused.said.split(separator: "\n").count { $0.hasPrefix("standard input:") } == many)
 
         _ = try await server.sql(#"INSERT INTO "BoardNote" (_id, board, "text", votes) VALUES ('n1', 'hall', 'hello', 0)"#)
         let watch = try Program("sluice", ["watch", "--type", "BoardNote", "board == 'hall'"] + login)
@@ -51,6 +56,8 @@ import Testing
             "sluice", ["ingest", "Pulse", "--url", server.url, "--email", server.users[0].email, "--password", "wrong password"])
         #expect(await wrong.end() == .exit(1))
         #expect(wrong.said.contains("password"), "\(wrong.said)")
+        let large = try Program("sluice", ["ingest", "Pulse", "--url", server.url, "--batch", "\(Limits.ingestNamedRefusals + 1)"])
+        #expect(await large.end() == .exit(64))
         let unknown = try Program("sluice", ["ingest", "Nothing", "--url", server.url], input: "{}\n")
         #expect(await unknown.end() == .exit(1))
         #expect(unknown.said.contains("Nothing"), "\(unknown.said)")
