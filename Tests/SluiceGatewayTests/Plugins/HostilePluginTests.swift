@@ -10,7 +10,7 @@ import Testing
         var word: String
         var code: ErrorCode
         var text: String
-        /// It takes processor time to do, so that on a busy machine the clock may end it before.
+        /// It takes processor time to do, or a look at what it does: on a busy machine the clock may end it before.
         var takesTime = false
 
         init(_ word: String, _ code: ErrorCode, _ text: String, takesTime: Bool = false) {
@@ -38,7 +38,7 @@ import Testing
     ]
     // A host with a sanitizer has no limit of memory.
     .filter { $0.word != "do-leak" || Built.hosted == nil }
-    private static let hang = Deed("do-hang", .pluginTimeout, "slept for more than")
+    private static let hang = Deed("do-hang", .pluginTimeout, "slept for more than", takesTime: true)
 
     @Test func `names what it does when a session opens`() async throws {
         try await Self.run { gateway, beside in
