@@ -125,16 +125,24 @@ struct GatewayParts: Sendable {
             isRecoveryAllowed: app.isRecoveryAllowed, observer: sessionWatch, sealer: access.sealer)
         let schemaWatch = SchemaWatch(
             applied: applied, schema: schema, generations: generations, environment: environment, logger: logger)
+        let publisherWatch = PublisherWatch(
+            schema: schema, quarantine: quarantine, readiness: readiness, metrics: metrics, logger: logger)
         let publisher = Publisher(
             source: PostgresCapture(
                 conninfo: configuration.postgres, names: names, tables: tables, pool: pool, logger: logger),
             deletions: PostgresForeignDeletions(pool: pool), log: log, authority: schema, layouts: schema, topics: topics,
             environment: environment, logger: logger,
             catchUp: schemaWatch.catchUp,
-            report: PublisherWatch(schema: schema, quarantine: quarantine, readiness: readiness, metrics: metrics, logger: logger).report)
+            report: publisherWatch.report)
         var background: [any Service] = [
             BackgroundService("feed") { try await feed.run() },
             BackgroundService("publisher") { try await publisher.run() },
+            BackgroundService("watermark") {
+                try await WatermarkWatch(
+                    fanout: fanout, readiness: readiness, environment: environment, logger: logger,
+                    pieces: { publisherWatch.pieces.count }, end: { try await services.snapshots.currentLSN() }
+                ).run()
+            },
             BackgroundService("quarantine") { try await quarantine.run() },
             BackgroundService("partitions") {
                 try await PartitionKeeper(store: TimePartitionStore(pool: pool), environment: environment, logger: logger).run()

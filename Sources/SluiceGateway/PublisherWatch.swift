@@ -1,6 +1,7 @@
 import Logging
 import SluiceCore
 import SluicePipeline
+import Synchronization
 
 /// Makes metrics, readiness and the quarantine of what the publisher reports.
 struct PublisherWatch: Sendable {
@@ -9,6 +10,7 @@ struct PublisherWatch: Sendable {
     let readiness: Readiness
     let metrics: Metrics
     let logger: Logger
+    let pieces = TransactionPieces()
 
     func report(_ report: PublisherReport) {
         switch report {
@@ -27,9 +29,10 @@ struct PublisherWatch: Sendable {
         case .batch(let changes, _, let unfit):
             metrics.number(.capturedChanges).add(changes)
             metrics.number(.publishedRecords).add(changes)
+            if changes > 0 { pieces.published() }
             if !unfit.isEmpty { note(unfit) }
         case .announced:
-            break
+            pieces.ended()
         }
     }
 
@@ -40,4 +43,22 @@ struct PublisherWatch: Sendable {
         guard let reason = unfit.first?.reason else { return }
         logger.warning("Rows do not fit their types and are not sent.", metadata: ["rows": "\(unfit.count)", "first": "\(reason)"])
     }
+}
+
+/// Counts the pieces in which transactions come that are too long for one batch: while they do, nothing else can.
+final class TransactionPieces: Sendable {
+    private let state = Mutex((isOpen: false, count: UInt64(0)))
+
+    var count: UInt64 { state.withLock(\.count) }
+
+    /// A batch is in the log.
+    func published() {
+        state.withLock { state in
+            if state.isOpen { state.count += 1 }
+            state.isOpen = true
+        }
+    }
+
+    /// It ended with its last transaction.
+    func ended() { state.withLock { $0.isOpen = false } }
 }
