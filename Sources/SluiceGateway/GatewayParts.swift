@@ -143,6 +143,9 @@ struct GatewayParts: Sendable {
                     pieces: { publisherWatch.pieces.count }, end: { try await services.snapshots.currentLSN() }
                 ).run()
             },
+            BackgroundService("slot") {
+                try await SlotWatch(pool: pool, slot: names.slot, logger: logger).run(environment)
+            },
             BackgroundService("quarantine") { try await quarantine.run() },
             BackgroundService("partitions") {
                 try await PartitionKeeper(store: TimePartitionStore(pool: pool), environment: environment, logger: logger).run()

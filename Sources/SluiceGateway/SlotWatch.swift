@@ -1,0 +1,66 @@
+package import Logging
+import SluiceCore
+package import SluicePostgres
+
+/// Warns long before the replication slot is lost because nobody reads it, or too slowly: once half of `max_slot_wal_keep_size` is used,
+/// and at each further tenth. Every gateway looks, also one that does not publish.
+package struct SlotWatch: Sendable {
+    private static let interval: UInt64 = 60_000_000_000
+
+    private let pool: PostgresPool
+    private let slot: String
+    private let logger: Logger
+
+    package init(pool: PostgresPool, slot: String, logger: Logger) {
+        self.pool = pool
+        self.slot = slot
+        self.logger = logger
+    }
+
+    func run(_ environment: any Environment) async throws {
+        var alarm = SlotAlarm()
+        while !Task.isCancelled {
+            await look(&alarm)
+            try await environment.sleep(nanoseconds: Self.interval)
+        }
+    }
+
+    package func look(_ alarm: inout SlotAlarm) async {
+        // A server that does not answer, or has no such slot, is the publisher's to tell.
+        guard let state = try? await pool.withConnection({ try await ReplicationSlot.state($0, name: slot) }) else { return }
+        let ratio = SlotBudget.ratio(kept: state.bytesKept, left: state.bytesLeft, isLost: state.isLost)
+        let metadata: Logger.Metadata = [
+            "slot": "\(slot)", "percent": "\(Int(ratio * 100))", "kept_bytes": "\(state.bytesKept)",
+            "left_bytes": "\(max(state.bytesLeft ?? 0, 0))", "active": "\(state.isActive)",
+        ]
+        switch alarm.take(ratio) {
+        case .warn: logger.warning("The replication slot holds back much of the log that it may.", metadata: metadata)
+        case .over: logger.notice("The replication slot holds back little of the log again.", metadata: metadata)
+        case nil: break
+        }
+    }
+}
+
+/// Of a part that is used, what is worth a line. Pure.
+package struct SlotAlarm: Sendable {
+    package enum Line: Sendable { case warn, over }
+
+    /// In tenths: from where on there is a warning, and below which it is over, so that a value about the half is no news each minute.
+    private static let (half, calm) = (5, 4)
+    /// The highest tenth that was warned of.
+    private var told: Int?
+
+    package init() {}
+
+    package mutating func take(_ ratio: Double) -> Line? {
+        // A ratio of whole bytes that is just a tenth may be a hair less.
+        let tenths = Int(ratio * 10 + 1e-9)
+        if tenths >= Self.half, tenths > told ?? 0 {
+            told = tenths
+            return .warn
+        }
+        guard told != nil, tenths < Self.calm else { return nil }
+        told = nil
+        return .over
+    }
+}
