@@ -18,6 +18,9 @@ void sluice_put_word(unsigned char *bytes, uint64_t value);
 /// Remembers where a file is not as it was written, for `sluice_vfs_damage`. - Returns: the code.
 int sluice_damaged(const char *name, sqlite3_int64 offset, int code);
 
+/// What a write has come to: the code, or that there is no room.
+int sluice_written(int code);
+
 // The log: log.c
 
 /// Bytes of an open log, without the file of the layer below, which follows it.

@@ -235,7 +235,7 @@ static void note_frame_header(log_file *own, const unsigned char *bytes, sqlite3
 
 static int log_write(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset) {
     log_file *own = (log_file *)file;
-    int code = below(file)->pMethods->xWrite(below(file), bytes, count, offset);
+    int code = sluice_written(below(file)->pMethods->xWrite(below(file), bytes, count, offset));
     if (code != SQLITE_OK) return code;
     if (offset == 0 && count == HEADER) note_header(own, bytes);
     if (count == FRAME_HEADER) note_frame_header(own, bytes, offset);

@@ -1,5 +1,6 @@
 #include "layer.h"
 
+#include <errno.h>
 #include <string.h>
 
 enum { SUM_SIZE = 8, HEADER_SIZE = 100, LARGEST_PAGE = 65536 };
@@ -65,6 +66,11 @@ int sluice_damaged(const char *name, sqlite3_int64 offset, int code) {
 const char *sluice_vfs_damage(sqlite3_int64 *offset) {
     *offset = last_damage.offset;
     return last_damage.name;
+}
+
+// SQLite knows a full disk alone; a quota, and the largest size that a file may have, are the same to who writes.
+int sluice_written(int code) {
+    return code == SQLITE_IOERR_WRITE && (errno == EDQUOT || errno == EFBIG) ? SQLITE_FULL : code;
 }
 
 static int damaged(sqlite3_file *file, sqlite3_int64 offset) {
@@ -152,7 +158,7 @@ static int checked_write(sqlite3_file *file, const void *bytes, int count, sqlit
     if (count != own->page_size || offset % count != 0) return SQLITE_IOERR_WRITE;
     memcpy(own->page, bytes, (size_t)count);
     put_sum(own->page, count, offset / count);
-    return below(file)->pMethods->xWrite(below(file), own->page, count, offset);
+    return sluice_written(below(file)->pMethods->xWrite(below(file), own->page, count, offset));
 }
 
 // What is handed on

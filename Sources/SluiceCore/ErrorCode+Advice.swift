@@ -179,6 +179,11 @@ extension ErrorCode {
         case .noSubscriptionForWrite: ("No subscription covers the class that is written.", "Subscribe to the class first.")
         case .connectionFailed:
             ("The gateway cannot be reached.", "Nothing: the client tries again by itself; check the address if it never succeeds.")
+        case .deviceFull:
+            (
+                "The disk with the local file is full, or a quota is.",
+                "Free space; what was not committed is to be written again, sync goes on by itself."
+            )
         case .timeout: ("Something did not finish in time.", "Try again; see what was waited for.")
         }
     }

@@ -127,6 +127,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case noSubscriptionForWrite = 952
     case connectionFailed = 953
     case timeout = 954
+    case deviceFull = 955
 
     /// Kebab-case, the form that logs, metrics and JSON carry.
     package var name: String { ErrorCode.kebab("\(self)") }

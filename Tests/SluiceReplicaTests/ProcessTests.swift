@@ -90,6 +90,25 @@ import Testing
         #expect(number > 400, "seed \(seed): hardly anything was written")
     }
 
+    @Test(.timeLimit(.minutes(1))) func `a disk that is full loses nothing committed, and is written to again when it has room`() throws {
+        let other = try OtherProcess("fill", folder.file)
+        var last: Int64 = -1
+        while let line = other.line() {
+            guard let number = Int64(line) else {
+                #expect(line.hasPrefix(ErrorCode.deviceFull.name) && line.contains("Free space") && last > 0, "\(line)")
+                break
+            }
+            last = number
+        }
+        #expect(try check("when it was full") == last)
+        // It begins with what the file has, and goes on behind it.
+        #expect(other.line() == "\(last)")
+        for number in last + 1...last + 3 { #expect(other.line() == "\(number)") }
+        other.kill()
+        _ = other.wait()
+        #expect(try check("in the end") >= last + 3)
+    }
+
     /// - Returns: the number of the last transaction in the file, all of which is there.
     private func check(_ comment: Comment) throws -> Int64 {
         let store = try open().makeReader().store

@@ -96,6 +96,8 @@ struct SimulatedFile {
     var held: [UInt8] = []
     /// Compensations that the app was told about, in order.
     var told: [UInt64] = []
+    /// It has forgotten what it was told: what the gateway does not know of comes again.
+    var isRestored = false
     var refusedObjects: Set<Int64> = []
     /// What is wrong with it on purpose, and what it has not shown yet because of that.
     var defect: SimulatedDefect?
@@ -211,13 +213,15 @@ struct SimulatedFile {
         let waiting = pending.indices.filter { pending[$0].acknowledged == nil }
         let isAnother = waiting.contains { pending[$0].changeset.number == last && pending[$0].changeset.time != time }
         guard last > changesets || isAnother else { return }
+        clock = HybridClock(last: max(clock.last, time))
         changesets = last
+        var numbers: [UInt64: UInt64] = [:]
         for index in waiting {
-            let old = pending[index].changeset.number
             changesets += 1
+            numbers[pending[index].changeset.number] = changesets
             pending[index].changeset.number = changesets
-            for set in sets.indices where sets[set].changesetsBefore == old { sets[set].changesetsBefore = changesets }
         }
+        for index in sets.indices { sets[index].changesetsBefore = numbers[sets[index].changesetsBefore] ?? sets[index].changesetsBefore }
     }
 
     mutating func acknowledge(_ number: UInt64, _ lsn: LSN) {

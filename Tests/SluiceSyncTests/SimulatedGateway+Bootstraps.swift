@@ -93,7 +93,7 @@ extension SimulatedGateway {
     /// Rows that are new to the client, in the order of their keys. Of those that it has put aside it is told the keys, as far as nobody has
     /// written them since.
     private mutating func sendRows(_ keys: [Int64], of items: [Int64: Item], form: UInt64, after aside: Aside?, _ id: UInt64) {
-        let before = aside.map { has(.hasty, 50) ? .max : $0.before }
+        let before = aside.map { has(.hasty, 100) ? .max : $0.before }
         let known = keys.filter { key in
             guard let aside, let before else { return false }
             return key <= aside.through && writtenAt[key] ?? .max < before

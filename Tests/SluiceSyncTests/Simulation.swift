@@ -61,6 +61,7 @@ struct Simulation {
     var nextReading: Int64 = 1
     var pairs: Int64 = 0
     private(set) var restoredCount = 0
+    private(set) var fullCount = 0
     /// All that was added to the counter.
     var added: Int64 = 0
     /// Messages of connections that the clients have given up, still on their way.
@@ -92,7 +93,7 @@ struct Simulation {
 
     mutating func step() throws {
         let index = below(clients.count)
-        switch below(86) {
+        switch below(88) {
         case 0..<20: for _ in 0...below(4) { try deliverUp(index) }
         case 20..<40: for _ in 0...below(6) { deliverDown(index) }
         case 40..<55: for _ in 0...below(4) where !clients[index].inbox.isEmpty { feed(index, clients[index].inbox.removeFirst()) }
@@ -109,6 +110,7 @@ struct Simulation {
         case 76, 79, 80: writePair()
         case 77: try deliverLate()
         case 78: appWritesTwins(index)
+        case 83, 84: restore(index)
         default: if below(calm) == 0 { try fault(index) }
         }
         check(index)
@@ -127,7 +129,7 @@ struct Simulation {
     }
 
     private mutating func fault(_ index: Int) throws {
-        switch below(15) {
+        switch below(13) {
         case 0..<5: drop(index)
         case 5: crash(index)
         case 6: expireTokens()
@@ -135,7 +137,6 @@ struct Simulation {
         case 8: pause(index)
         case 9: feed(index, .reconnect)
         case 10: crashGateway()
-        case 11, 12: restore(index)
         default: pass(UInt64(below(80_000)))
         }
     }
@@ -151,6 +152,9 @@ struct Simulation {
         restoredCount += 1
         // What the app was told it remembers.
         file.told = clients[index].file.told
+        file.isRestored = true
+        // A backup is older than clocks are wrong.
+        file.clock = clients[index].file.clock
         file.refusedObjects = clients[index].file.refusedObjects
         clients[index].backup = nil
         clients[index].file = file
@@ -297,8 +301,26 @@ struct Simulation {
         let actions = clients[index].machine.handle(input, now: now, random: random.next())
         // An app can end between any two actions.
         let end = isCalm || below(300 * calm) > 0 ? nil : below(actions.count + 1)
-        for action in actions.prefix(end ?? actions.count) { perform(action, index) }
-        if end != nil { crash(index) }
+        let full = isCalm || below(300 * calm) > 0 ? nil : below(actions.count + 1)
+        var failure: SluiceError?
+        for (number, action) in actions.prefix(end ?? actions.count).enumerated() {
+            // The disk is full from here on: the file takes nothing, the gateway hears nothing, and nobody that all is well.
+            if failure == nil, number == full, action.isOnFile { failure = SluiceError(.deviceFull, "made up") }
+            guard let failure else {
+                perform(action, index)
+                continue
+            }
+            switch action {
+            case .finish(let id, let error): perform(.finish(id, error ?? failure), index)
+            case .send: break
+            default: if !action.isOnFile { perform(action, index) }
+            }
+        }
+        if end != nil { return crash(index) }
+        if let failure {
+            fullCount += 1
+            feed(index, .replicaFailed(failure))
+        }
     }
 
     private mutating func perform(_ action: SyncAction, _ index: Int) {
@@ -390,5 +412,15 @@ struct Simulation {
             guard last?.version == client.file.applied.version else { return false }
         }
         return true
+    }
+}
+
+extension SyncAction {
+    /// Whether it reads or writes the local file.
+    fileprivate var isOnFile: Bool {
+        switch self {
+        case .connect, .close, .send, .ping, .refreshToken, .report, .finish: false
+        default: true
+        }
     }
 }

@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test func `the same seeds find nothing without a defect, and take every way to come back`() throws {
-        var (kept, aside, resumed, crashes, restored) = (0, 0, 0, 0, 0)
+        var (kept, aside, resumed, crashes, restored, full) = (0, 0, 0, 0, 0, 0)
         for seed in Self.seeds {
             let played = try SimulationTests.play(seed, steps: SimulationTests.steps)
             try #require(played.problems.isEmpty, "seed \(seed)")
@@ -27,9 +27,11 @@ import Testing
             resumed += played.gateway.resumedCount
             crashes += played.gateway.crashCount
             restored += played.restoredCount
+            full += played.fullCount
         }
         #expect(
-            kept > 0 && aside > 0 && resumed > 0 && crashes > 0 && restored > 0,
-            "\(kept) rows kept, \(aside) put aside, \(resumed) sessions resumed, \(crashes) crashes, \(restored) restored")
+            kept > 0 && aside > 0 && resumed > 0 && crashes > 0 && restored > 0 && full > 0,
+            "\(kept) rows kept, \(aside) put aside, \(resumed) sessions resumed, \(crashes) crashes, \(restored) restored, \(full) full disks"
+        )
     }
 }

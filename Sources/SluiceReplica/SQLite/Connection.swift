@@ -149,7 +149,7 @@ package final class Connection {
         let text = "SQLite failed while \(doing): \(String(cString: sqlite3_errmsg(handle))) (\(code))."
         switch code & 0xFF {
         case SQLITE_CORRUPT, SQLITE_NOTADB: return SluiceError(.replicaCorrupt, text)
-        case SQLITE_FULL: return SluiceError(.internalError, text, fix: "Free space on the device.")
+        case SQLITE_FULL: return SluiceError(.deviceFull, text)
         case SQLITE_BUSY, SQLITE_LOCKED: return SluiceError(.timeout, text, fix: "Close other programs that use the local file.")
         default: return SluiceError(.internalError, text, fix: "Report it with the text above.")
         }

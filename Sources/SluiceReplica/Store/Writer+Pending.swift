@@ -172,6 +172,7 @@ extension Writer {
 
     func renumber(after last: UInt64, time: HybridTime) throws(SluiceError) {
         if last <= meta.changeset, try !isAnother(last, time) { return }
+        meta.clock = max(meta.clock, time)
         let first = try connection.statement("SELECT min(number) FROM _sluice_pending WHERE acknowledged IS NULL")
         let lowest = try first.step() && !first.isNull(0) ? first.unsigned(0) : nil
         first.reset()

@@ -46,6 +46,7 @@ extension Realm {
                 case .noSubscriptionForWrite: .noSubscriptionForWrite
                 case .replicaVersion: .unsupportedFileFormatVersion
                 case .replicaCorrupt: .invalidDatabase
+                case .deviceFull: .outOfDiskSpace
                 case .invalidSchemaChange: .schemaMismatch
                 case .querySyntax, .queryUnknownProperty, .queryTypeMismatch, .queryArgument, .queryShape: .invalidInput
                 default: error.code.refusesSubscription ? .subscriptionFailed : .fail

@@ -39,7 +39,7 @@ struct SyncLoop {
         let actions = machine.handle(input, now: engine.now, random: engine.environment.random())
         var failure: SluiceError?
         for action in actions {
-            if performNow(action, isWhole: failure == nil, in: &group) || failure != nil { continue }
+            if performNow(action, after: failure, in: &group) || failure != nil { continue }
             do throws(SluiceError) {
                 try await perform(action)
             } catch {
@@ -64,9 +64,9 @@ struct SyncLoop {
     }
 
     /// Performs what does not touch the file.
-    /// - Parameter isWhole: false when an earlier action of the same input failed: then nothing is said to the gateway.
+    /// - Parameter failure: of an earlier action of the same input: then nothing is said to the gateway, and nobody that all is well.
     /// - Returns: false for an action on the file.
-    private mutating func performNow(_ action: SyncAction, isWhole: Bool, in group: inout DiscardingTaskGroup) -> Bool {
+    private mutating func performNow(_ action: SyncAction, after failure: SluiceError?, in group: inout DiscardingTaskGroup) -> Bool {
         let engine = engine
         switch action {
         case .connect(let id):
@@ -74,11 +74,11 @@ struct SyncLoop {
             links[id] = link
             group.addTask { await engine.connect(id, link) }
         case .close(let id): links[id]?.close()
-        case .send(let id, let message): if isWhole { send(message, to: links[id]) }
+        case .send(let id, let message): if failure == nil { send(message, to: links[id]) }
         case .ping(let id): links[id]?.ping()
         case .refreshToken: group.addTask { await engine.fetchToken() }
         case .report(let report): engine.onReport(report)
-        case .finish(let id, let error): engine.waiters.finish(id, error)
+        case .finish(let id, let error): engine.waiters.finish(id, error ?? failure)
         default: return false
         }
         return true

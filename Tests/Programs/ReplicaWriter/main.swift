@@ -2,6 +2,7 @@
 //
 // replica-writer write FILE    writes transactions without end, and says the number of each after it is committed
 // replica-writer count FILE N  adds 1 to object 1's value N times
+// replica-writer fill FILE     writes as "write" does with a disk that is full after 512 KiB, says the error, and then one with room again
 // replica-writer answer FILE   says "ready", and answers every object that appears with one whose key is 1,000 higher
 
 import Dispatch
@@ -54,6 +55,24 @@ func writeWithoutEnd(_ replica: Replica) throws {
     }
 }
 
+/// A file that may not grow is as good as a full disk.
+func limit(_ bytes: rlim_t) {
+    var limits = rlimit()
+    getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limits)
+    limits.rlim_cur = min(bytes, limits.rlim_max)
+    setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limits)
+}
+
+func fill(_ replica: Replica) throws {
+    signal(SIGXFSZ, SIG_IGN)
+    limit(512 << 10)
+    do { try writeWithoutEnd(replica) } catch {
+        say("\(error)")
+        limit(.max)
+        try writeWithoutEnd(replica)
+    }
+}
+
 func count(_ replica: Replica, _ times: Int) throws {
     for _ in 0..<times {
         let transaction = try replica.beginWrite()
@@ -87,6 +106,7 @@ let arguments = CommandLine.arguments
 let replica = try Replica(path: arguments[2], schema: schema, isSynced: false)
 switch arguments[1] {
 case "write": try writeWithoutEnd(replica)
+case "fill": try fill(replica)
 case "count": try count(replica, Int(arguments[3]) ?? 0)
 case "answer": try answer(replica)
 default: exit(2)
