@@ -66,3 +66,41 @@ package enum ElementRef: Hashable, Sendable {
     /// By its index in the list as the writer saw it: the base with all the writer's changes so far.
     case seen(Int)
 }
+
+/// Other tags for elements that a writer has put into lists: those that it gave may have been given before, by the same writer, to others.
+package struct TagRenaming: Sendable {
+    /// Tags below this are a writer's count; above it stands which renaming they are of.
+    private static let count: UInt64 = 1 << 32
+
+    private let era: UInt64
+    private var given: Set<UInt64> = []
+
+    /// - Parameter era: higher than that of any renaming before; below 2³².
+    package init(era: UInt64) { self.era = era }
+
+    /// The elements that the edit puts there are among those that are renamed.
+    package mutating func add(_ edit: Edit) {
+        switch edit.action {
+        case .insert(_, _, let tag), .move(_, let tag): given.insert(tag)
+        default: break
+        }
+    }
+
+    /// The tag that comes after those of before.
+    package func renamed(_ tag: UInt64) -> UInt64 { era * Self.count + tag % Self.count }
+
+    package func apply(to edit: inout Edit) {
+        edit.path = edit.path.map { if case .element(let reference) = $0 { .element(renamed(reference)) } else { $0 } }
+        switch edit.action {
+        case .insert(let value, let after, let tag):
+            edit.action = .insert(value, after: after.map(renamed), tag: renamed(tag))
+        case .move(let after, let tag): edit.action = .move(after: after.map(renamed), tag: renamed(tag))
+        default: break
+        }
+    }
+
+    private func renamed(_ reference: ElementRef) -> ElementRef {
+        guard case .own(let tag, let index, let hash) = reference, given.contains(tag) else { return reference }
+        return .own(renamed(tag), index: index, hash)
+    }
+}

@@ -29,7 +29,30 @@ import Testing
             let pending = try await replica.pendingChangesets(after: 0, maximumBytes: .max).flatMap(\.changes)
             let played = try Overlay.apply(server: server, pending: pending, type: todoType)
             #expect(try self.tags(replica.makeReader().store) == played?["tags"].flatMap { $0.elements } ?? [])
+            if random.chance(10) { try await restore(replica, behind: UInt64(1_000 * (round + 1))) }
         }
+    }
+
+    /// As if the file had come from a backup: what waits in it, and what is written from here on, is not taken for what the gateway has.
+    private func restore(_ replica: Replica, behind last: UInt64) async throws {
+        let before = try tags(replica.makeReader().store)
+        try await replica.renumberPending(after: last, time: HybridTime(rawValue: 0))
+        #expect(try tags(replica.makeReader().store) == before)
+        let transaction = try replica.beginWrite()
+        if try transaction.store.row(type: 0, key: .int(1)) != nil {
+            let tags = [Value.string("new")] + (try tags(transaction.store))
+            try transaction.set(type: 0, key: .int(1), property: 4, .list(tags), by: ShownEdit([.insert(.string("new"), at: 0)]))
+        }
+        try transaction.commit()
+        let pending = try await replica.pendingChangesets(after: 0, maximumBytes: .max)
+        #expect(pending.allSatisfy { $0.number > last })
+        let given = pending.flatMap(\.changes).flatMap(\.edits).compactMap { edit -> UInt64? in
+            switch edit.action {
+            case .insert(_, _, let tag), .move(_, let tag): tag
+            default: nil
+            }
+        }
+        #expect(Set(given).count == given.count && given.allSatisfy { $0 >> 32 == last }, "\(given)")
     }
 
     private func tags(_ store: RowStore) throws -> [Value] { try store.row(type: 0, key: .int(1))?[4]?.elements ?? [] }

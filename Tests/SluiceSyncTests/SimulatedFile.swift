@@ -214,6 +214,16 @@ struct SimulatedFile {
         let isAnother = waiting.contains { pending[$0].changeset.number == last && pending[$0].changeset.time != time }
         guard last > changesets || isAnother else { return }
         clock = HybridClock(last: max(clock.last, time))
+        var renaming = TagRenaming(era: last)
+        tag = renaming.renamed(tag)
+        for edit in waiting.flatMap({ pending[$0].changeset.changes }).flatMap(\.edits) { renaming.add(edit) }
+        for index in waiting {
+            for change in pending[index].changeset.changes.indices {
+                for edit in pending[index].changeset.changes[change].edits.indices {
+                    renaming.apply(to: &pending[index].changeset.changes[change].edits[edit])
+                }
+            }
+        }
         changesets = last
         var numbers: [UInt64: UInt64] = [:]
         for index in waiting {

@@ -173,6 +173,8 @@ extension Writer {
     func renumber(after last: UInt64, time: HybridTime) throws(SluiceError) {
         if last <= meta.changeset, try !isAnother(last, time) { return }
         meta.clock = max(meta.clock, time)
+        let renaming = TagRenaming(era: last)
+        meta.tag = renaming.renamed(meta.tag)
         let first = try connection.statement("SELECT min(number) FROM _sluice_pending WHERE acknowledged IS NULL")
         let lowest = try first.step() && !first.isNull(0) ? first.unsigned(0) : nil
         first.reset()
@@ -189,6 +191,31 @@ extension Writer {
         }
         try connection.execute("UPDATE _sluice_subscription_set SET changesets = changesets + \(shift) WHERE changesets >= \(lowest)")
         meta.changeset += shift
+        try rename(from: lowest + shift, renaming)
+    }
+
+    /// Elements that the changesets from a number on put into lists get other tags: the file has counted from where it was.
+    private func rename(from number: UInt64, _ renaming: TagRenaming) throws(SluiceError) {
+        var renaming = renaming
+        var edited: [(number: UInt64, ordinal: Int64, change: ObjectChange)] = []
+        let statement = try connection.statement("SELECT number, ordinal, change FROM _sluice_pending_change WHERE number >= ?")
+        statement.bind(0, number)
+        while try statement.step() {
+            let change = try ChangeCoding.decode(statement.bytes(2))
+            if change.edits.isEmpty { continue }
+            for edit in change.edits { renaming.add(edit) }
+            edited.append((statement.unsigned(0), statement.int(1), change))
+        }
+        statement.reset()
+        for (number, ordinal, change) in edited {
+            var change = change
+            for index in change.edits.indices { renaming.apply(to: &change.edits[index]) }
+            let update = try connection.statement("UPDATE _sluice_pending_change SET change = ? WHERE number = ? AND ordinal = ?")
+            update.bind(0, ChangeCoding.encode(change))
+            update.bind(1, number)
+            update.bind(2, ordinal)
+            try update.run()
+        }
     }
 
     /// Whether the file waits to upload a changeset of this number that was made at another time.
