@@ -23,7 +23,9 @@ enum Misuse: String, CaseIterable, Codable {
     case commitsNothing, freezesInTransaction, copiesInTransaction, writesReadOnly, observesReadOnly, observesFrozen, refreshesFrozen
     // Subscriptions
     case subscribesLocal, appendsOutsideOfUpdate, removesOutsideOfUpdate, updatesWithinUpdate, appendsNameTwice, asksForNegativeIndex
-    case asksBehindEndOfSet, changesClassOfQuery, changesGoneQuery, subscribesToBlock
+    case asksBehindEndOfSet, changesClassOfQuery, changesGoneQuery, subscribesToBlock, appendsNameOfOtherClass
+    case changesOutsideOfUpdate, removesHandleOutsideOfUpdate, removesQueryOutsideOfUpdate, removesAllOutsideOfUpdate
+    case removesClassOutsideOfUpdate
 
     /// What the program says at its end.
     var text: String {
@@ -52,9 +54,10 @@ enum Misuse: String, CaseIterable, Codable {
         case .observesFrozen: "Frozen Realms do not change and do not have change notifications."
         case .refreshesFrozen: "Auto-refresh cannot be enabled for frozen Realms."
         case .subscribesLocal: "This Realm was not configured with flexible sync"
-        case .appendsOutsideOfUpdate, .removesOutsideOfUpdate:
+        case .appendsOutsideOfUpdate, .removesOutsideOfUpdate, .changesOutsideOfUpdate, .removesHandleOutsideOfUpdate,
+            .removesQueryOutsideOfUpdate, .removesAllOutsideOfUpdate, .removesClassOutsideOfUpdate:
             "Can only add, remove, or update subscriptions within a write subscription block."
-        case .appendsNameTwice:
+        case .appendsNameTwice, .appendsNameOfOtherClass:
             "A subscription named 'a' already exists. If you meant to update the existing subscription please use the `update` method."
         case .asksForNegativeIndex: "Index -1 is out of bounds"
         case .asksBehindEndOfSet: "Index 0 is out of bounds (must be less than 0)."
@@ -70,7 +73,9 @@ enum Misuse: String, CaseIterable, Codable {
         let folder = try TemporaryFolder()
         switch self {
         case .subscribesLocal, .appendsOutsideOfUpdate, .removesOutsideOfUpdate, .updatesWithinUpdate, .appendsNameTwice,
-            .asksForNegativeIndex, .asksBehindEndOfSet, .changesClassOfQuery, .changesGoneQuery, .subscribesToBlock:
+            .asksForNegativeIndex, .asksBehindEndOfSet, .changesClassOfQuery, .changesGoneQuery, .subscribesToBlock,
+            .appendsNameOfOtherClass, .changesOutsideOfUpdate, .removesHandleOutsideOfUpdate, .removesQueryOutsideOfUpdate,
+            .removesAllOutsideOfUpdate, .removesClassOutsideOfUpdate:
             try commit(synced: folder)
         case .writesReadOnly, .observesReadOnly: try commit(readOnly: folder)
         default: try commit(local: folder)
@@ -142,6 +147,15 @@ enum Misuse: String, CaseIterable, Codable {
             if self == .updatesWithinUpdate { set.update {} }
             if self == .appendsNameTwice { set.append(QuerySubscription<Task>(name: "a")) }
             if self == .subscribesToBlock { set.append(QuerySubscription<Task>(where: NSPredicate { _, _ in true })) }
+        }
+        switch self {
+        case .appendsNameOfOtherClass: set.update { set.append(QuerySubscription<Team>(name: "a")) }
+        case .changesOutsideOfUpdate: set.first(named: "a")?.updateQuery(toType: Task.self)
+        case .removesHandleOutsideOfUpdate: if let a = set.first { set.remove(a) }
+        case .removesQueryOutsideOfUpdate: set.remove(ofType: Team.self, where: "TRUEPREDICATE")
+        case .removesAllOutsideOfUpdate: set.removeAll()
+        case .removesClassOutsideOfUpdate: set.removeAll(ofType: Task.self)
+        default: break
         }
         if self == .changesGoneQuery {
             set.update {

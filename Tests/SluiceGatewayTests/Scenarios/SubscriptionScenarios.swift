@@ -150,6 +150,38 @@ import Testing
     }
 
     @MainActor
+    @Test func `an opening whose initial subscriptions the server refuses fails with the reason`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            let (said, folder) = (Phone.Said(), try Phone.Folder())
+            var configuration = try await Phone.user(gateway, said, folder).flexibleSyncConfiguration(
+                initialSubscriptions: { $0.append(QuerySubscription<Order>(name: "no indexed field", where: "size > 3")) })
+            configuration.objectTypes = [Order.self]
+            let error = await #expect(throws: Realm.Error.self) {
+                _ = try await Realm(configuration: configuration, downloadBeforeOpen: .always)
+            }
+            #expect(error?.code == .subscriptionFailed, "\(String(describing: error))")
+            let opened = await withCheckedContinuation { done in
+                Realm.asyncOpen(configuration: configuration) { result in done.resume(returning: Result { _ = try result.get() }) }
+            }
+            #expect(throws: Realm.Error.self) { try opened.get() }
+        }
+    }
+
+    @MainActor
+    @Test func `subscribing with always waits for the server again`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            try await gateway.sql(Self.rows)
+            let phone = try await Phone.open(gateway, orders: ["store == 'north'"])
+            let results = phone.orders.where { $0.store == "north" }
+            try await results.subscribe(name: "again")
+            let first = try #require(phone.realm.subscriptions.first(named: "again")?.updatedAt)
+            try await results.subscribe(name: "again", waitForSync: .always)
+            #expect(try #require(phone.realm.subscriptions.first(named: "again")).updatedAt > first)
+            #expect(phone.realm.subscriptions.state == .complete)
+        }
+    }
+
+    @MainActor
     @Test func `an opening that downloads once needs the server for a new file alone`() async throws {
         let (said, folder) = (Phone.Said(), try Phone.Folder())
         let configuration = try await RunningGateway.with { @MainActor gateway in
