@@ -8,34 +8,6 @@ import Testing
 @testable import SluicePipeline
 
 @Suite struct `A bootstrap` {
-    /// An empty table whose first snapshots do not see transaction 110 yet.
-    private final class Snapshots: SnapshotStore {
-        let taken = Atomic<Int>(0)
-        let blind: Int
-
-        init(blind: Int) { self.blind = blind }
-
-        func read(
-            _ queries: [SnapshotQuery], begin: @Sendable (SnapshotStart) async throws -> Bool,
-            expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
-            rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef], _ inOrder: Bool) async throws -> Void,
-            kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void,
-            lost: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
-        ) async throws -> SnapshotStart? {
-            let number = taken.add(1, ordering: .relaxed).newValue
-            let start = SnapshotStart(
-                snapshot: TransactionSnapshot(xmin: 100, xmax: 111, running: number <= blind ? [110] : []), lsn: .zero, cluster: "c")
-            guard try await begin(start) else { return nil }
-            try await expected?(0)
-            return start
-        }
-
-        func hasSeen(_ witness: Witness) async throws -> Bool { true }
-        func currentLSN() async throws -> LSN { .zero }
-        func place() async throws -> (lsn: LSN, point: SnapshotPoint) { (.zero, SnapshotPoint(cluster: "c", transaction: 100)) }
-        func source(of type: ObjectType) throws -> String { "" }
-    }
-
     private static func fanout(_ time: PassingTime) -> Fanout {
         Fanout(
             authority: OrderAuthority(), frames: PlainFrames(), environment: time,
@@ -47,7 +19,7 @@ import Testing
         let fanout = Self.fanout(time)
         let record = PendingRecord(position: .zero, xid: 110, bytes: [])
         await fanout.deliver(ReleasedBatch(records: [record], watermark: .zero, resync: []))
-        let snapshots = Snapshots(blind: blind)
+        let snapshots = EmptyTables(blind: blind)
         let runner = BootstrapRunner(
             authority: OrderAuthority(), snapshots: snapshots, fanout: fanout, frames: frames, environment: time, channel: channel,
             client: .server, user: "ann", sealer: NoSealer(), progress: BootstrapProgress(), taken: { 0 })

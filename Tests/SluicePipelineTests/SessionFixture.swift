@@ -1,6 +1,7 @@
 import Logging
 import SluiceCore
 import SluiceWire
+import Synchronization
 
 @testable import SluicePipeline
 
@@ -62,7 +63,13 @@ struct FixedLayout: LayoutProvider {
     func layout(of schema: AppSchema) async throws -> Partitioning { layout }
 }
 
-private struct EmptyTables: SnapshotStore {
+/// Empty tables whose first `blind` snapshots do not see transaction 110 yet.
+final class EmptyTables: SnapshotStore {
+    let taken = Atomic<Int>(0)
+    let blind: Int
+
+    init(blind: Int = 0) { self.blind = blind }
+
     func read(
         _ queries: [SnapshotQuery], begin: @Sendable (SnapshotStart) async throws -> Bool,
         expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
@@ -70,15 +77,18 @@ private struct EmptyTables: SnapshotStore {
         kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void,
         lost: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
     ) async throws -> SnapshotStart? {
-        let start = SnapshotStart(snapshot: TransactionSnapshot(xmin: 100, xmax: 100, running: []), lsn: .zero, cluster: "c")
+        let number = taken.add(1, ordering: .relaxed).newValue
+        let start = SnapshotStart(
+            snapshot: TransactionSnapshot(xmin: 100, xmax: 111, running: number <= blind ? [110] : []), lsn: .zero, cluster: "c")
         guard try await begin(start) else { return nil }
         try await expected?(0)
         return start
     }
-    func source(of type: ObjectType) throws -> String { "" }
+
     func hasSeen(_ witness: Witness) async throws -> Bool { true }
     func currentLSN() async throws -> LSN { .zero }
     func place() async throws -> (lsn: LSN, point: SnapshotPoint) { (.zero, SnapshotPoint(cluster: "c", transaction: 100)) }
+    func source(of type: ObjectType) throws -> String { "" }
 }
 
 private struct NoIngest: IngestIntake {

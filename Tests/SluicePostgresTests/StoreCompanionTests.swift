@@ -78,7 +78,7 @@ import Testing
                 _ = try await connection.withSession { try transaction.open($0, origin, session: file.session) }
                 begin.yield()
                 try await fixture.waitForBlocked("UPDATE sluice.client%")
-                transaction.finish(origin, time: HybridTime(rawValue: 0), base: .zero)
+                transaction.finish(origin, time: .zero, base: .zero)
             }
             let opened = try await opening
             #expect(opened.lastChangeset == 1 && opened.session == file.session + 1)

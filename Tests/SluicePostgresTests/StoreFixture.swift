@@ -96,7 +96,7 @@ final class StoreFixture: Sendable {
             return try await rows.transaction { transaction, session in
                 _ = try transaction.open(session, origin)
                 try body(transaction)
-                transaction.finish(origin, time: HybridTime(rawValue: 0), base: .zero)
+                transaction.finish(origin, time: .zero, base: .zero)
             }.lsn
         } catch let refused as RefusedRow {
             refusedObjects.withLock { $0.append(refused.object) }

@@ -36,7 +36,7 @@ import Testing
     /// As if the file had come from a backup: what waits in it, and what is written from here on, is not taken for what the gateway has.
     private func restore(_ replica: Replica, behind last: UInt64) async throws {
         let before = try tags(replica.makeReader().store)
-        try await replica.renumberPending(after: last, time: HybridTime(rawValue: 0))
+        try await replica.renumberPending(after: last, time: .zero)
         #expect(try tags(replica.makeReader().store) == before)
         let transaction = try replica.beginWrite()
         if try transaction.store.row(type: 0, key: .int(1)) != nil {

@@ -238,7 +238,7 @@ import Testing
         for id in 1...3 { try replica.create(id, "t\(id)") }
         let written = try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20)
         // The acknowledgement of the second was lost; of the third the gateway has nothing. Zero: it is of before times were kept.
-        for time in [written[1].time, HybridTime(rawValue: 0)] {
+        for time in [written[1].time, .zero] {
             try await replica.renumberPending(after: 2, time: time)
             #expect(try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20) == written)
         }

@@ -1,5 +1,5 @@
 import Foundation
-import Glibc
+package import Glibc
 
 /// A TCP connection within this machine. Its calls block.
 package final class LocalSocket: Sendable {
@@ -71,7 +71,8 @@ package final class LocalSocket: Sendable {
         }
     }
 
-    private static func address(_ port: Int) -> sockaddr_in {
+    /// A port of 127.0.0.1; 0 for one that is free.
+    package static func address(_ port: Int) -> sockaddr_in {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = UInt16(clamping: port).bigEndian

@@ -35,8 +35,7 @@ struct AppReader {
             customUserData: trees["auth/custom_user_data.json"].flatMap(auth.customUserData), values: values(environment: main.environment),
             environmentTag: main.environment, refreshTokenLifetime: main.refreshTokenLifetime,
             isDevelopmentMode: settings.isDevelopmentMode, isSyncEnabled: settings.isEnabled,
-            isRecoveryAllowed: settings.isRecoveryAllowed, files: files, notes: [])
-        if let days = settings.maximumOfflineDays { configuration.maximumOfflineDays = days }
+            isRecoveryAllowed: settings.isRecoveryAllowed, maximumOfflineDays: settings.maximumOfflineDays, files: files, notes: [])
         if trees["auth/providers.json"] == nil { list.notes.append("There is no auth/providers.json: nobody can log in.") }
         configuration.plugins = trees[PluginListReader.file].map(PluginListReader(list: list).read) ?? []
         configuration.notes = list.notes

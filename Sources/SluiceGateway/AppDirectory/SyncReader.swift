@@ -11,7 +11,7 @@ struct SyncReader {
         var isEnabled = true
         var isDevelopmentMode = false
         var isRecoveryAllowed = true
-        var maximumOfflineDays: Int?
+        var maximumOfflineDays = Limits.clientMemoryDays
         var global: ConfigNode?
         var byCollection: ConfigNode?
         var indexed: ConfigNode?
@@ -47,9 +47,9 @@ struct SyncReader {
             isEnabled: members["state"]?.json.string ?? "enabled" == "enabled",
             isDevelopmentMode: members["development_mode_enabled"]?.bool ?? false,
             isRecoveryAllowed: !(members["is_recovery_mode_disabled"]?.bool ?? false),
-            maximumOfflineDays: members["client_max_offline_days"]?.int.map { Int(clamping: $0) },
-            global: members["queryable_fields_names"],
-            byCollection: members["collection_queryable_fields_names"], indexed: members["indexed_queryable_fields_names"],
+            maximumOfflineDays: members["client_max_offline_days"]?.int.map { Int(clamping: $0) } ?? Limits.clientMemoryDays,
+            global: members["queryable_fields_names"], byCollection: members["collection_queryable_fields_names"],
+            indexed: members["indexed_queryable_fields_names"],
             asymmetric: members["asymmetric_tables"])
     }
 

@@ -116,7 +116,8 @@ struct BootstrapRunner {
         let codecs = queries.map { RowCodec($0.type) }
         let masks = view.types.map(\.mask)
         let sent = Counter()
-        let taken = await taken()  // Before the snapshot is there: it sees all of them.
+        // Before the snapshot is there: it sees all of them.
+        let taken = await taken()
         let started = Mutex<SnapshotStart?>(nil)
         let start = try await snapshots.read(queries) { start in
             started.withLock { $0 = start }

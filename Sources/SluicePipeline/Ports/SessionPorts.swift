@@ -65,7 +65,7 @@ package struct ClientFile: Sendable {
     package var isPointProven: Bool
 
     package init(
-        id: ClientID, secret: [UInt8], changeset: UInt64, ingest: UInt64, time: HybridTime = HybridTime(rawValue: 0), session: UInt64,
+        id: ClientID, secret: [UInt8], changeset: UInt64, ingest: UInt64, time: HybridTime = .zero, session: UInt64,
         isPositionProven: Bool = false, isPointProven: Bool = false
     ) {
         self.id = id

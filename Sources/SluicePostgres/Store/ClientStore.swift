@@ -9,7 +9,7 @@ package struct ClientRecord: Hashable, Sendable {
     package var lastChangeset: UInt64
     package var lastIngest: UInt64
     /// When the last changeset was made, by the file's clock; zero when that is not known.
-    package var lastTime = HybridTime(rawValue: 0)
+    package var lastTime = HybridTime.zero
     /// How often the file has been opened: writes of a session with an older number are refused.
     package var session: UInt64
     /// What the database knows of what the file has seen.
@@ -66,12 +66,11 @@ package struct ClientStore: Sendable {
             let opened: PostgresResult
             do throws(PipelineFailure) { opened = try session.pipeline(begin)[1] } catch { throw error.error }
             guard !opened.isEmpty else { throw try Self.refusal(id: id, secret: secret, user: user, applied: applied, position, session) }
-            var record = ClientRecord(
+            return ClientRecord(
                 id: id, user: user, secret: secret, lastChangeset: UInt64(opened.int(0, 0) ?? 0),
-                lastIngest: UInt64(opened.int(0, 1) ?? 0), session: UInt64(opened.int(0, 2) ?? 0),
-                position: History.Finding(opened.int(0, 3)), point: History.Finding(opened.int(0, 4)))
-            record.lastTime = HybridTime(rawValue: UInt64(bitPattern: opened.int(0, 5) ?? 0))
-            return record
+                lastIngest: UInt64(opened.int(0, 1) ?? 0), lastTime: HybridTime(rawValue: UInt64(bitPattern: opened.int(0, 5) ?? 0)),
+                session: UInt64(opened.int(0, 2) ?? 0), position: History.Finding(opened.int(0, 3)),
+                point: History.Finding(opened.int(0, 4)))
         }
     }
 

@@ -220,7 +220,7 @@ extension Writer {
 
     /// Whether the file waits to upload a changeset of this number that was made at another time.
     private func isAnother(_ number: UInt64, _ time: HybridTime) throws(SluiceError) -> Bool {
-        guard time.rawValue > 0 else { return false }
+        guard time > .zero else { return false }
         let statement = try connection.statement("SELECT time FROM _sluice_pending WHERE number = ? AND acknowledged IS NULL")
         statement.bind(0, number)
         defer { statement.reset() }

@@ -94,7 +94,8 @@ extension Replica {
         try await commit { writer throws(SluiceError) in try writer.stageRemoval(type: type, keys: keys, reasons: reasons) }
     }
 
-    /// Notes that objects are in the view as the file has them, or as they were staged before the bootstrap went on. A row, or a removal, of the same key counts instead.
+    /// Notes that objects are in the view as the file has them, or as they were staged before the bootstrap went on. A row, or a
+    /// removal, of the same key counts instead.
     package func stageKept(type: Int, keys: [Value]) async throws(SluiceError) {
         try await commit { writer throws(SluiceError) in try writer.stageKept(type: type, keys: keys) }
     }
@@ -118,7 +119,8 @@ extension Replica {
         try await onWriter { writer throws(SluiceError) in writer.meta.held }
     }
 
-    /// What the gateway last said of how far an unfinished bootstrap has come; empty when nothing is staged that another could go on from.
+    /// What the gateway last said of how far an unfinished bootstrap has come; empty when nothing is staged that another could go on
+    /// from.
     package func checkpoint() async throws(SluiceError) -> [UInt8] {
         try await onWriter { writer throws(SluiceError) in writer.meta.checkpoint }
     }

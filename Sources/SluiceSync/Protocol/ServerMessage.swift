@@ -78,7 +78,7 @@ package enum ServerMessage: Sendable {
 
         package init(
             identity: ReplicaIdentity, schema: Schema, changeset: UInt64 = 0, ingest: UInt64 = 0,
-            changesetTime: HybridTime = HybridTime(rawValue: 0), maximumMessageBytes: Int = Limits.messageBytes, time: Int64 = 0
+            changesetTime: HybridTime = .zero, maximumMessageBytes: Int = Limits.messageBytes, time: Int64 = 0
         ) {
             self.identity = identity
             self.schema = schema

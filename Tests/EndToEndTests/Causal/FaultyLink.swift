@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 
 #if canImport(Glibc)
     import Glibc
@@ -23,7 +24,7 @@ final class FaultyLink: Sendable {
     /// - Parameter servers: ports of 127.0.0.1, asked for at each connection, which goes to one of those that take it.
     init(to servers: @escaping @Sendable () -> [Int]) throws {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var address = Self.address(0)
+        var address = LocalSocket.address(0)
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isBound = Self.with(&address) {
             bind(listener, $0, size) == 0 && listen(listener, 64) == 0 && getsockname(listener, $0, &size) == 0
@@ -38,14 +39,6 @@ final class FaultyLink: Sendable {
     /// Ends all connections there are; what waits in them is lost.
     func breakConnections() { mustBreak.withLock { $0 = true } }
     func end() { isOver.withLock { $0 = true } }
-
-    private static func address(_ port: Int) -> sockaddr_in {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = UInt16(clamping: port).bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        return address
-    }
 
     private static func with<R>(_ address: inout sockaddr_in, _ body: (UnsafeMutablePointer<sockaddr>) -> R) -> R {
         withUnsafeMutablePointer(to: &address) { $0.withMemoryRebound(to: sockaddr.self, capacity: 1, body) }
@@ -109,7 +102,7 @@ final class FaultyLink: Sendable {
     /// - Returns: nil when nobody listens.
     private static func connection(to server: Int) -> Int32? {
         let upstream = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var address = address(server)
+        var address = LocalSocket.address(server)
         if with(&address, { connect(upstream, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }) == 0 { return upstream }
         close(upstream)
         return nil
