@@ -21,6 +21,9 @@ package enum Limits {
     package static let queryPatternBytes = 8_192
     /// Bytes waiting to be sent to one client. Beyond: the session is disconnected with `slow-client`; it comes back by bootstrap.
     package static let outboxBytes = 16 << 20
+    /// A client that is waited for must read at least so much in so long.
+    package static let unreadBytes = 64 << 10
+    package static let unreadSeconds: UInt64 = 30
     /// Bytes of a bootstrap that wait for its end, to be sent with it. Beyond: they are sent ahead.
     package static let joinedBootstrapBytes = 32 << 10
     /// Bytes of changes held for one session while its bootstrap runs. Beyond: the bootstrap starts again.

@@ -12,6 +12,8 @@ struct GatewayParts: Sendable {
     let marker: PostgresMarker
     /// Waits for the disk on behalf of all uploads.
     let disk: PostgresPool
+    /// Lends connections to large views, however slowly they are read.
+    let streams: PostgresPool
     let kafka: KafkaLog?
     let generations: RuleGenerations
     let plugins: RulePlugins
@@ -97,6 +99,7 @@ struct GatewayParts: Sendable {
         let sessionWatch = SessionWatch(metrics: metrics, environment: environment)
         let marker = PostgresMarker(configuration.postgres)
         let disk = PostgresPool(configuration.postgres, name: "disk", size: 1)
+        let streams = PostgresPool(configuration.postgres, name: "snapshots", size: 8)
         let fanout = Fanout(
             authority: schema, frames: frames, environment: environment, logger: logger,
             marks: MarkWriter(marker, environment: environment, logger: logger), observer: sessionWatch)
@@ -118,7 +121,7 @@ struct GatewayParts: Sendable {
             : LogIntake(log: log, topics: topics, refusals: refusals, partitions: { try await schema.ingestPartitions(of: $0) })
         let services = SessionServices(
             app: app.appID, authenticator: access.authenticator, clients: PostgresClients(pool: pool), authority: schema, rules: rules,
-            snapshots: PostgresSnapshots(pool: pool, tables: tables, unfit: quarantine.met),
+            snapshots: PostgresSnapshots(pool: pool, streams: streams, tables: tables, unfit: quarantine.met),
             committer: Committer(store: store, rules: rules, environment: environment),
             ingest: TimedIntake(intake, metrics: metrics, environment: environment), feed: feed,
             fanout: fanout, resume: resume, layout: schema, frames: frames, environment: environment, logger: logger,
@@ -173,7 +176,8 @@ struct GatewayParts: Sendable {
                     logger: logger))
         }
         return GatewayParts(
-            pool: pool, marker: marker, disk: disk, kafka: kafka, generations: generations, plugins: outside.plugins, schema: schema,
+            pool: pool, marker: marker, disk: disk, streams: streams, kafka: kafka, generations: generations, plugins: outside.plugins,
+            schema: schema,
             sessionServices: services,
             access: access,
             readiness: readiness, metrics: metrics, watch: sessionWatch, slot: names.slot, quarantine: quarantine,
@@ -189,6 +193,7 @@ struct GatewayParts: Sendable {
         await kafka?.close()
         await marker.close()
         await disk.close()
+        await streams.close()
         await pool.close()
     }
 }

@@ -12,16 +12,28 @@ final class QuarantineKeeper: Sendable {
         case rows([UnfitRow], types: [String])
         case met(type: String, key: String, reason: String)
         case look(limit: Int)
+
+        var rows: Int {
+            switch self {
+            case .rows(let rows, types: _): rows.count
+            case .met: 1
+            case .look: 0
+            }
+        }
     }
 
     private struct State {
         var isResponsible = false
+        /// Rows of what waits to be done.
+        var waitingRows = 0
         /// Rows met by reading that need not be noted again.
         var met: Set<[String]> = []
     }
 
     /// Things to do that may wait; what comes beyond them is not noted, and says so in the log.
     static let waiting = 4_096
+    /// Rows of these; one thing to do may go beyond.
+    static let waitingRows = 16_384
     /// Rows met by reading that are remembered; beyond them each is noted anew.
     static let remembered = 10_000
     /// Rows looked at in one go: when publishing begins, and each minute.
@@ -66,9 +78,16 @@ final class QuarantineKeeper: Sendable {
     }
 
     private func enqueue(_ work: Work) {
-        if case .dropped = door.yield(work) {
-            logger.error("Too much waits to be noted of rows that do not fit; something was not.", metadata: ["limit": "\(Self.waiting)"])
+        let hasRoom = state.withLock { state in
+            guard state.waitingRows < Self.waitingRows else { return false }
+            state.waitingRows += work.rows
+            return true
         }
+        if hasRoom {
+            if case .enqueued = door.yield(work) { return }
+            state.withLock { $0.waitingRows -= work.rows }
+        }
+        logger.error("Too much waits to be noted of rows that do not fit; something was not.", metadata: ["limit": "\(Self.waiting)"])
     }
 
     // MARK: Doing
@@ -76,7 +95,10 @@ final class QuarantineKeeper: Sendable {
     func run() async throws {
         try await withThrowingDiscardingTaskGroup { group in
             group.addTask {
-                for await work in self.work { await self.attempt(work) }
+                for await work in self.work {
+                    await self.attempt(work)
+                    self.state.withLock { $0.waitingRows -= work.rows }
+                }
             }
             group.addTask {
                 while true {

@@ -5,123 +5,81 @@ import Testing
 
 @testable import SluicePipeline
 
+/// Commits at once, and is asked whether that will outlive a crash until the test has it answer.
+private final class SlowDisk: WriteStore {
+    private struct State {
+        var committed: [UInt64] = []
+        var asked = 0
+        var waiting: [CheckedContinuation<Void, any Error>] = []
+    }
+
+    private let state = Mutex(State())
+    /// Changesets of which a write is undone.
+    let undone: Set<UInt64>
+
+    init(undone: Set<UInt64> = []) { self.undone = undone }
+
+    var committed: [UInt64] { state.withLock(\.committed) }
+    /// How often the disk was waited for.
+    var asked: Int { state.withLock(\.asked) }
+
+    func transaction(_ request: WriteRequest, _ decide: WriteDecider) async throws -> WriteOutcome {
+        let number = request.origin.changeset
+        state.withLock { $0.committed.append(number) }
+        let rejected = RejectedWrite(
+            changeset: number, object: ObjectKey(type: "Order", key: .string("k")), code: .compensatingWrite, reason: "No.", values: [:]
+        )
+        return WriteOutcome(
+            lsn: LSN(rawValue: 100 + number), rejected: undone.contains(number) ? [rejected] : [],
+            compensation: undone.contains(number) ? number : nil)
+    }
+
+    func durable() async throws {
+        try await withCheckedThrowingContinuation { continuation in
+            state.withLock { state in
+                state.asked += 1
+                state.waiting.append(continuation)
+            }
+        }
+    }
+
+    func answer(_ result: Result<Void, any Error> = .success(())) {
+        for continuation in state.withLock({ state in
+            defer { state.waiting = [] }
+            return state.waiting
+        }) {
+            continuation.resume(with: result)
+        }
+    }
+}
+
+extension SessionClient<SlowDisk> {
+    /// Waits until the disk has been asked so often, or the client was told without.
+    fileprivate func untilAsked(_ count: Int) async {
+        let before = told.count
+        while store.asked < count, told.count == before, !Task.isCancelled { await Task.yield() }
+    }
+}
+
 /// A commit does not wait for the disk; who is told of it has to.
 @Suite(.timeLimit(.minutes(2))) struct `An upload` {
-    /// Commits at once, and is asked whether that will outlive a crash until the test has it answer.
-    private final class SlowDisk: WriteStore {
-        private struct State {
-            var committed: [UInt64] = []
-            var asked = 0
-            var waiting: [CheckedContinuation<Void, any Error>] = []
-        }
-
-        private let state = Mutex(State())
-        /// Changesets of which a write is undone.
-        let undone: Set<UInt64>
-
-        init(undone: Set<UInt64> = []) { self.undone = undone }
-
-        var committed: [UInt64] { state.withLock(\.committed) }
-        /// How often the disk was waited for.
-        var asked: Int { state.withLock(\.asked) }
-
-        func transaction(_ request: WriteRequest, _ decide: WriteDecider) async throws -> WriteOutcome {
-            let number = request.origin.changeset
-            state.withLock { $0.committed.append(number) }
-            let rejected = RejectedWrite(
-                changeset: number, object: ObjectKey(type: "Order", key: .string("k")), code: .compensatingWrite, reason: "No.", values: [:]
-            )
-            return WriteOutcome(
-                lsn: LSN(rawValue: 100 + number), rejected: undone.contains(number) ? [rejected] : [],
-                compensation: undone.contains(number) ? number : nil)
-        }
-
-        func durable() async throws {
-            try await withCheckedThrowingContinuation { continuation in
-                state.withLock { state in
-                    state.asked += 1
-                    state.waiting.append(continuation)
-                }
-            }
-        }
-
-        func answer(_ result: Result<Void, any Error> = .success(())) {
-            for continuation in state.withLock({ state in
-                defer { state.waiting = [] }
-                return state.waiting
-            }) {
-                continuation.resume(with: result)
-            }
-        }
-    }
-
-    /// A session of a client that has said hello.
-    private struct Client {
-        let session: Session
-        let channel = KeptMessages()
-        let disk: SlowDisk
-
-        init(_ disk: SlowDisk, uploaded: UInt64 = 0) async throws {
-            self.disk = disk
-            session = Session(services: SessionFixture.services(store: disk, clients: OneFile(changeset: uploaded)), channel: channel)
-            var (hello, order) = (PBHello(), PBObjectSchema())
-            order.name = "Order"
-            (hello.protocol, hello.accessToken, hello.client, hello.schema) = (WireProtocol.version, "ann", 7, [order])
-            try await send(.hello(hello))
-            #expect(channel.messages.count == 1)
-        }
-
-        func send(_ kind: PBClientMessage.OneOf_Kind) async throws {
-            await session.handle(try WireProtocol.encode(PBClientMessage(kind)))
-        }
-
-        func upload(_ number: UInt64) async throws {
-            let change = ObjectChange(object: ObjectKey(type: "Order", key: .string("k")), kind: .create, values: ["size": .int(1)])
-            let changeset = Changeset(number: number, time: HybridTime(milliseconds: 1), base: .zero, changes: [change])
-            var upload = PBUpload()
-            upload.changesets = [try PBChangeset(changeset, schema: OrderAuthority().current().schema)]
-            try await send(.upload(upload))
-        }
-
-        /// What the client has been told since the welcome.
-        var told: [String] {
-            channel.messages.dropFirst().map { message in
-                switch message.kind {
-                case .uploadAck(let ack): "ack \(ack.number) at \(ack.lsn)"
-                case .compensation(let compensation): "compensation \(compensation.id)"
-                case .markReached(let mark): "mark \(mark.id)"
-                case .error(let error): "error \(error.code)"
-                default: "\(message)"
-                }
-            }
-        }
-
-        /// Waits until the disk has been asked so often, or the client was told without.
-        func untilAsked(_ count: Int) async {
-            let before = told.count
-            while disk.asked < count, told.count == before, !Task.isCancelled { await Task.yield() }
-        }
-
-        func until(_ isEnough: ([String]) -> Bool) async {
-            while !isEnough(told), !Task.isCancelled { await Task.yield() }
-        }
-    }
+    private typealias Client = SessionClient<SlowDisk>
 
     @Test func `is acknowledged, and what of it is undone told, once it will outlive a crash`() async throws {
         let client = try await Client(SlowDisk(undone: [1]))
         try await client.upload(1)
         await client.untilAsked(1)
-        #expect(client.disk.committed == [1] && client.disk.asked == 1)
+        #expect(client.store.committed == [1] && client.store.asked == 1)
         #expect(client.told == [])
         // The next one does not wait. When it is committed, what the disk is asked for has begun.
         try await client.upload(2)
-        #expect(client.disk.committed == [1, 2] && client.disk.asked == 1)
+        #expect(client.store.committed == [1, 2] && client.store.asked == 1)
         #expect(client.told == [])
-        client.disk.answer()
+        client.store.answer()
         await client.until { $0.count >= 2 }
-        await client.until { _ in client.disk.asked == 2 }
+        await client.until { _ in client.store.asked == 2 }
         #expect(client.told == ["compensation 1", "ack 1 at 101"])
-        client.disk.answer()
+        client.store.answer()
         await client.until { $0.count >= 3 }
         #expect(client.told == ["compensation 1", "ack 1 at 101", "ack 2 at 102"])
         await client.session.closed()
@@ -132,9 +90,9 @@ import Testing
         let client = try await Client(SlowDisk(), uploaded: 3)
         try await client.upload(3)
         await client.untilAsked(1)
-        #expect(client.disk.committed == [] && client.disk.asked == 1)
+        #expect(client.store.committed == [] && client.store.asked == 1)
         #expect(client.told == [])
-        client.disk.answer()
+        client.store.answer()
         await client.until { !$0.isEmpty }
         #expect(client.told == ["ack 3 at 0"])
         await client.session.closed()
@@ -148,7 +106,7 @@ import Testing
         try await client.send(.mark(mark))
         await client.untilAsked(1)
         #expect(client.told == [])
-        client.disk.answer()
+        client.store.answer()
         await client.until { $0.count >= 2 }
         #expect(client.told == ["ack 1 at 101", "mark 5"])
         await client.session.closed()
@@ -159,12 +117,12 @@ import Testing
         try await client.upload(1)
         await client.untilAsked(1)
         try await client.upload(2)
-        client.disk.answer(.failure(SluiceError(.postgresUnreachable, "The disk is full.")))
+        client.store.answer(.failure(SluiceError(.postgresUnreachable, "The disk is full.")))
         await client.until { !$0.isEmpty }
         #expect(client.told == ["error 600"] && client.channel.goodbye?.code == .postgresUnreachable)
         // Nothing is taken any more.
         try await client.upload(3)
-        #expect(client.disk.committed == [1, 2] && client.disk.asked == 1)
+        #expect(client.store.committed == [1, 2] && client.store.asked == 1)
         await client.session.closed()
         #expect(client.told == ["error 600"])
     }

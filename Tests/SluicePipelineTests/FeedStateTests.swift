@@ -137,6 +137,22 @@ extension FeedState {
         #expect(feed.release()?.records.map(\.position) == [position(11)])
     }
 
+    @Test func `keeps few steps of the watermark, however long a partition is not read, and loses nothing of them`() {
+        var feed = FeedState()
+        feed.assign(flights, from: 0)
+        feed.assign(other, from: 0)
+        let steps = UInt64(FeedState.mostProgress) + 1_000
+        for step in 1...steps { feed.progress(progress(10 * step, [flights: 1, other: Int64(step)])) }
+        feed.take(flights, 0, position(10))
+        for step in 1...steps {
+            feed.take(other, Int64(step) - 1, position(10 * step, 1), after: step == 1 ? nil : position(10 * (step - 1), 1))
+            // Steps beyond the bound became one.
+            let reached = step < UInt64(FeedState.mostProgress) || step == steps
+            #expect((feed.release()?.watermark == LSN(rawValue: 10 * step)) == reached, "step \(step)")
+        }
+        #expect(feed.watermark == LSN(rawValue: 10 * steps))
+    }
+
     @Test func `passes over progress that goes back`() {
         var feed = FeedState()
         feed.progress(progress(30))

@@ -149,7 +149,8 @@ import Testing
         }
     }
 
-    @Test func `is tried by the next one when the first could not have it`() async throws {
+    /// Each would wait for the log's deadline otherwise, one after another.
+    @Test func `fails at once for all who waited while the log was away, and is tried again by the next one`() async throws {
         try await with { feed, log, stage in
             log.failures.store(1, ordering: .relaxed)
             // Unstructured because: they are awaited below.
@@ -160,10 +161,15 @@ import Testing
             await stage.letGo()
             await stage.until("unassign…")
             await stage.letGo()
-            await #expect(throws: SluiceError.self) { try await one.value }
+            for waiting in [one, two] {
+                let error = await #expect(throws: SluiceError.self) { try await waiting.value }
+                #expect(error?.code == .logUnreachable)
+            }
+            #expect(await stage.story.count { $0 == "assign…" } == 1)
+            async let again: Void = feed.require([Self.first, Self.second])
             while await stage.story.filter({ $0 == "assign…" }).count < 2 { await Task.yield() }
             await stage.letGo()
-            try await two.value
+            try await again
             #expect(log.assigned.withLock { $0 } == [Self.first, Self.second])
         }
     }

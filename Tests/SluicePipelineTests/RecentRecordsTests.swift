@@ -118,4 +118,29 @@ import Testing
         recent.add(two, [record(19)])
         #expect(lsns([two], after: 9) == nil && lsns([two], after: 10)?.joined().count == 9)
     }
+
+    /// Its room would be allocated anew for each fetch of which a record is kept, and grow by what the allocator rounds up to.
+    @Test func `take no more room than what was fetched with them`() {
+        var fetch = LogFetch()
+        var kept: [ArraySlice<UInt8>] = []
+        for bytes in [200_000] + Array(repeating: 300, count: 1_000) {
+            fetch.removeAll()
+            fetch.arena.append(contentsOf: repeatElement(1, count: bytes))
+            #expect(fetch.arena.capacity <= 2 * bytes + 64)
+            kept.append(fetch.arena[0..<bytes])
+        }
+        #expect(kept.count == 1_001)
+    }
+
+    @Test func `are as if they had never been when their partitions come and go`() {
+        var recent = RecentRecords(bound: 1 << 20)
+        for number in UInt64(1)...10_000 {
+            let partition = LogPartition("app.Order", Int32(number % 3))
+            recent.begin(partition, at: .zero)
+            let record = PendingRecord(position: Position(lsn: LSN(rawValue: number), ordinal: 0), xid: 1, bytes: [1, 2, 3])
+            recent.add(partition, [record])
+            #expect(recent.steps <= 3)
+            if number % 2 == 0 { recent.end(partition) }
+        }
+    }
 }

@@ -10,7 +10,7 @@ enum SessionFixture {
     /// - Parameter layout: where the schema's classes lie in the log.
     static func services(
         authority: any SchemaAuthority = OrderAuthority(), store: any WriteStore = NoWrites(), clients: any ClientRegistry = OneFile(),
-        layout: Partitioning? = nil
+        layout: Partitioning? = nil, rules: any Rules = OpenRules(), snapshots: any SnapshotStore = EmptyTables()
     ) -> SessionServices {
         let (time, frames) = (SystemEnvironment(), PlainFrames())
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
@@ -18,8 +18,8 @@ enum SessionFixture {
         let fanout = Fanout(authority: authority, frames: frames, environment: time, logger: quiet)
         let feed = Feed(log: log, topics: Topics(app: "app"), fanout: fanout, environment: time, logger: quiet)
         return SessionServices(
-            app: "app", authenticator: Ann(), clients: clients, authority: authority, rules: OpenRules(), snapshots: EmptyTables(),
-            committer: Committer(store: store, rules: OpenRules(), environment: time), ingest: NoIngest(), feed: feed, fanout: fanout,
+            app: "app", authenticator: Ann(), clients: clients, authority: authority, rules: rules, snapshots: snapshots,
+            committer: Committer(store: store, rules: rules, environment: time), ingest: NoIngest(), feed: feed, fanout: fanout,
             resume: LogResume(log: log, feed: feed, environment: time, logger: quiet),
             layout: FixedLayout(layout: layout ?? Partitioning(schema: authority.current(), topics: Topics(app: "app"), partitions: [:])),
             frames: frames, environment: time, logger: quiet)

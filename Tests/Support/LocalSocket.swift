@@ -25,9 +25,19 @@ package final class LocalSocket: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Takes a port that nobody has.
-    package func boundPort() throws -> Int {
-        var address = Self.address(0)
+    /// A port that is free just now and that the kernel gives to no connection, so that a server which ended can be started on it
+    /// again.
+    package static func portToComeBackTo() throws -> Int {
+        while true {
+            do { return try LocalSocket().boundPort(Int.random(in: 10_000..<32_000)) } catch let failure as Failure {
+                guard failure.number == EADDRINUSE else { throw failure }
+            }
+        }
+    }
+
+    /// Takes a port; 0: one that nobody has.
+    package func boundPort(_ port: Int = 0) throws -> Int {
+        var address = Self.address(port)
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let bound = withUnsafeMutablePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {

@@ -9,9 +9,11 @@ struct PostgresSnapshots: SnapshotStore {
     private let store: PostgresSnapshotStore
     private let tables: GatewayTables
 
-    /// - Parameter unfit: is told of rows that do not fit their type; they are left out.
-    init(pool: PostgresPool, tables: GatewayTables, unfit: @escaping PostgresSnapshotStore.ReportUnfit) {
-        store = PostgresSnapshotStore(pool: pool, unfit: unfit)
+    /// - Parameters:
+    ///   - streams: for large views, which last as long as their readers take.
+    ///   - unfit: is told of rows that do not fit their type; they are left out.
+    init(pool: PostgresPool, streams: PostgresPool, tables: GatewayTables, unfit: @escaping PostgresSnapshotStore.ReportUnfit) {
+        store = PostgresSnapshotStore(pool: pool, streams: streams, unfit: unfit)
         self.tables = tables
     }
 

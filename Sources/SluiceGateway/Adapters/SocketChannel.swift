@@ -38,6 +38,8 @@ final class SocketChannel: SocketOwner, SessionChannel {
         /// Whether somebody handles letters, or has been called for it.
         var isBusy = false
         var hasEnded = false
+        /// Whose session it is, once that is known.
+        var user: String?
 
         /// - Returns: whether nobody was before.
         mutating func beBusy() -> Bool {
@@ -50,6 +52,10 @@ final class SocketChannel: SocketOwner, SessionChannel {
         case message([UInt8])
         /// The rules have changed, or the data of a user.
         case reconsider(user: String?)
+
+        func isReconsideration(of user: String?) -> Bool {
+            if case .reconsider(user) = self { true } else { false }
+        }
     }
 
     private let state = Mutex(State())
@@ -98,9 +104,11 @@ final class SocketChannel: SocketOwner, SessionChannel {
     private func handle(_ letter: Letter, _ session: Session) async {
         switch letter {
         case .message(let message):
+            // Each message may have an answer: who asks and does not read is asked to read first.
+            await drained(below: Limits.outboxBytes)
             await session.handle(message)
             taken(message.count)
-        case .reconsider(let user): await services.reviews.pass { await session.reconsider(user: user) }
+        case .reconsider(let user): await session.reconsider(user: user)
         }
         state.withLock { $0.waiting -= 1 }
     }
@@ -141,7 +149,13 @@ final class SocketChannel: SocketOwner, SessionChannel {
     }
 
     /// Has the session take up new rules, or new data of a user, after the messages that came before.
-    func reconsider(user: String?) { put(.reconsider(user: user)) }
+    func reconsider(user: String?) {
+        let isNews = state.withLock { state in
+            guard user == nil || state.user == nil || state.user == user else { return false }
+            return !state.letters.contains { $0.isReconsideration(of: user) }
+        }
+        if isNews { put(.reconsider(user: user)) }
+    }
 
     private func put(_ letter: Letter) {
         let (isFull, isIdle) = state.withLock { state in
@@ -203,7 +217,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
     // MARK: SessionChannel
 
     func send(_ frames: [Frame]) {
-        guard let socket = state.withLock({ $0.socket }) else { return }
+        guard let socket = state.withLock({ $0.isClosed ? nil : $0.socket }) else { return }
         egress.add(frames.reduce(0) { $0 + $1.byteCount })
         if frames.count == 1, let box = frames[0].storage as? FrameBox {
             socket.send(box.frame)
@@ -216,8 +230,20 @@ final class SocketChannel: SocketOwner, SessionChannel {
 
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
+    func belongs(to user: String) { state.withLock { $0.user = user } }
+
     func drained(below bytes: Int) async {
-        while bufferedBytes >= bytes, !state.withLock({ $0.isClosed }), !Task.isCancelled {
+        let time = services.environment
+        var (least, since) = (Int.max, time.monotonicNanoseconds())
+        while case let waiting = bufferedBytes, waiting >= bytes, !isClosed, !Task.isCancelled {
+            let now = time.monotonicNanoseconds()
+            if waiting < least - Limits.unreadBytes {
+                (least, since) = (waiting, now)
+            } else if now - since > Limits.unreadSeconds * 1_000_000_000 {
+                let reason = "\(waiting) bytes wait for this client, which has not read on for \(Limits.unreadSeconds) s."
+                state.withLock { $0.isClosed = true }
+                return close(SluiceError(.slowClient, reason))
+            }
             // The socket tells when it has become writable; the second is for a bound below its low-water mark.
             await drainSignal.wait(after: drainSignal.count, milliseconds: 20)
         }

@@ -163,6 +163,7 @@ struct BootstrapRunner {
             outbox.send(writer.finish(checkpoint: outbox.keeps(writer.byteCount) ? [] : reached()))
         }
         await channel.drained(below: Limits.outboxBytes / 4)
+        if channel.isClosed { throw CancellationError() }
         try Task.checkCancellation()
     }
 }

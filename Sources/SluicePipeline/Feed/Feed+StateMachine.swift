@@ -39,9 +39,11 @@ struct FeedState {
     }
 
     private var partitions: [LogPartition: Partition] = [:]
-    private var progress: [ProgressRecord] = []
+    private var progress = Fifo<ProgressRecord>()
     private(set) var waitingBytes = 0
     private let bound: Int
+    /// Steps of the watermark that wait for their records at most; beyond them the last becomes wider.
+    static let mostProgress = 4_096
     /// What was released last.
     private(set) var recent: RecentRecords
     private(set) var watermark: LSN = .zero
@@ -106,7 +108,14 @@ struct FeedState {
     mutating func progress(_ record: ProgressRecord) -> Bool {
         let known = progress.last?.lsn ?? watermark
         guard record.lsn > known else { return true }
-        progress.append(record)
+        if progress.count >= Self.mostProgress, let last = progress.last {
+            var wider = record
+            wider.grown.merge(last.grown) { max($0, $1) }
+            wider.witness = record.witness ?? last.witness
+            progress.replaceLast(with: wider)
+        } else {
+            progress.append(record)
+        }
         completeSince = record.completeSince > .zero ? record.completeSince : nil
         guard known > .zero, record.since > known else { return true }
         for partition in partitions.keys { partitions[partition]?.isBroken = true }
@@ -119,7 +128,7 @@ struct FeedState {
         while let next = progress.first, isRead(next) {
             reached = next.lsn
             witness = next.witness ?? witness
-            progress.removeFirst()
+            _ = progress.popFirst()
         }
         guard let reached else { return nil }
         watermark = reached

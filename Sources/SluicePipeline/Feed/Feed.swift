@@ -22,6 +22,8 @@ package actor Feed {
     private var idle: [LogPartition: UInt64] = [:]
     /// One change of what is read after another: the reader takes its time, and an assignment must not overtake a release.
     private let changes = OneAfterAnother()
+    /// When the log was last found to be away.
+    private var failure: (time: UInt64, error: SluiceError)?
     private var headers = ChangeHeaderReader()
 
     /// - Parameter linger: seconds that a partition is read longer than anybody needs it.
@@ -133,7 +135,8 @@ package actor Feed {
     package func require(_ partitions: [LogPartition]) async throws {
         // What has a lease is read, and stays so: nobody has to wait.
         if partitions.allSatisfy({ leases[$0] != nil }) { return hold(partitions) }
-        try await changes.run { try await self.assign(partitions) }
+        let asked = environment.monotonicNanoseconds()
+        try await changes.run { try await self.assign(partitions, asked: asked) }
     }
 
     package func release(_ partitions: [LogPartition]) async {
@@ -150,20 +153,32 @@ package actor Feed {
     }
 
     /// Only as one of `changes`. A lease is there only once its partition is read.
-    private func assign(_ partitions: [LogPartition]) async throws {
+    /// - Parameter asked: when whoever needs them began to wait. A log that failed since is not asked again for them: it would take
+    ///   its deadline from each who waits, one after another.
+    private func assign(_ partitions: [LogPartition], asked: UInt64) async throws {
         let new = partitions.filter { leases[$0] == nil && idle[$0] == nil }
         if !new.isEmpty {
-            let places = try await places(of: new)
-            for (partition, place) in places { state.assign(partition, from: place.end) }
+            if let failure, failure.time > asked { throw failure.error }
             do {
-                try await reader?.assign(places.mapValues(\.start))
-            } catch {
-                await stop(new)
+                try await begin(new)
+            } catch let error as SluiceError where error.code == .logUnreachable {
+                failure = (environment.monotonicNanoseconds(), error)
                 throw error
             }
         }
         for partition in partitions { idle[partition] = nil }
         hold(partitions)
+    }
+
+    private func begin(_ partitions: [LogPartition]) async throws {
+        let places = try await places(of: partitions)
+        for (partition, place) in places { state.assign(partition, from: place.end) }
+        do {
+            try await reader?.assign(places.mapValues(\.start))
+        } catch {
+            await stop(partitions)
+            throw error
+        }
     }
 
     /// Only as one of `changes`.

@@ -19,11 +19,14 @@ struct RecentRecords {
 
     private var partitions: [LogPartition: Partition] = [:]
     /// Oldest first.
-    private var steps = Fifo<Step>()
+    private var remembered = Fifo<Step>()
     private var bytes = 0
     private let bound: Int
 
     init(bound: Int) { self.bound = bound }
+
+    /// Steps of the watermark that it knows of.
+    var steps: Int { remembered.count }
 
     /// A partition is read from now on.
     /// - Parameter floor: of the record before the first one that is read; nil when that is not known.
@@ -36,6 +39,7 @@ struct RecentRecords {
     mutating func end(_ partition: LogPartition) {
         guard var old = partitions.removeValue(forKey: partition) else { return }
         while let record = old.records.popFirst() { bytes -= record.bytes.count }
+        remembered.removeAll { $0.partition == partition }
     }
 
     /// - Parameter records: of one step of the watermark, behind all that were added before.
@@ -46,8 +50,8 @@ struct RecentRecords {
             bytes += record.bytes.count
         }
         partitions[partition] = known
-        steps.append(Step(partition: partition, last: last.position))
-        while bytes > bound, let step = steps.popFirst() { forget(step) }
+        remembered.append(Step(partition: partition, last: last.position))
+        while bytes > bound, let step = remembered.popFirst() { forget(step) }
     }
 
     private mutating func forget(_ step: Step) {

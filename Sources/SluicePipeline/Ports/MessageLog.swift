@@ -84,7 +84,8 @@ package struct LogFetch: Sendable {
     package init() {}
 
     package mutating func removeAll() {
-        arena.removeAll(keepingCapacity: true)
+        // Whoever keeps a record keeps its arena: room kept here would be allocated anew beside it, larger each time.
+        arena = []
         entries.removeAll(keepingCapacity: true)
         gaps.removeAll(keepingCapacity: true)
     }

@@ -19,10 +19,17 @@ package protocol SessionChannel: AnyObject, Sendable {
     var bufferedBytes: Int { get }
     /// Whether the connection is gone.
     var isClosed: Bool { get }
-    /// Returns when fewer than `bytes` are queued, or the channel is closed.
+    /// Returns when fewer than `bytes` are queued, or the channel is closed; it is when the client does not read on for
+    /// `Limits.unreadSeconds`.
     func drained(below bytes: Int) async
+    /// Who the client is, as soon as that is known, and again with each token.
+    func belongs(to user: String)
     /// Ends the connection after what is queued.
     func close(_ error: SluiceError?)
+}
+
+extension SessionChannel {
+    package func belongs(to user: String) {}
 }
 
 /// Makes frames of encoded messages.

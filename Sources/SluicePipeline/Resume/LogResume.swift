@@ -16,6 +16,8 @@ package actor LogResume {
     private let logger: Logger
     private let turns = OneAfterAnother()
     private var waiting = 0
+    /// When the log last failed.
+    private var failed: UInt64?
     private var reader: (any LogReader)?
 
     package init(log: any MessageLog, feed: Feed, environment: any Environment, logger: Logger) {
@@ -35,17 +37,21 @@ package actor LogResume {
         guard waiting < Self.most else { return nil }
         waiting += 1
         defer { waiting -= 1 }
-        return try await turns.run { try await self.read(tailReader) }
+        let asked = environment.monotonicNanoseconds()
+        return try await turns.run { try await self.read(tailReader, asked: asked) }
     }
 
     /// Only as one of `turns`.
-    private func read(_ tailReader: LogTailReader) async throws -> LogTail? {
+    private func read(_ tailReader: LogTailReader, asked: UInt64) async throws -> LogTail? {
+        // It would take its deadline from each who waits.
+        if let failed, failed > asked { return nil }
         do {
             let reader = try await open()
             let tail = try await tailReader.read(log, reader, environment)
             try await reader.unassign(tailReader.view.partitions)
             return tail
         } catch {
+            failed = environment.monotonicNanoseconds()
             logger.warning("The log could not be read for a client that came back.", metadata: ["error": "\(error)"])
             await close()
             return nil

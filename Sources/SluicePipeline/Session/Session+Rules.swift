@@ -14,9 +14,13 @@ extension Session {
     package func reconsider(user id: String?) async {
         guard state.phase == .open, let user = user?.user, id == nil || id == user.id else { return }
         reviews += 1
+        await services.reviews.pass { await self.takeUp(newData: id != nil) }
+    }
+
+    private func takeUp(newData: Bool) async {
         // Who is in doubt asks again anyway.
-        if doubt != nil { return }
-        await review(withNewData: id != nil)
+        guard state.phase == .open, doubt == nil else { return }
+        await review(withNewData: newData)
     }
 
     /// Asks once. Leaves the session in doubt when there is no answer.
@@ -69,7 +73,7 @@ extension Session {
         return View(version: set.version, types: types, partitions: [])
     }
 
-    private func beInDoubt(_ error: SluiceError) {
+    func beInDoubt(_ error: SluiceError) {
         logger.warning("A session waits for its rules.", metadata: ["error": .string(error.description)])
         // Unstructured because: the client's other messages are read meanwhile; it ends with an answer, or with the session.
         doubt = Task {

@@ -71,27 +71,36 @@ extension Session {
         bootstrap = Task { await self.follow() }
     }
 
-    /// Builds the view anew as long as something has changed that decides on its members.
+    /// Builds the view anew when something has changed that decides on its members, and has that done again if it has by then.
     private func follow() async {
-        defer {
-            isBuilding = false
-            // A task that is over keeps its memory for as long as somebody has it.
-            bootstrap = nil
-        }
-        while !Task.isCancelled, state.phase == .open, let watch, watch.channel.isStale {
-            do {
-                try await services.environment.sleep(nanoseconds: MemberWatch.pause * 1_000_000)
-                guard watch.channel.take() else { continue }
-                let next = try await build(set)
-                if next.selectsSame(as: view), !watch.channel.isClosed { continue }
+        await look()
+        isBuilding = false
+        // A task that is over keeps its memory for as long as somebody has it.
+        bootstrap = nil
+        // Whoever cancels brings another view, or none.
+        if !Task.isCancelled { membersChanged() }
+    }
+
+    private func look() async {
+        guard !Task.isCancelled, state.phase == .open, let watch, watch.channel.isStale else { return }
+        do {
+            try await services.environment.sleep(nanoseconds: MemberWatch.pause * 1_000_000)
+            guard watch.channel.take() else { return }
+            looks.begun += 1
+            let number = looks.begun
+            let next = try await build(set)
+            if !next.selectsSame(as: view) || watch.channel.isClosed {
                 target = next
                 await self.watch(next)
                 await run(next)
-            } catch is CancellationError {
-                return
-            } catch {
-                fail(SluiceError(.resync, "The objects of the subscriptions cannot be found again: \(error)."))
             }
+            looks.over = number
+        } catch is CancellationError {
+            // Nothing was found, and nothing is said of it.
+        } catch let error as SluiceError where error.code.isPluginFailure {
+            if doubt == nil { beInDoubt(error) }
+        } catch {
+            fail(SluiceError(.resync, "The objects of the subscriptions cannot be found again: \(error)."))
         }
     }
 
@@ -132,7 +141,7 @@ extension Session {
         } catch {
             writable = self.view
             await services.feed.release(view.partitions)
-            guard !Task.isCancelled else { return }
+            guard !Task.isCancelled, !channel.isClosed else { return }
             fail(error as? SluiceError ?? SluiceError(.internalError, "A bootstrap failed: \(error)."))
         }
     }

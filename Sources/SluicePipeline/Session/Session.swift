@@ -49,6 +49,13 @@ package actor Session {
     /// Whether `bootstrap` is under way.
     var isBuilding = false
     var watch: (id: Fanout.Handle, channel: MemberWatch)?
+    /// How often the view's members were looked for, and the last time that this is over of.
+    var looks = (begun: 0, over: 0)
+    /// Marks that are not answered yet, and who sees to that.
+    private var marks: [UInt64] = []
+    private var marking: Task<Void, Never>?
+    /// Marks that may wait for their answer before no more messages are handled.
+    private static let mostMarks = 1_024
     private var expiry: Task<Void, Never>?
     /// While it is not known what the user may: who asks for it.
     var doubt: Task<Void, Never>?
@@ -76,7 +83,7 @@ package actor Session {
             case .subscribe(let set): try await subscribe(set)
             case .upload(let upload): try await self.upload(upload)
             case .ingest(let batch): try await ingest(batch)
-            case .mark(let mark): try await reach(mark)
+            case .mark(let mark): await reach(mark)
             case .refreshToken(let refresh): try await self.refresh(token: refresh.accessToken)
             case .reportError(let report): note(report)
             }
@@ -204,6 +211,7 @@ package actor Session {
     private func authenticate(_ token: String) async throws -> Authenticated {
         let user = try await services.authenticator.authenticate(token: token)
         self.user = user
+        channel.belongs(to: user.user.id)
         expiry?.cancel()
         let wait = max(user.expires - services.environment.wallMilliseconds(), 0)
         let environment = services.environment
@@ -244,6 +252,8 @@ package actor Session {
             client: file.id, session: file.session, user: user.user, plan: plan, view: writable, schema: schema,
             compensation: upload.compensation, seen: seen)
         for message in upload.changesets {
+            // Whoever was sent away meanwhile writes no more.
+            guard state.phase == .open else { return }
             let changeset = try SessionMessages.changeset(message, schema: schema.schema)
             guard try state.take(changeset: changeset.number) else {
                 let lsn = try await services.snapshots.currentLSN()
@@ -334,31 +344,46 @@ package actor Session {
 
     // MARK: Marks
 
-    /// Returns when the view has the members that what was delivered by now decides on.
+    /// Returns when the view has the members that what was delivered by now decides on: it waits for one look at them that began
+    /// later, however many follow.
     private func settled() async {
-        while state.phase == .open, isBuilding || watch?.channel.isStale == true {
+        let begun = looks.begun
+        while state.phase == .open {
+            await settleDoubt()
+            guard isBuilding || watch?.channel.isStale == true, looks.over <= begun else { return }
             membersChanged()
             await bootstrap?.value
         }
     }
 
-    private func reach(_ mark: PBMark) async throws {
-        await settled()
-        let lsn = try await services.snapshots.currentLSN()
-        let fanout = services.fanout
-        let id = mark.id
-        // Unstructured because: later messages need not wait for the mark; it ends by its own deadline.
-        Task {
+    /// Has a mark answered; messages behind it are handled meanwhile.
+    private func reach(_ mark: PBMark) async {
+        marks.append(mark.id)
+        if marking == nil {
+            // Unstructured because: later messages need not wait for the mark. It ends with the bootstrap that it waits for, or by
+            // the deadline of what was delivered.
+            marking = Task { await self.answerMarks() }
+        }
+        if marks.count >= Self.mostMarks { await marking?.value }
+    }
+
+    /// Answers all marks that wait at a time together.
+    private func answerMarks() async {
+        defer { marking = nil }
+        while !marks.isEmpty, state.phase == .open {
+            let ids = marks
+            marks = []
             do {
-                try await fanout.passed(lsn, milliseconds: 30_000)
-                await self.settled()
-                await self.announce(lsn, isCommit: false)
+                let lsn = try await services.snapshots.currentLSN()
+                try await services.fanout.passed(lsn, milliseconds: 30_000)
+                await settled()
+                await announce(lsn, isCommit: false)
                 // What was uploaded before the mark is acknowledged before it is answered.
-                await self.acknowledging?.value
-                self.send(SessionMessages.markReached(id))
+                await acknowledging?.value
             } catch {
-                self.fail(error as? SluiceError ?? SluiceError(.timeout, "A mark was not reached: \(error)."))
+                return fail(error as? SluiceError ?? SluiceError(.timeout, "A mark was not reached: \(error)."))
             }
+            for id in ids where state.phase == .open { send(SessionMessages.markReached(id)) }
         }
     }
 }
@@ -372,8 +397,9 @@ extension PBClientMessage.OneOf_Kind {
     /// Whether the answer depends on what the user may.
     fileprivate var needsRules: Bool {
         switch self {
-        case .subscribe, .upload, .ingest, .mark: true
-        case .hello, .refreshToken, .reportError: false
+        case .subscribe, .upload, .ingest: true
+        // A mark waits for the rules beside what comes after it.
+        case .hello, .mark, .refreshToken, .reportError: false
         }
     }
 }

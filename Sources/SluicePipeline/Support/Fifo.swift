@@ -7,6 +7,7 @@ struct Fifo<Element> {
     var isEmpty: Bool { head == items.count }
     var count: Int { items.count - head }
     var first: Element? { isEmpty ? nil : items[head] }
+    var last: Element? { isEmpty ? nil : items[items.count - 1] }
 
     /// - Parameter index: from the first on, below `count`.
     subscript(_ index: Int) -> Element {
@@ -15,6 +16,15 @@ struct Fifo<Element> {
     }
 
     mutating func append(_ element: Element) { items.append(element) }
+
+    mutating func replaceLast(with element: Element) {
+        if isEmpty { items.append(element) } else { items[items.count - 1] = element }
+    }
+
+    mutating func removeAll(where isGone: (Element) -> Bool) {
+        items = items[head...].filter { $0.map { !isGone($0) } ?? false }
+        head = 0
+    }
 
     mutating func popFirst() -> Element? {
         guard !isEmpty else { return nil }

@@ -6,11 +6,17 @@ package struct PostgresSnapshotStore: Sendable {
     package typealias ReportUnfit = @Sendable (_ type: String, _ key: String, _ reason: String) -> Void
 
     private let pool: PostgresPool
+    private let streams: PostgresPool
     private let unfit: ReportUnfit
     let small: SmallViews
+    /// How long a large view waits for those before it.
+    static let streamSeconds = 60
 
-    package init(pool: PostgresPool, unfit: @escaping ReportUnfit = { _, _, _ in }) {
+    /// - Parameter streams: lends a connection to each large view for as long as its reader takes; nil: `pool` does. Whoever finds
+    ///   none free waits for `streamSeconds`, then `timeout`.
+    package init(pool: PostgresPool, streams: PostgresPool? = nil, unfit: @escaping ReportUnfit = { _, _, _ in }) {
         self.pool = pool
+        self.streams = streams ?? pool
         self.unfit = unfit
         small = SmallViews(pool: pool) { row, selection, chunk in Self.append(row, selection, &chunk, unfit) }
     }
@@ -50,7 +56,7 @@ package struct PostgresSnapshotStore: Sendable {
                 return identity
             case .large: break
             }
-            return try await pool.withConnection { connection in
+            return try await streams.withConnection(within: .seconds(Self.streamSeconds)) { connection in
                 try await connection.inTransaction(.readOnly) {
                     let result = try await connection.query(SnapshotIdentity.statement.sql, cached: true)
                     guard let identity = try SnapshotIdentity(result), try await begin(identity) else { return nil }

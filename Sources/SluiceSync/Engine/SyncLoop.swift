@@ -10,6 +10,8 @@ struct SyncLoop {
     private var links: [UInt64: SyncLink] = [:]
     /// The earliest time at which a tick is on its way.
     private var armed: UInt64?
+    /// Ticks that are on their way.
+    private var ticks = 0
 
     init(engine: SyncEngine) {
         self.engine = engine
@@ -20,7 +22,7 @@ struct SyncLoop {
         switch item {
         case .input(let input):
             if case .disconnected(let id, _) = input { links[id] = nil }
-            if case .tick = input { armed = nil }
+            if case .tick = input { ticked() }
             await handle(input, in: &group)
         case .message(let id, let bytes): await handle(read(bytes, of: id), in: &group)
         }
@@ -51,10 +53,17 @@ struct SyncLoop {
 
     func closeAll() { for link in links.values { link.close() } }
 
+    /// A tick is here. One that was armed for later than another may come while that one is still on its way, which then counts on.
+    private mutating func ticked() {
+        ticks -= 1
+        if ticks == 0 || engine.now >= armed ?? 0 { armed = nil }
+    }
+
     /// Sees to it that a tick comes when the machine needs one. A tick that comes too early does no harm.
     private mutating func arm(in group: inout DiscardingTaskGroup) {
         guard let deadline = machine.nextDeadline, deadline < armed ?? .max else { return }
         armed = deadline
+        ticks += 1
         let wait = deadline - min(deadline, engine.now)
         let (environment, mailbox) = (engine.environment, engine.mailbox)
         group.addTask {

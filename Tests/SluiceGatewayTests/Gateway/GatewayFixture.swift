@@ -4,6 +4,7 @@ import SluiceCore
 import SluiceGateway
 import SluicePipeline
 import SluicePostgres
+import TestSupport
 import Testing
 
 #if canImport(FoundationNetworking)
@@ -58,7 +59,7 @@ struct RunningGateway: Sendable {
         let conninfo: String
 
         /// - Parameters:
-        ///   - port: that of the gateway before, so that clients find this one.
+        ///   - port: that of the gateway before, so that clients find this one; 0: any.
         ///   - directory: where the files are, when they are edited while the gateway runs.
         ///   - kafka: a broker; several gateways at a time need one, and an app of their own in `files`.
         func run<R: Sendable>(
@@ -68,7 +69,7 @@ struct RunningGateway: Sendable {
             let files = try isDevelopment ? files : RunningGateway.listing(plugins, in: files)
             let configuration = GatewayConfiguration(
                 app: try AppDirectory.read(files: files), directory: directory, postgres: conninfo, kafka: kafka,
-                network: .init(port: port, adminPort: 0),
+                network: .init(port: try port > 0 ? port : LocalSocket.portToComeBackTo(), adminPort: 0),
                 plugins: .init(files: isDevelopment ? plugins : []), isDevelopment: isDevelopment)
             return try await RunningGateway.run(configuration, logger: logger, body)
         }

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceGateway
 import SluiceWire
 import SwiftProtobuf
 import Testing
@@ -104,6 +105,37 @@ import Testing
                 try await again.subscribe(1, [("Order", "store == 'south'")])
                 #expect(again.keys("Order").count == rows)
                 again.close()
+            }
+        }
+    }
+
+    /// What it is answered would fill the gateway's memory: it is asked for no more, and sent away when it does not read on.
+    @Test func `is of a client that sends and does not read`() async throws {
+        try await RunningGateway.with { gateway in
+            try await gateway.besideHealthySession {
+                let token = try await gateway.anonymousToken()
+                let socket = try await RawSocket.webSocket(gateway.url)
+                try await socket.send(
+                    .hello(
+                        .with {
+                            $0.protocol = WireProtocol.version
+                            $0.accessToken = token
+                            $0.schema = [.with { $0.name = "Order" }]
+                        }))
+                let schema = try ShopApp.configuration().schema
+                for number in UInt64(1)...450 {
+                    // No subscription is open: each is undone, and its values come back.
+                    let values: [String: Value] = ["store": .string("x"), "title": .string(String(repeating: "x", count: 60_000))]
+                    let change = ObjectChange(object: ObjectKey(type: "Order", key: .string("\(number)")), kind: .create, values: values)
+                    let changeset = Changeset(
+                        number: number, time: HybridTime(milliseconds: Int64(number)), base: .zero, changes: [change])
+                    let message = try PBChangeset(changeset, schema: schema)
+                    try await socket.send(.upload(.with { $0.changesets = [message] }))
+                }
+                let deadline = ContinuousClock.now + .seconds(120)
+                while !(try await Self.isDropped(gateway)), ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(200)) }
+                #expect(try await Self.isDropped(gateway))
+                withExtendedLifetime(socket) {}
             }
         }
     }

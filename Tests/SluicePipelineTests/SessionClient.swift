@@ -1,0 +1,70 @@
+import SluiceCore
+import SluiceWire
+
+@testable import SluicePipeline
+
+/// A session of a client that has said hello, and what it was told.
+struct SessionClient<Store: WriteStore> {
+    let session: Session
+    let services: SessionServices
+    let channel = KeptMessages()
+    let store: Store
+
+    init(
+        _ store: Store, uploaded: UInt64 = 0, rules: any Rules = OpenRules(), snapshots: any SnapshotStore = EmptyTables()
+    ) async throws {
+        self.store = store
+        services = SessionFixture.services(
+            store: store, clients: OneFile(changeset: uploaded), rules: rules, snapshots: snapshots)
+        session = Session(services: services, channel: channel)
+        var (hello, order) = (PBHello(), PBObjectSchema())
+        order.name = "Order"
+        (hello.protocol, hello.accessToken, hello.client, hello.schema) = (WireProtocol.version, "ann", 7, [order])
+        try await send(.hello(hello))
+    }
+
+    func send(_ kind: PBClientMessage.OneOf_Kind) async throws {
+        await session.handle(try WireProtocol.encode(PBClientMessage(kind)))
+    }
+
+    func upload(_ number: UInt64) async throws {
+        let change = ObjectChange(object: ObjectKey(type: "Order", key: .string("k")), kind: .create, values: ["size": .int(1)])
+        let changeset = Changeset(number: number, time: HybridTime(milliseconds: 1), base: .zero, changes: [change])
+        var upload = PBUpload()
+        upload.changesets = [try PBChangeset(changeset, schema: OrderAuthority().current().schema)]
+        try await send(.upload(upload))
+    }
+
+    /// - Parameter limit: the first so many orders; 0: all.
+    func subscribe(_ version: UInt64, limit: UInt32 = 0) async throws {
+        var (set, query) = (PBSubscribe(), PBQuery())
+        (query.type, query.text, query.limit) = ("Order", "TRUEPREDICATE", limit)
+        (set.version, set.queries) = (version, [query])
+        try await send(.subscribe(set))
+    }
+
+    func mark(_ id: UInt64) async throws {
+        var mark = PBMark()
+        mark.id = id
+        try await send(.mark(mark))
+    }
+
+    /// What the client has been told since the welcome.
+    var told: [String] {
+        channel.messages.dropFirst().map { message in
+            switch message.kind {
+            case .uploadAck(let ack): "ack \(ack.number) at \(ack.lsn)"
+            case .compensation(let compensation): "compensation \(compensation.id)"
+            case .markReached(let mark): "mark \(mark.id)"
+            case .bootstrapBegin(let begin): "begin \(begin.version)"
+            case .bootstrapEnd(let end): "end \(end.version)"
+            case .error(let error): "error \(error.code)"
+            default: "\(message)"
+            }
+        }
+    }
+
+    func until(_ isEnough: ([String]) -> Bool) async {
+        while !isEnough(told), !Task.isCancelled { await Task.yield() }
+    }
+}
