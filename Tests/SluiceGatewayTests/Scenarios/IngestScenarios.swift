@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluiceSDK
+import TestSupport
 import Testing
 
 final class Reading: AsymmetricObject {
@@ -55,6 +56,35 @@ final class Survey: AsymmetricObject {
             try await Self.upload(realm)
             #expect(try await gateway.count("SELECT count(*) FROM readings") == 1_550)
             #expect(try await gateway.count("SELECT count(*) FROM readings WHERE store = 'later'") == 0)
+            #expect(said.all.isEmpty, "\(said.all)")
+        }
+    }
+
+    /// How many objects of a device's file wait to be sent.
+    @MainActor
+    private static func waiting(_ realm: Realm) throws -> Int64 {
+        let path = try #require(realm.configuration.fileURL).path
+        let file = try #require(SQLiteLibrary(reading: path))
+        try file.run("PRAGMA busy_timeout = 30000")
+        return try #require(try file.run("SELECT count(*) FROM _sluice_ingest").first)
+    }
+
+    @MainActor
+    @Test func `Scenario 35: leave the device when they are acknowledged, of one commit or of many`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            let (folder, said) = (try Phone.Folder(), Phone.Said())
+            let realm = try await Self.open(gateway, folder, said)
+            let session = try #require(realm.syncSession)
+            let commits = [[(0..<1_500).map { "one\($0)" }], (0..<50).map { ["many\($0)"] }]
+            for (number, commits) in commits.enumerated() {
+                session.suspend()
+                for keys in commits { try Self.send(realm, keys) }
+                #expect(try Self.waiting(realm) == Int64(commits.joined().count))
+                session.resume()
+                try await Self.upload(realm)
+                #expect(try Self.waiting(realm) == 0)
+                #expect(try await gateway.count("SELECT count(*) FROM readings") == [1_500, 1_550][number])
+            }
             #expect(said.all.isEmpty, "\(said.all)")
         }
     }
