@@ -26,6 +26,59 @@ import Testing
         }
     }
 
+    /// What an operator is told would become of a subscription, which makes no field queryable: nil when it is taken.
+    private static func refusal(_ gateway: RunningGateway, of type: String) async throws -> Int? {
+        let user = try await gateway.account().id
+        let query = "text%20%3D%3D%20%27t%27"
+        return try await gateway.request("GET", "/admin/v1/explain?user=\(user)&type=\(type)&query=\(query)", admin: true).code
+    }
+
+    @Test func `Scenario 2: the field is one of that class alone, also when the device comes back after a restart`() async throws {
+        let files = NoteApp.files(["Note": "[\(NoteApp.role("everybody"))]", "Memo": "[\(NoteApp.role("everybody"))]"])
+        let no = Int(ErrorCode.queryNotQueryable.rawValue)
+        try await RunningGateway.deploy(NoteApp.tables(["Note", "Memo"])) { deployment in
+            var device: (token: String, file: TestSession.File)?
+            for run in 0..<2 {
+                let last = device
+                device = try await deployment.run(files, isDevelopment: true) { gateway in
+                    try await gateway.sql(run == 0 ? Self.rows : #"UPDATE "Note" SET text = 't' WHERE _id = '2'"#)
+                    let token = if let last { last.token } else { try await gateway.anonymousToken() }
+                    let session = try await gateway.session(token: token)
+                    if let last { session.goOn(from: last.file) }
+                    try await session.hello(["Note", "Memo"])
+                    #expect(try await Self.refusal(gateway, of: "Memo") == no)
+                    try await session.subscribe(1, [("Note", "text == 't'"), ("Memo", "team == 'red'")])
+                    #expect(session.keys("Note") == (run == 0 ? ["1", "3"] : ["1", "2", "3"]) && session.error == nil)
+                    #expect(try await Self.refusal(gateway, of: "Note") == nil)
+                    #expect(try await Self.refusal(gateway, of: "Memo") == no, "a field of one class is none of another's")
+                    session.close()
+                    return (token, session.file)
+                }
+            }
+        }
+    }
+
+    @Test func `a field that the app directory names for one class is queryable of that class alone`() async throws {
+        var files = NoteApp.files(["Note": "[\(NoteApp.role("everybody"))]", "Memo": "[\(NoteApp.role("everybody"))]"])
+        files["sync/config.json"] = files["sync/config.json"]?.replacing(
+            #""queryable_fields_names":"#, with: #""collection_queryable_fields_names": { "Note": ["text"] }, "queryable_fields_names":"#)
+        let named = files
+        try await RunningGateway.deploy(NoteApp.tables(["Note", "Memo"])) { deployment in
+            try await deployment.run(named) { gateway in
+                try await gateway.sql(Self.rows)
+                let session = try await gateway.openSession(["Note", "Memo"])
+                try await session.subscribe(1, [("Note", "text == 't'")])
+                #expect(session.keys("Note") == ["1", "3"])
+                try await session.sendSubscribe(2, [("Note", "text == 't'"), ("Memo", "text == 't'")])
+                try await session.receive { !$0.queryErrors.isEmpty }
+                let error = try #require(session.queryErrors.first)
+                #expect(error.version == 2 && error.error.code == .queryNotQueryable, "\(error)")
+                #expect(error.error.message.contains("table \"Memo\"") && error.error.message.contains("\"text\""), "\(error)")
+                session.close()
+            }
+        }
+    }
+
     @MainActor
     @Test func `Scenario 3: a class that is new to the server is there before the query on it`() async throws {
         try await RunningGateway.deploy { deployment in
