@@ -47,6 +47,125 @@ import Testing
         }
     }
 
+    /// A class with a property of each kind that forms of queries are about, and without the indexed field.
+    private static let parcels: [String: String] = [
+        ShopApp.table("parcels", "schema"): """
+        {
+            "title": "Parcel", "bsonType": "object", "required": ["_id", "size"],
+            "properties": {
+                "_id": { "bsonType": "string" }, "title": { "bsonType": "string" }, "size": { "bsonType": "long" },
+                "labels": { "bsonType": "array", "items": { "bsonType": "string" } },
+                "scores": { "bsonType": "array", "items": { "bsonType": "long" } },
+                "spot": {
+                    "title": "Spot", "bsonType": "object", "required": ["type", "coordinates"],
+                    "properties": {
+                        "type": { "bsonType": "string" }, "coordinates": { "bsonType": "array", "items": { "bsonType": "double" } }
+                    }
+                },
+                "order": { "bsonType": "string" }
+            }
+        }
+        """,
+        ShopApp.table("parcels", "relationships"): """
+        { "order": { "ref": "#/relationship/postgres/public/orders", "source_key": "order", "foreign_key": "_id", "is_list": false } }
+        """,
+        ShopApp.table("parcels", "rules"): ShopApp.files[ShopApp.table("tags", "rules")]?.replacing("\"tags\"", with: "\"parcels\"")
+            ?? "",
+        "sync/config.json": ShopApp.files["sync/config.json"]?.replacing(
+            #""size"]"#, with: #""size", "labels", "scores", "spot"]"#) ?? "",
+    ]
+
+    private static func withParcels(_ body: @escaping @Sendable (TestSession) async throws -> Void) async throws {
+        let table = """
+            CREATE TABLE parcels (
+                _id text PRIMARY KEY, title text, size bigint NOT NULL, labels text[] NOT NULL DEFAULT '{}',
+                scores bigint[] NOT NULL DEFAULT '{}', spot jsonb, "order" text);
+            INSERT INTO parcels (_id, title, size, labels, scores, spot, "order") VALUES
+                ('a', 'Alpha', 1, '{red,blue}', '{1,2}', '{"type": "Point", "coordinates": [2.35, 48.85]}', 'n1'),
+                ('b', 'Beta', 2, '{red}', '{5}', '{"type": "Point", "coordinates": [12.5, 41.9]}', NULL),
+                ('c', 'alphabet', 3, '{}', '{}', NULL, NULL);
+            """
+        try await RunningGateway.deploy(ShopApp.tables + table) { deployment in
+            try await deployment.run(ShopApp.files.merging(Self.parcels) { $1 }) { gateway in
+                let session = try await gateway.openSession(["Parcel", "Order"])
+                try await session.subscribe(1, [("Parcel", "TRUEPREDICATE")])
+                #expect(session.keys("Parcel") == ["a", "b", "c"])
+                try await body(session)
+                session.close()
+            }
+        }
+    }
+
+    /// What subscriptions do not have, and what of it the message names.
+    private static let refused: [(query: String, code: ErrorCode, names: String)] = [
+        ("size > 0 SORT(size ASC)", .querySort, "SORT"),
+        ("size > 0 LIMIT(3)", .queryLimit, "LIMIT"),
+        ("size > 0 DISTINCT(title)", .queryDistinct, "DISTINCT"),
+        ("order.title == 'x'", .queryLinkPath, "a path through \"order\", which is a link"),
+        ("spot.type == 'Point'", .queryLinkPath, "a path through \"spot\", which is an embedded object"),
+        ("labels == {'red', 'blue'}", .queryTwoLists, "comparing two lists"),
+        ("{'red'} IN labels", .queryTwoLists, "comparing two lists"),
+        ("ANY labels IN {'red', 'blue'}", .queryTwoLists, "comparing two lists"),
+        ("ANY {'red'} == ANY labels", .queryTwoLists, "comparing two lists"),
+        ("labels == labels", .queryTwoLists, "comparing two lists"),
+        ("title.@count > 0", .queryCount, "@count of \"title\""),
+        ("order.@count == 1", .queryCount, "@count of \"order\""),
+        ("scores.@sum > 1", .queryAggregate, "@sum"),
+        ("scores.@avg > 1", .queryAggregate, "@avg"),
+        ("scores.@min > 1", .queryAggregate, "@min"),
+        ("scores.@max > 1", .queryAggregate, "@max"),
+        ("SUBQUERY(labels, $x, $x.a == 1).@count > 0", .querySubquery, "SUBQUERY"),
+        ("@links.Parcel.order.title == 'x'", .queryBacklinks, "@links"),
+        ("@links.@count > 0", .queryBacklinks, "@links"),
+        ("order.@links.Parcel.order.@count > 0", .queryBacklinks, "@links"),
+        ("title GEOWITHIN geoBox([0, 40], [10, 50])", .queryGeospatial, "GEOWITHIN on \"title\""),
+    ]
+
+    @Test func `Scenario 6: is told by name what of a query subscriptions do not have`() async throws {
+        try await Self.withParcels { session in
+            for (index, bad) in Self.refused.enumerated() {
+                let version = UInt64(index) + 2
+                try await session.sendSubscribe(version, [("Parcel", bad.query)])
+                try await session.receive { $0.queryErrors.last?.version == version || $0.completed == version }
+                let error = try #require(session.queryErrors.last?.error, "\(bad.query)")
+                #expect(session.completed == 1 && error.code == bad.code, "\(bad.query): \(error)")
+                #expect(error.message.contains("table \"Parcel\"") && error.message.contains(bad.names), "\(bad.query): \(error)")
+            }
+            #expect(session.keys("Parcel") == ["a", "b", "c"] && session.error == nil)
+        }
+    }
+
+    /// What they have, and the objects that it is true of.
+    private static let taken: [(query: String, keys: Set<String>)] = [
+        ("'red' IN labels", ["a", "b"]),
+        ("ANY labels == 'blue'", ["a"]),
+        ("NONE labels == 'red'", ["c"]),
+        ("ALL labels == 'red'", ["b", "c"]),
+        ("ANY scores > 4", ["b"]),
+        ("labels.@count == 2", ["a"]),
+        ("scores.@size == 0", ["c"]),
+        ("size IN {1, 3}", ["a", "c"]),
+        ("NOT title IN {'Alpha', 'Beta'}", ["c"]),
+        ("size BETWEEN {2, 3}", ["b", "c"]),
+        ("title BEGINSWITH 'Al'", ["a"]),
+        ("title BEGINSWITH[c] 'al'", ["a", "c"]),
+        ("title ENDSWITH 'ta'", ["b"]),
+        ("title CONTAINS 'pha'", ["a", "c"]),
+        ("title LIKE '?lpha'", ["a"]),
+        ("spot GEOWITHIN geoBox([0, 40], [10, 50])", ["a"]),
+        ("spot GEOWITHIN geoCircle([12.5, 41.9], 0.01)", ["b"]),
+        ("spot GEOWITHIN geoPolygon({[0, 40], [20, 40], [20, 60], [0, 60], [0, 40]})", ["a", "b"]),
+    ]
+
+    @Test func `Scenario 6: takes what they have, and brings the objects that it is true of`() async throws {
+        try await Self.withParcels { session in
+            for (index, good) in Self.taken.enumerated() {
+                try await session.subscribe(UInt64(index) + 2, [("Parcel", good.query)])
+                #expect(session.keys("Parcel") == good.keys, "\(good.query)")
+            }
+        }
+    }
+
     @Test func `Scenario 7: a set may have so many bytes of queries together, however many they are`() async throws {
         try await RunningGateway.with { gateway in
             try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n1', 'north', 1)")
