@@ -1,6 +1,8 @@
 import Foundation
+import Logging
 import SluiceCore
 import SluiceGateway
+import SluiceWire
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `Objects of a device that are refused` {
@@ -15,6 +17,27 @@ import Testing
 
     @Test func `are kept with who sent them and why, without Kafka`() async throws {
         try await RunningGateway.with { try await Self.check($0) }
+    }
+
+    @Test func `are in the log with who sent them, and the clause of the role that was not met`() async throws {
+        let role = NoteApp.role("keeper", write: #"{ "store": "%%user.custom_data.store" }"#)
+        let rules = #"{ "database": "public", "collection": "readings", "roles": [\#(role)] }"#
+        let log = LinesOfLog()
+        let logger = Logger(label: "test") { _ in log }
+        try await RunningGateway.with(files: [ShopApp.table("readings", "rules"): rules], logger: logger) { gateway in
+            let account = try await gateway.account(customData: #"{ "store": "south" }"#)
+            let session = try await gateway.session(token: account.token)
+            try await session.hello(["Reading"])
+            try await session.ingest(1, [Self.reading("a", .create), Self.reading("b", .create)])
+            await log.wait(for: "Objects of a device are refused.")
+            let said = try #require(log.lines.first { $0.message == "Objects of a device are refused." }?.metadata)
+            let wanted = [
+                "source": "device/\(account.id)/\(session.welcome?.client ?? 0)", "type": "Reading", "count": "2", "code": "230",
+                "rule": #"role keeper, write, not met: store == "south""#,
+            ]
+            for (name, value) in wanted { #expect(said[name]?.description == value, "\(name) of \(said)") }
+            session.close()
+        }
     }
 
     private static func check(_ gateway: RunningGateway) async throws {

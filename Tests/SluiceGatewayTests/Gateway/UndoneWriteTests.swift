@@ -82,4 +82,40 @@ import Testing
             #expect(line.metadata["type"] == "Order" && line.metadata["key"] == #""far\n""# && line.metadata["count"] == "2")
         }
     }
+
+    @Test func `are in the log and in the database with who wrote, and the clause of the role that was not met`() async throws {
+        let role = NoteApp.role("member", write: #"{ "team": "%%user.custom_data.team", "owner_id": "%%user.id" }"#)
+        let log = LinesOfLog()
+        try await RunningGateway.deploy(NoteApp.tables(["Note"])) { deployment in
+            let logger = Logger(label: "test") { _ in log }
+            try await deployment.run(NoteApp.files(["Note": "[\(role)]"]), logger: logger) { gateway in
+                let ann = try await gateway.account(customData: #"{ "team": "red" }"#)
+                let session = try await gateway.session(token: ann.token)
+                try await session.hello(["Note"])
+                try await session.subscribe(1, [("Note", "TRUEPREDICATE")])
+                let values: [String: Value] = ["owner_id": .string(ann.id), "team": .string("blue")]
+                #expect(try await session.isRefused(1, NoteApp.change("Note", "a", values, .create)))
+                let rule = #"role member, write, not met: team == "red""#
+                await log.wait(for: "Writes were undone.")
+                let said = try #require(log.lines.first { $0.message == "Writes were undone." }?.metadata)
+                let wanted = [
+                    "user": ann.id, "client": "\(session.welcome?.client ?? 0)", "type": "Note", "key": #""a""#, "changeset": "1",
+                    "rule": rule,
+                ]
+                for (name, value) in wanted { #expect(said[name]?.description == value, "\(name) of \(said)") }
+                #expect(said["reason"]?.description == session.compensations.first?.error.message)
+                // What the user is told does not say how the rules are built.
+                #expect(session.compensations.first?.error.message.contains("red") == false)
+                let kept = """
+                    SELECT concat_ws(' | ', user_id, type, key_value #>> '{}', rule)
+                    FROM sluice.rejected_write JOIN sluice.client ON sluice.client.id = client
+                    """
+                #expect(try await gateway.texts(kept) == ["\(ann.id) | Note | a | \(rule)"])
+                let why = try await gateway.request("GET", "/admin/v1/why?user=\(ann.id)&type=Note&id=a", admin: true).json
+                let writes = try #require(why["refused_writes"]?.array)
+                #expect(writes.map { $0["rule"]?.string } == [rule] && writes.first?["code"]?.int == 231, "\(why.text)")
+                session.close()
+            }
+        }
+    }
 }
