@@ -84,7 +84,8 @@ struct GatewayParts: Sendable {
         let applied = AppliedSchema(store: AppSchemaStore(pool: pool))
         if !configuration.isDevelopment { try await applied.requireNoBreak(app) }
         let schema = try await GatewaySchema.open(
-            app.schema, fields: app.queryableFields, isDevelopment: configuration.isDevelopment, tables: tables, log: log, topics: topics)
+            app.schema, fields: app.queryableFields, isDevelopment: configuration.isDevelopment, tables: tables, log: log, topics: topics,
+            tell: generations.configure)
         if !configuration.isDevelopment { try await applied.record(app) }
         try await PostgresFailure.translating { try await PostgresCapture.ensureSlot(names.slot, pool, logger) }
         outside.services.connect(schema)
@@ -126,8 +127,7 @@ struct GatewayParts: Sendable {
             ingest: TimedIntake(intake, metrics: metrics, environment: environment), feed: feed,
             fanout: fanout, resume: resume, layout: schema, frames: frames, environment: environment, logger: logger,
             isRecoveryAllowed: app.isRecoveryAllowed, observer: sessionWatch, sealer: access.sealer)
-        let schemaWatch = SchemaWatch(
-            applied: applied, schema: schema, generations: generations, environment: environment, logger: logger)
+        let schemaWatch = SchemaWatch(applied: applied, schema: schema, environment: environment, logger: logger)
         let publisherWatch = PublisherWatch(
             schema: schema, quarantine: quarantine, readiness: readiness, metrics: metrics, logger: logger)
         let publisher = Publisher(

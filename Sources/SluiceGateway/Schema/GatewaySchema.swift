@@ -17,27 +17,35 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
     private let tables: GatewayTables
     private let log: any MessageLog
     private let topics: Topics
+    /// Called with what is about to be in force: the rules have to know a class, and that a field is queryable, before any session does.
+    private let tell: @Sendable (AppSchema) async throws -> Void
     /// One growth at a time.
     private let growth = OneAfterAnother()
 
     /// Partitions of a new topic (DESIGN section 3).
     static let partitionsPerTopic: Int32 = 16
 
-    private init(_ app: AppSchema, tables: GatewayTables, log: any MessageLog, topics: Topics) {
+    private init(
+        _ app: AppSchema, tables: GatewayTables, log: any MessageLog, topics: Topics,
+        tell: @escaping @Sendable (AppSchema) async throws -> Void
+    ) {
         state = Mutex(State(app: app))
         self.tables = tables
         self.log = log
         self.topics = topics
+        self.tell = tell
     }
 
     /// Numbers the properties, checks or makes the tables, publishes them, and makes the topics.
+    /// - Parameter tell: called with what comes later, before it is in force.
     static func open(
-        _ schema: Schema, fields: QueryableFields, isDevelopment: Bool, tables: GatewayTables, log: any MessageLog, topics: Topics
+        _ schema: Schema, fields: QueryableFields, isDevelopment: Bool, tables: GatewayTables, log: any MessageLog, topics: Topics,
+        tell: @escaping @Sendable (AppSchema) async throws -> Void
     ) async throws -> GatewaySchema {
         let numbered = Schema(try await tables.prepare(schema.types, create: isDevelopment))
         if isDevelopment { try await tables.announce(numbered, fields: fields) }
         let app = AppSchema(version: 1, schema: numbered, fields: fields, isDevelopment: isDevelopment)
-        let gateway = GatewaySchema(app, tables: tables, log: log, topics: topics)
+        let gateway = GatewaySchema(app, tables: tables, log: log, topics: topics, tell: tell)
         _ = try await log.prepare([TopicSpec(name: topics.progress, partitions: 1)])
         _ = try await gateway.layout(of: app)
         return gateway
@@ -59,11 +67,11 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
             let types = try await self.tables.prepare(grown, create: true)
             // Before any session works with it: rows that one waits for come after the announcement.
             try await self.tables.announce(Schema(types), fields: before.fields)
-            let after = self.state.withLock { state in
-                state.app.schema = Schema(types)
-                state.app.version += 1
-                return state.app
-            }
+            var after = before
+            after.schema = Schema(types)
+            after.version += 1
+            try await self.tell(after)
+            self.state.withLock { [after] in $0.app = after }
             _ = try await self.layout(of: after)
             return after
         }
@@ -77,9 +85,8 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
 
     /// Takes up what a schema that was applied meanwhile adds; sessions that are open go on with what they have.
     ///
-    /// - Parameter prepare: called with what is about to be in force.
     /// - Throws: `breakingSchemaChange` when it takes something away; nothing is taken up then.
-    func adopt(_ record: AppSchemaRecord, version: UInt64, prepare: @escaping @Sendable (AppSchema) async throws -> Void) async throws {
+    func adopt(_ record: AppSchemaRecord, version: UInt64) async throws {
         try await growth.run {
             let before = self.current()
             let present = AppSchemaRecord(schema: before.schema, tables: self.tables.places, fields: before.fields)
@@ -92,16 +99,21 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
             after.schema = Schema(types)
             after.fields = record.fields
             after.version += 1
-            try await prepare(after)
+            try await self.tell(after)
             _ = try await self.layout(of: after)
             self.state.withLock { $0.app = after }
         }
     }
 
     func makeQueryable(_ fields: [String: Set<String>]) async throws -> AppSchema {
-        state.withLock { state in
-            for (type, names) in fields { state.app.fields.byType[type, default: []].formUnion(names) }
-            return state.app
+        try await growth.run {
+            let before = self.current()
+            var after = before
+            for (type, names) in fields { after.fields.byType[type, default: []].formUnion(names) }
+            guard after.fields != before.fields else { return before }
+            try await self.tell(after)
+            self.state.withLock { [after] in $0.app = after }
+            return after
         }
     }
 

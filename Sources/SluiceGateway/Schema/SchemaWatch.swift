@@ -11,7 +11,6 @@ import Synchronization
 final class SchemaWatch: Sendable {
     private let applied: AppliedSchema
     private let schema: GatewaySchema
-    private let generations: RuleGenerations
     private let environment: any Environment
     private let logger: Logger
     /// The version for which publishing does not wait any more.
@@ -23,12 +22,9 @@ final class SchemaWatch: Sendable {
     /// How long publishing waits for a schema that cannot be taken up.
     private static let patience: UInt64 = 10_000_000_000
 
-    init(
-        applied: AppliedSchema, schema: GatewaySchema, generations: RuleGenerations, environment: any Environment, logger: Logger
-    ) {
+    init(applied: AppliedSchema, schema: GatewaySchema, environment: any Environment, logger: Logger) {
         self.applied = applied
         self.schema = schema
-        self.generations = generations
         self.environment = environment
         self.logger = logger
     }
@@ -91,7 +87,7 @@ final class SchemaWatch: Sendable {
     private func look() async throws {
         guard let (version, record) = try await applied.news() else { return }
         do {
-            try await schema.adopt(record, version: version) { [generations] grown in try await generations.configure(grown) }
+            try await schema.adopt(record, version: version)
             logger.notice("An applied schema was taken up.", metadata: ["version": "\(version)"])
         } catch let error as SluiceError where error.code == .breakingSchemaChange {
             logger.error("A schema was applied that this gateway can only take up by a restart.", metadata: ["error": "\(error)"])

@@ -45,7 +45,20 @@ extension Session {
     }
 
     func build(_ set: PBSubscribe) async throws -> View {
-        try await ViewBuilder(services: services, user: user?.user, plan: plan, clientTypes: clientTypes).build(set)
+        try await learn(set)
+        return try await ViewBuilder(services: services, user: user?.user, plan: plan, clientTypes: clientTypes).build(set)
+    }
+
+    /// Development mode: the fields of a query become queryable as it comes (QF-4), in rules as well.
+    private func learn(_ set: PBSubscribe) async throws {
+        var schema = services.authority.current()
+        guard schema.isDevelopment, let user = user?.user else { return }
+        let fields = try ViewBuilder.unqueryable(set, schema)
+        if !fields.isEmpty { schema = try await services.authority.makeQueryable(fields) }
+        // Another session may have brought them.
+        guard schema.fields != planned else { return }
+        plan = try await services.rules.openSession(user: user, types: clientTypes.map(\.name))
+        planned = schema.fields
     }
 
     /// Watches what decides on the members of a view. What happened between building the view and now is taken to have changed it.

@@ -12,6 +12,8 @@ package actor Session {
     var user: Authenticated?
     private(set) var file: ClientFile?
     var plan = SessionPlan(types: [:])
+    /// What was queryable when the rules were asked for it.
+    var planned = QueryableFields()
     private(set) var clientTypes: [ObjectType] = []
     var view = View.empty
     /// The view that is live or becomes it.
@@ -188,6 +190,7 @@ package actor Session {
         committed = file.changeset
         state.begin(changeset: file.changeset)
         plan = try await patientlyOpen(user.user, types.map(\.name))
+        planned = schema.fields
         send(
             SessionMessages.welcome(
                 file: file, schema: schema.schema, client: types, time: services.environment.wallMilliseconds()))

@@ -14,8 +14,7 @@ struct ViewBuilder {
     /// Throws an error of the query language, which fails this version only.
     func build(_ set: PBSubscribe) async throws -> View {
         try Subscription.checkSize(ofSet: set.queries.lazy.map(\.text))
-        var schema = services.authority.current()
-        if schema.isDevelopment { schema = try await makeQueryable(set, schema) }
+        let schema = services.authority.current()
         var predicates: [Int: Predicate] = [:]
         var wanted: [Int: Predicate] = [:]
         var parts = MemberParts()
@@ -133,8 +132,9 @@ struct ViewBuilder {
         return try await services.rules.checkSubscription(user: user, queries: set.queries.map { ($0.type, $0.text) })
     }
 
-    /// Development mode: the fields of a query become queryable as it comes (QF-4).
-    private func makeQueryable(_ set: PBSubscribe, _ schema: AppSchema) async throws -> AppSchema {
+    /// The fields that a set names and that are not queryable, by class.
+    static func unqueryable(_ set: PBSubscribe, _ schema: AppSchema) throws -> [String: Set<String>] {
+        try Subscription.checkSize(ofSet: set.queries.lazy.map(\.text))
         var missing: [String: Set<String>] = [:]
         for query in set.queries {
             guard let type = schema.schema[query.type] else { continue }
@@ -142,8 +142,7 @@ struct ViewBuilder {
             let names = bound.properties.map { type.properties[$0].name }.filter { !schema.fields.contains($0, of: type.name) }
             missing[type.name, default: []].formUnion(names)
         }
-        missing = missing.filter { !$0.value.isEmpty }
-        return missing.isEmpty ? schema : try await services.authority.makeQueryable(missing)
+        return missing.filter { !$0.value.isEmpty }
     }
 }
 

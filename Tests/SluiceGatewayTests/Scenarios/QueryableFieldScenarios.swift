@@ -1,3 +1,4 @@
+import Logging
 import SluiceCore
 import SluiceGateway
 import SluiceSDK
@@ -54,6 +55,40 @@ import Testing
                     session.close()
                     return (token, session.file)
                 }
+            }
+        }
+    }
+
+    @Test func `Scenario 2: roles may name the field as well from then on`() async throws {
+        let files = NoteApp.files(["Note": "[\(NoteApp.role("readers", read: #"{ "text": "t" }"#, write: "false"))]"])
+        try await RunningGateway.deploy(NoteApp.tables(["Note"])) { deployment in
+            try await deployment.run(files, isDevelopment: true) { gateway in
+                try await gateway.sql(Self.rows)
+                let (before, session) = (try await gateway.openSession(["Note"]), try await gateway.openSession(["Note"]))
+                try await before.subscribe(1, [("Note", "team == 'red'")])
+                #expect(before.keys("Note").isEmpty)
+                try await session.subscribe(1, [("Note", "text != 'z'")])
+                #expect(session.keys("Note") == ["1", "3"])
+                try await before.subscribe(2, [("Note", "team == 'blue' OR _id == '1'")])
+                #expect(before.keys("Note") == ["1", "3"])
+                for session in [before, session] { session.close() }
+            }
+        }
+    }
+
+    @Test func `Scenario 3: of a class that an app brings and that has no roles the log says that nobody may see it`() async throws {
+        let files = NoteApp.files(Self.roles)
+        let key = Property(id: 1, name: "_id", type: .string)
+        let log = LinesOfLog()
+        try await RunningGateway.deploy(NoteApp.tables(["Note"])) { deployment in
+            try await deployment.run(files, isDevelopment: true, logger: Logger(label: "test") { _ in log }) { gateway in
+                let session = try await gateway.session(token: try await gateway.anonymousToken())
+                try await session.hello(Schema([ObjectType(name: "Memo", properties: [key])]))
+                await log.wait(for: "a plugin warns about the app", about: "Memo has no schema.json under data_sources: nobody may see it")
+                try await gateway.sql(#"INSERT INTO "Memo" (_id) VALUES ('theirs')"#)
+                try await session.subscribe(1, [("Memo", "TRUEPREDICATE")])
+                #expect(session.keys("Memo").isEmpty && session.error == nil)
+                session.close()
             }
         }
     }
