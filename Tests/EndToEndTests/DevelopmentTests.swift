@@ -37,6 +37,19 @@ final class Pulse: AsymmetricObject {
         #expect(!server.program.said.contains(" error "), "\(server.program.said)")
     }
 
+    @Test func `serves an app at the top level of its program, as tutorials show them`() async throws {
+        let (folder, files) = (try DataFolder(), try DataFolder())
+        let server = try await DevelopmentServer.start(folder)
+        let account = server.users[0]
+        let app = try Program("app-at-top-level", [files.path, server.url, server.appID, account.email, account.password])
+        #expect(await app.end() == .exit(0), "\(app.said)")
+        let lines = try #require(await app.remainingLines())
+        #expect(lines.suffix(2) == ["subscribed 0 1", "open 1 1"], "\(lines)")
+        // The team that the anonymous user wrote in the first half; the task was outside of the view.
+        #expect(try await server.sql(#"SELECT count(*) FROM "Team" WHERE "teamName" = 'Documentation'"#).int(0, 0) == 1)
+        #expect(await server.stop() == .exit(0), "\(server.program.said)")
+    }
+
     @Test func `keeps a named folder's data and users from run to run`() async throws {
         let folder = try DataFolder()
         let first = try await DevelopmentServer.start(folder)

@@ -1,8 +1,10 @@
 // The calls of an app written for Flexible Sync at the top level of its program, as tutorials show them. That it compiles is the
 // contract; it runs as far as that needs no server, and says what it sees, a line each.
 //
-// app-at-top-level FOLDER          a folder with a user who has logged in before
-// app-at-top-level FOLDER APP      the same, and then the calls that need the server of an app
+// app-at-top-level FOLDER
+//     a folder with a user who has logged in before
+// app-at-top-level FOLDER URL APP EMAIL PASSWORD
+//     the same with the server of an app, and then the calls that need one
 
 import Foundation
 import RealmSwift
@@ -27,10 +29,11 @@ class Team: Object {
     static let shared = Background()
 }
 
+let arguments = CommandLine.arguments
 let app = App(
-    id: "tasks",
+    id: arguments.count > 3 ? arguments[3] : "tasks",
     configuration: AppConfiguration(
-        baseURL: "http://127.0.0.1:9", storageDirectory: URL(fileURLWithPath: CommandLine.arguments[1])))
+        baseURL: arguments.count > 2 ? arguments[2] : "http://127.0.0.1:9", storageDirectory: URL(fileURLWithPath: arguments[1])))
 let user = if let known = app.currentUser { known } else { try await app.login(credentials: .anonymous) }
 
 var flexSyncConfig = user.flexibleSyncConfiguration(
@@ -125,9 +128,17 @@ func withSubscriptions(_ configuration: Realm.Configuration) async throws -> Rea
     return realm
 }
 
-if CommandLine.arguments.count > 2 {
-    let app = App(id: CommandLine.arguments[2])
-    let user = try await app.login(credentials: .emailPassword(email: "a@b.c", password: "secret"))
+@Background func documentation(_ configuration: Realm.Configuration) async throws -> Int {
+    let realm = try await Realm(configuration: configuration, actor: Background.shared)
+    let teams = try await realm.objects(Team.self)
+        .where { $0.teamName == "Documentation" }
+        .subscribe(name: "docs")
+    return teams.count
+}
+
+if arguments.count > 5 {
+    try await realm.syncSession?.wait(for: .upload)
+    let user = try await app.login(credentials: .emailPassword(email: arguments[4], password: arguments[5]))
     var configuration = user.flexibleSyncConfiguration()
     configuration.objectTypes = [Task.self, Team.self]
     let realm = try await withSubscriptions(configuration)
@@ -141,9 +152,5 @@ if CommandLine.arguments.count > 2 {
     print("subscribed", tasks.count, teams.count)
     tasks.unsubscribe()
     let here = try await Realm(configuration: configuration, actor: MainActor.shared)
-    let there = try await Realm(configuration: configuration, actor: Background.shared)
-    let others = try await there.objects(Team.self)
-        .where { $0.teamName == "Documentation" }
-        .subscribe(name: "docs")
-    print("open", here.subscriptions.count, others.count)
+    print("open", here.subscriptions.count, try await documentation(configuration))
 }
