@@ -92,9 +92,9 @@ struct DecimalDigits {
     private mutating func read(_ text: Substring.UTF8View) -> Bool {
         let parts = text.split(separator: UInt8(ascii: "e"), maxSplits: 1, omittingEmptySubsequences: false)
         let sides = parts[0].split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        guard sides.count <= 2, let power = parts.count == 1 ? 0 : Int(String(Substring(parts[1]))), abs(power) < 1_000_000 else {
-            return false
-        }
+        guard sides.count <= 2, let power = parts.count == 1 ? 0 : Int(String(Substring(parts[1]))),
+            (-999_999...999_999).contains(power)
+        else { return false }
         let all = sides.flatMap { $0 }
         guard !all.isEmpty, all.allSatisfy({ (0x30...0x39).contains($0) }) else { return false }
         digits = Array(all.drop { $0 == 0x30 })

@@ -120,7 +120,7 @@ private struct Digits {
         guard count > 0 else { return nil }
         if rest.isEmpty { return }
         guard rest.first == UInt8(ascii: "e") || rest.first == UInt8(ascii: "E"),
-            let written = Int(String(decoding: rest.dropFirst(), as: UTF8.self)), abs(written) < 1_000_000
+            let written = Int(String(decoding: rest.dropFirst(), as: UTF8.self)), (-999_999...999_999).contains(written)
         else { return nil }
         exponent += written
     }
@@ -151,9 +151,13 @@ private struct Digits {
     /// Drops digits at the end, halves to even.
     /// - Returns: whether only zeros were dropped.
     private static func round(_ digits: inout [UInt8], dropping count: Int) -> Bool {
-        let kept = max(digits.count - count, 0)
-        // Digits above the first one count as zeros when more is dropped than there is.
-        let dropped = Array(repeating: 0, count: max(count - digits.count, 0)) + digits[kept...]
+        // Less than a tenth of the last place that is kept.
+        guard count <= digits.count else {
+            digits = []
+            return false
+        }
+        let kept = digits.count - count
+        let dropped = Array(digits[kept...])
         digits = Array(digits[..<kept])
         if dropped.allSatisfy({ $0 == 0 }) { return true }
         let isAboveHalf = dropped[0] > 5 || (dropped[0] == 5 && dropped.dropFirst().contains { $0 != 0 })

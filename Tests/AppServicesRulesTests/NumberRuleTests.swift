@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["9e9999", "1E-6200", "0x10", "", ".", "1e", "--1", "1_000"])
+    @Test(arguments: ["9e9999", "1E-6200", "1E-9223372036854775808", "1E9223372036854775807", "0x10", "", ".", "1e", "--1", "1_000"])
     func `a decimal that the store has not is refused with the rules`(digits: String) async throws {
         let app = App.filters(read: #"{"account": {"$eq": {"$numberDecimal": "\#(digits)"}}}"#, write: "false")
         #expect(await app.refusal?.contains("is not a value that a rule can compare with") == true, "\(digits)")

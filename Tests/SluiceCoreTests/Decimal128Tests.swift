@@ -20,6 +20,20 @@ import Testing
     @Test(arguments: ["", "-", ".", "e5", "1e", "1.2.3", "0x10", " 1", "1 ", "--1", "1e+", "nano"])
     func `refuses what is not a number`(text: String) { #expect(Decimal128(text) == nil) }
 
+    @Test(
+        arguments: [
+            ("1E-9223372036854775808", nil), ("1E9223372036854775807", nil), ("1E+9223372036854775808", nil), ("1E-1000000", nil),
+            ("1E+1000000", nil), ("1E-999999", .zero), ("-1E+999999", .negativeInfinity), ("0E-999999", .zero),
+        ] as [(String, Decimal128?)])
+    func `an exponent of any size is rounded or refused`(text: String, rounded: Decimal128?) throws {
+        #expect(Decimal128(rounding: text).map { Decimal128.compare($0, rounded ?? .nan) } == rounded.map { _ in 0 })
+        #expect((Decimal128(text) != nil) == text.hasPrefix("0"))
+        let cost = Property(id: 1, name: "cost", type: .decimal)
+        for json: JSON in [.string(text), ["$numberDecimal": .string(text)]] {
+            #expect((try? ExtendedJSON.value(json, property: cost)) == Decimal128(text).map { .decimal($0) })
+        }
+    }
+
     @Test func `knows the published encodings`() throws {
         // IEEE 754-2008 decimal128, binary integer encoding, as BSON stores it.
         #expect(try #require(Decimal128("0")) == Decimal128(high: 0x3040_0000_0000_0000, low: 0))

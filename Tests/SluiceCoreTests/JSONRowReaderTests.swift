@@ -87,6 +87,7 @@ import Testing
         let deep = String(repeating: "[", count: Limits.nestingDepth) + String(repeating: "]", count: Limits.nestingDepth)
         let texts = [
             "", "{", "[]", "{}", "{\(good)", "{\(good)} x", "{\(good),}", "{\(good), \"_id\": 8}", "{\(good), \"nothing\": 8}",
+            "{\(good), \"cost\": \"1E-9223372036854775808\"}", "{\(good), \"cost\": \"1E9223372036854775807\"}",
             "{\(good), \"extra\": \(deep)}", "{\(good), \"extra\": [1}}", "{\(good), \"weight\": 1e39}", "{\(good), \"tags\": null}",
             #"{"_id": 01, "isNew": true, "price": 1.5, "name": "a"}"#, #"{"_id": 1, "isNew": true, "price": 1., "name": "a"}"#,
             #"{"_id": 1, "isNew": true, "price": 1e400, "name": "a"}"#, #"{"_id": 1, "isNew": truE, "price": 1, "name": "a"}"#,

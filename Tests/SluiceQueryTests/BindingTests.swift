@@ -27,7 +27,8 @@ struct BindingTests {
 
     @Test(arguments: [
         ("number == 'x'", "type 'int'"), ("number == true", "type 'bool'"), ("name == 5", "type 'string'"), ("flag == 1", "type 'bool'"),
-        ("at == 5", "type 'date'"), ("owner == 'x'", "type 'uuid'"),
+        ("price == 1E-9223372036854775808", "type 'decimal'"),
+        ("price == 1E9223372036854775807", "type 'decimal'"), ("at == 5", "type 'date'"), ("owner == 'x'", "type 'uuid'"),
         ("_id == uuid(01234567-89ab-cdef-0123-456789abcdef)", "type 'objectId'"),
         ("data == 'x'", "type 'binary'"), ("name == binary('x')", "type 'string'"),
         ("number CONTAINS 'x'", "operator 'contains' against type 'int'"),
