@@ -49,6 +49,7 @@ extension InvalidTexts {
                 Case("a == obj('B', 1, 2)", 16, "expected ')', found ','"),
                 Case("a == obj('B', true)", 15, "expected a primary key: a number, string, uuid, oid or argument"),
                 Case("a == obj('B', b)", 15, "expected a primary key: a number, string, uuid, oid or argument"),
+                Case("a == obj('B', obj('C', 1))", 15, "expected a primary key: a number, string, uuid, oid or argument"),
                 Case("a == obj('B' 1)", 14, "expected ',', found '1'"),
                 Case("obj == 1", 5, "expected '(', found '=='"),
                 Case("a == binary(1)", 13, "expected a string or B64\"…\", found '1'"),

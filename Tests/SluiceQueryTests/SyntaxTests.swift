@@ -108,6 +108,13 @@ struct SyntaxTests {
         #expect(error?.message.contains("nested deeper") == true)
     }
 
+    @Test(arguments: ["number == obj('',", "number == {obj('',", "obj('',", "SUBQUERY(a,$x,b == obj('',"])
+    func `an object's key is no object, however many there are`(_ opening: String) {
+        let rest = String(repeating: "obj('',", count: Limits.queryBytes / 7)
+        let error = #expect(throws: SluiceError.self) { try Query.parse(opening + rest) }
+        #expect(error?.message.contains("expected a primary key") == true)
+    }
+
     @Test
     func `long chains of AND and OR parse`() throws {
         let text = (0..<5_000).map { "a == \($0)" }.joined(separator: " OR ")
@@ -125,6 +132,8 @@ struct SyntaxTests {
         #expect(try time("1969-12-31@23:59:59:1") == "T-1:-1")
         #expect(try time("1900-01-01@00:00:00") == "T-2208988800:0")
         #expect(try time("T5:2000000001") == "T7:1")
+        #expect(try time("T-9223372036854775808:-1") == "T-9223372036854775808:-1")
+        #expect(try time("T9223372036854775807:999999999") == "T9223372036854775807:999999999")
     }
 
     @Test

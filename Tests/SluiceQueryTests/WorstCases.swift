@@ -43,6 +43,7 @@ enum WorstCases {
             ("list of ones", filled("number IN {1", ",1", "}")),
             ("list of different numbers", filled("number IN {1", ",18,27,36,45,54,63", "}")),
             ("list of fractions for decimals", filled("price IN {1.", ",.1", "}")),
+            ("list of the least decimals", filled("price IN {1E-999999", ",1E-999999", "}")),
             ("list of strings", filled("name IN {''", ",''", "}")),
             ("unequal list", filled("number != {1", ",1", "}")),
             ("ORs", filled("number=1", "||number=1", "")),
@@ -69,6 +70,7 @@ enum WorstCases {
         [
             ("parentheses", filled("", "(", "")),
             ("negation signs", filled("", "!", "")),
+            ("objects as keys", filled("number == ", "obj('',", "")),
             ("braces", filled("number IN ", "{", "")),
             ("sum", filled("a", " + a", " == 1")),
             ("blanks", filled("", " ", "")),

@@ -109,7 +109,8 @@ extension Parser {
         advance()
         try expect(.comma)
         let keyPlace = position
-        guard let key = try constant(), key.isKey else {
+        // Looked at before it is read: objects as keys of objects would nest without end.
+        guard !sees(.obj), let key = try constant(), key.isKey else {
             throw failure("expected a primary key: a number, string, uuid, oid or argument", at: keyPlace)
         }
         try expect(.closeParenthesis)
