@@ -11,6 +11,15 @@ package struct Timestamp: Hashable, Sendable, Comparable {
         self.nanoseconds = nanoseconds
     }
 
+    /// Of parts that come from elsewhere: nil when they have not one sign, or the nanoseconds are a second or more.
+    package init?(seconds: Int64, checking nanoseconds: Int64) {
+        guard (-999_999_999...999_999_999).contains(nanoseconds), seconds == 0 || nanoseconds == 0 || (seconds < 0) == (nanoseconds < 0)
+        else {
+            return nil
+        }
+        self.init(seconds: seconds, nanoseconds: Int32(nanoseconds))
+    }
+
     package init(microseconds: Int64) {
         seconds = microseconds / 1_000_000
         nanoseconds = Int32(microseconds % 1_000_000) * 1_000

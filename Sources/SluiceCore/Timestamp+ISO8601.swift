@@ -34,21 +34,24 @@ extension Timestamp {
     ///
     /// Years outside 0 to 9999 get a sign and at least six digits.
     package var iso8601: String {
-        // The fraction counts up from the second below, whatever the sign.
-        let (second, fraction) =
-            nanoseconds < 0 ? (seconds - 1, nanoseconds + 1_000_000_000) : (seconds, nanoseconds)
-        let days = Timestamp.floorDivide(second, 86_400)
-        let rest = second - days * 86_400
+        let (days, rest, fraction) = parts
         let (year, month, day) = Timestamp.civil(days: days)
         var text = Timestamp.yearText(year)
         text += "-\(Timestamp.padded(month, 2))-\(Timestamp.padded(day, 2))"
         text += "T\(Timestamp.padded(rest / 3_600, 2)):\(Timestamp.padded(rest / 60 % 60, 2)):\(Timestamp.padded(rest % 60, 2))"
-        return text + Timestamp.fractionText(Int64(fraction)) + "Z"
+        return text + Timestamp.fractionText(fraction) + "Z"
     }
 
     /// The year in UTC.
-    package var year: Int64 {
-        Timestamp.civil(days: Timestamp.floorDivide(nanoseconds < 0 ? seconds - 1 : seconds, 86_400)).year
+    package var year: Int64 { Timestamp.civil(days: parts.days).year }
+
+    /// Days since 1970, the day's seconds and the second's nanoseconds, which count up whatever the sign.
+    private var parts: (days: Int64, second: Int64, nanosecond: Int64) {
+        let below = Timestamp.floorDivide(Int64(nanoseconds), 1_000_000_000)
+        // The sum of a day's seconds, never of all: those may be the least there is.
+        let second = seconds % 86_400 + below
+        let carried = Timestamp.floorDivide(second, 86_400)
+        return (seconds / 86_400 + carried, second - carried * 86_400, Int64(nanoseconds) - below * 1_000_000_000)
     }
 
     /// Milliseconds since 1970, cut towards zero, saturating at the ends of `Int64`.

@@ -62,16 +62,16 @@ struct CellDecoder {
 
     static func timestamp(_ reader: WireReader) throws(SluiceError) -> Timestamp {
         var reader = reader
-        var time = Timestamp(seconds: 0)
+        var (seconds, nanoseconds): (Int64, Int64) = (0, 0)
         while !reader.isAtEnd {
             let tag = try reader.tag()
             switch (tag.field, tag.type) {
-            case (1, .varint): time.seconds = try reader.zigzag()
-            case (2, .varint): time.nanoseconds = Int32(truncatingIfNeeded: try reader.zigzag())
+            case (1, .varint): seconds = try reader.zigzag()
+            case (2, .varint): nanoseconds = try reader.zigzag()
             default: try reader.skip(tag.type)
             }
         }
-        return time
+        return try Timestamp(ofWire: seconds, nanoseconds)
     }
 
     static func tag(of kind: ValueKind) -> CellTag {

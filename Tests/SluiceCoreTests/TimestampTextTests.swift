@@ -42,4 +42,33 @@ import Testing
         #expect(Timestamp(seconds: .min).milliseconds == .min)
         #expect(Timestamp(microseconds: .min).microseconds == .min)
     }
+
+    @Test(arguments: [Int64.min, .min + 1, -1, 0, 1, .max - 1, .max], [Int32(0), 1, 999_999_999])
+    func `every time there is has a text and a year`(seconds: Int64, fraction: Int32) {
+        let time = Timestamp(seconds: seconds, nanoseconds: seconds < 0 ? -fraction : fraction)
+        let isFar = abs(Double(seconds)) > 1
+        #expect(isFar == (abs(time.year) == 292_277_026_596 || abs(time.year) == 292_277_022_657), "\(time.year)")
+        #expect(
+            time.iso8601.hasPrefix(isFar ? (seconds < 0 ? "-292277022657-01-2" : "+292277026596-12-04T15:30:0") : "19"), "\(time.iso8601)")
+        #expect(isFar || Timestamp(iso8601: time.iso8601) == time)
+        let json = ExtendedJSON.json(.timestamp(time))["$date"]
+        #expect(isFar ? json?["$numberLong"]?.string == "\(seconds < 0 ? Int64.min : .max)" : json?.string == time.iso8601)
+    }
+
+    @Test func `the seconds before the least one belong to the day before`() {
+        #expect(Timestamp(seconds: .min).iso8601 == "-292277022657-01-27T08:29:52Z")
+        #expect(Timestamp(seconds: .min, nanoseconds: -1).iso8601 == "-292277022657-01-27T08:29:51.999999999Z")
+        #expect(Timestamp(seconds: -86_400, nanoseconds: -1).iso8601 == "1969-12-30T23:59:59.999999999Z")
+    }
+
+    @Test(
+        arguments: [
+            (5, 7, true), (-5, -7, true), (0, -7, true), (.min, -999_999_999, true), (.max, 999_999_999, true), (5, -7, false),
+            (-5, 7, false),
+            (0, 1_000_000_000, false), (0, -1_000_000_000, false), (.min, .min, false), (.max, .max, false),
+        ] as [(Int64, Int64, Bool)])
+    func `parts make a time when they have one sign and less than a second's nanoseconds`(seconds: Int64, nanoseconds: Int64, isTime: Bool)
+    {
+        #expect((Timestamp(seconds: seconds, checking: nanoseconds) != nil) == isTime)
+    }
 }

@@ -13,6 +13,13 @@ import Testing
         #expect(try IngestObjectCodec.json([]) == .object([]))
     }
 
+    @Test(arguments: [Int64.min, .min + 1, -1, 0, 1, .max], [Int32(-999_999_999), -1, 0, 1, 999_999_999])
+    func `with any time is read, or refused`(seconds: Int64, nanoseconds: Int32) throws {
+        let bytes = try IngestObjectCodec.bytes(["at": .timestamp(Timestamp(seconds: seconds, nanoseconds: nanoseconds))])
+        let json = try? IngestObjectCodec.json(bytes)
+        #expect((json != nil) == (seconds == 0 || nanoseconds == 0 || (seconds < 0) == (nanoseconds < 0)))
+    }
+
     @Test func `that is none is an error by name, and no random bytes trap`() throws {
         var random = SplitMix64()
         print("seed \(random.seed)")

@@ -102,6 +102,23 @@ func generated(_ message: some Message) throws -> [UInt8] { try message.serializ
         #expect(throws: SluiceError.self) { try Row(message, type: Samples.type) }
     }
 
+    @Test(
+        arguments: [
+            (5, -1), (-5, 1), (.min, 1), (.max, -1), (0, 1_000_000_000), (.min, -1_000_000_000), (.min, .min), (0, .max),
+        ] as [(Int64, Int32)])
+    func `a time whose parts make none is refused by both readers`(seconds: Int64, nanoseconds: Int32) throws {
+        let value = Value.timestamp(Timestamp(seconds: seconds, nanoseconds: nanoseconds))
+        for value in [value, .list([value])] {
+            let message = PBValue(value)
+            let bytes = try generated(message)
+            #expect(throws: SluiceError.malformed("a time has \(seconds) seconds and \(nanoseconds) nanoseconds, which is none")) {
+                try ValueCodec.decode(bytes)
+            }
+            let error = #expect(throws: SluiceError.self) { try Value(message) }
+            #expect(error?.code == .badSyntax)
+        }
+    }
+
     @Test func `nesting is allowed to the limit and refused beyond`() throws {
         func nested(_ depth: Int) -> Value { (0..<depth).reduce(.int(1)) { inner, _ in .list([inner]) } }
         let deepest = nested(Limits.nestingDepth)

@@ -45,6 +45,11 @@ struct Samples {
         return String((0..<[0, 1, 12, 126, 300][below(5)]).map { _ in alphabet[below(alphabet.count)] })
     }
 
+    mutating func time() -> Timestamp {
+        let (seconds, nanoseconds) = (chance(10) ? [.min, 0, .max][below(3)] : Int64(bitPattern: word()), Int32(below(1_000_000_000)))
+        return Timestamp(seconds: seconds, nanoseconds: seconds < 0 ? -nanoseconds : nanoseconds)
+    }
+
     mutating func value(_ kind: Int, depth: Int) -> Value {
         switch kind {
         case 0: .null
@@ -55,7 +60,7 @@ struct Samples {
         case 5: .decimal(Decimal128(high: word(), low: word()))
         case 6: .string(text())
         case 7: .binary(bytes())
-        case 8: .timestamp(Timestamp(seconds: Int64(bitPattern: word()), nanoseconds: Int32(truncatingIfNeeded: word())))
+        case 8: .timestamp(time())
         case 9: .objectId(ObjectIdentifierBytes(high: word(), low: UInt32(truncatingIfNeeded: word())))
         case 10: .uuid(UUIDBytes(high: word(), low: word()))
         case 11: .list((0..<below(5)).map { _ in any(depth: depth + 1) })

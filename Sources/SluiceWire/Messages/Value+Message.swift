@@ -42,9 +42,19 @@ extension PBTimestamp {
     }
 }
 
+extension Timestamp {
+    /// - Throws: `badSyntax` for parts that no time has.
+    init(ofWire seconds: Int64, _ nanoseconds: Int64) throws(SluiceError) {
+        guard let time = Timestamp(seconds: seconds, checking: nanoseconds) else {
+            throw .malformed("a time has \(seconds) seconds and \(nanoseconds) nanoseconds, which is none")
+        }
+        self = time
+    }
+}
+
 extension Value {
-    /// - Throws: `badSyntax` for a value without a kind, an identifier of the wrong length, or nesting beyond
-    ///   `Limits.nestingDepth`.
+    /// - Throws: `badSyntax` for a value without a kind, an identifier of the wrong length, a time that is none, or nesting
+    ///   beyond `Limits.nestingDepth`.
     package init(_ message: PBValue) throws(SluiceError) { try self.init(message, depth: 0) }
 
     private init(_ message: PBValue, depth: Int) throws(SluiceError) {
@@ -59,7 +69,7 @@ extension Value {
         case .decimal(let v): self = .decimal(Decimal128(bytes: try Value.exactly(16, v)))
         case .string(let v): self = .string(v)
         case .binary(let v): self = .binary(Array(v))
-        case .timestamp(let v): self = .timestamp(Timestamp(seconds: v.seconds, nanoseconds: v.nanoseconds))
+        case .timestamp(let v): self = .timestamp(try Timestamp(ofWire: v.seconds, Int64(v.nanoseconds)))
         case .objectID(let v): self = .objectId(ObjectIdentifierBytes(bytes: try Value.exactly(12, v)))
         case .uuid(let v): self = .uuid(UUIDBytes(bytes: try Value.exactly(16, v)))
         case .list(let v):
