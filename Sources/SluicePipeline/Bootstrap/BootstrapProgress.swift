@@ -46,8 +46,10 @@ final class BootstrapProgress: Sendable {
         var parts: [String: Part] = [:]
         for part in message.types {
             let through = part.hasThrough ? try? Value(part.through) : nil
-            guard let type = schema[part.name], !part.hasThrough || through.map({ type.hasKey($0) }) == true else { continue }
-            parts[part.name] = Part(form: Fingerprint(rawValue: part.form), transaction: part.transaction, through: through)
+            guard let type = schema[part.name], !part.hasThrough || through.map({ type.hasKey($0) }) == true,
+                let transaction = SnapshotPoint.transaction(told: part.transaction)
+            else { continue }
+            parts[part.name] = Part(form: Fingerprint(rawValue: part.form), transaction: transaction, through: through)
         }
         state.withLock { $0 = State(cluster: message.cluster, witness: message.point, parts: parts) }
     }

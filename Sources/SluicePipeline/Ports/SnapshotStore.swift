@@ -16,12 +16,18 @@ package struct SnapshotPoint: Hashable, Sendable {
         self.witness = witness
     }
 
-    /// Numbers farther apart than this are not compared, to stay well within the 31 bits of a row's.
+    /// Numbers farther apart than this are not compared, to stay well within the 31 bits of a row's: those come round again.
     private static let horizon: UInt64 = 1 << 30
+
+    /// A transaction as a client tells it; nil for a number that no database gives out.
+    static func transaction(told number: UInt64) -> UInt64? { number <= UInt64(Int64.max) ? number : nil }
+
+    /// Whether a transaction is so near that the numbers in rows tell which of the two was first.
+    func isNear(_ other: UInt64) -> Bool { other <= transaction || other - transaction < Self.horizon }
 
     /// Whether the age of a row in a snapshot tells if it has been written since this point.
     package func isComparable(at start: SnapshotStart) -> Bool {
-        cluster == start.cluster && start.snapshot.xmax < transaction + Self.horizon
+        cluster == start.cluster && isNear(start.snapshot.xmax)
     }
 }
 

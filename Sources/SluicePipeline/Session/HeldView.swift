@@ -34,10 +34,10 @@ struct HeldView: Sendable {
             }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// What a client says that it has; nil when it says nothing.
+    /// What a client says that it has; nil when it says nothing, or what cannot be.
     init?(_ message: PBHeld, user: String, _ sealer: any Sealer, _ schema: Schema) {
-        guard !message.cluster.isEmpty else { return nil }
-        point = SnapshotPoint(cluster: message.cluster, transaction: message.transaction)
+        guard !message.cluster.isEmpty, let transaction = SnapshotPoint.transaction(told: message.transaction) else { return nil }
+        point = SnapshotPoint(cluster: message.cluster, transaction: transaction)
         isEarlier = true
         let sealed = SealedCondition(sealer: sealer, user: user, point: point)
         parts = Dictionary(

@@ -12,15 +12,13 @@ package struct SeenRows: Sendable {
     }
 
     private var points: [Point] = []
-    /// Transaction numbers in rows come round again: points that are older tell nothing.
-    private static let horizon: UInt64 = 1 << 30
 
     init() {}
 
     /// What the client says of its last bootstrap.
     init(_ held: PBHeld) {
-        guard !held.cluster.isEmpty, held.lsn > 0 else { return }
-        add(SnapshotPoint(cluster: held.cluster, transaction: held.transaction), at: LSN(rawValue: held.lsn))
+        guard !held.cluster.isEmpty, held.lsn > 0, let transaction = SnapshotPoint.transaction(told: held.transaction) else { return }
+        add(SnapshotPoint(cluster: held.cluster, transaction: transaction), at: LSN(rawValue: held.lsn))
     }
 
     mutating func add(_ point: SnapshotPoint, at position: LSN) {
@@ -32,7 +30,7 @@ package struct SeenRows: Sendable {
     /// Whether a row that this transaction wrote last was there when the file stood at `base`.
     func includes(_ writer: UInt32, at base: LSN) -> Bool {
         guard let now = points.last?.point, let then = points.last(where: { $0.position <= base })?.point,
-            then.cluster == now.cluster, now.transaction < then.transaction + Self.horizon
+            then.cluster == now.cluster, then.isNear(now.transaction)
         else { return false }
         return writer &- UInt32(truncatingIfNeeded: then.transaction) >= 1 << 31
     }
