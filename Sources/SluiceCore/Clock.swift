@@ -3,9 +3,11 @@
 package struct HybridTime: RawRepresentable, Hashable, Sendable, Comparable {
     package var rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
+    /// Times beyond what 48 bits hold are cut to it.
     package init(milliseconds: Int64, counter: UInt16 = 0) {
-        rawValue = UInt64(clamping: max(milliseconds, 0)) << 16 | UInt64(counter)
+        rawValue = UInt64(min(max(milliseconds, 0), HybridTime.lastMillisecond)) << 16 | UInt64(counter)
     }
+    package static let lastMillisecond: Int64 = 1 << 48 - 1
     package static let zero = HybridTime(rawValue: 0)
     package var milliseconds: Int64 { Int64(rawValue >> 16) }
     package var counter: UInt16 { UInt16(truncatingIfNeeded: rawValue) }
@@ -33,9 +35,10 @@ package struct HybridClock: Sendable {
 
     package init(last: HybridTime = .zero) { self.last = last }
 
-    /// A reading later than every one before it, and not before `now`.
+    /// A reading later than every one before it, and not before `now`. At the end of time the clock stands.
     package mutating func tick(now: Int64) -> HybridTime {
-        last = max(HybridTime(milliseconds: now), HybridTime(rawValue: last.rawValue + 1))
+        let (next, isOver) = last.rawValue.addingReportingOverflow(1)
+        last = max(HybridTime(milliseconds: now), isOver ? last : HybridTime(rawValue: next))
         return last
     }
 

@@ -75,8 +75,8 @@ package struct TagRenaming: Sendable {
     private let era: UInt64
     private var given: Set<UInt64> = []
 
-    /// - Parameter era: higher than that of any renaming before; below 2³².
-    package init(era: UInt64) { self.era = era }
+    /// - Parameter era: higher than that of any renaming before; its low 32 bits count.
+    package init(era: UInt64) { self.era = era % Self.count }
 
     /// The elements that the edit puts there are among those that are renamed.
     package mutating func add(_ edit: Edit) {

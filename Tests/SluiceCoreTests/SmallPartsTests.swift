@@ -80,6 +80,13 @@ import Testing
         }
     }
 
+    @Test func `at the end of time the clock stands`() {
+        var clock = HybridClock(last: HybridTime(rawValue: .max))
+        #expect(clock.tick(now: 5) == HybridTime(rawValue: .max))
+        #expect(HybridTime(milliseconds: .max) == HybridTime(milliseconds: HybridTime.lastMillisecond))
+        #expect(HybridTime(milliseconds: .max) > HybridTime(milliseconds: 5))
+    }
+
     @Test func `a reading after a remote one is later than it`() {
         var clock = HybridClock()
         let remote = clock.observe(HybridTime(milliseconds: 5_000, counter: 9), now: 4_000)

@@ -248,6 +248,26 @@ import Testing
         #expect(try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).map(\.number) == [10])
     }
 
+    @Test func `a file is written to after a gateway gave it a time and a number that cannot be`() async throws {
+        let replica = try await Replica.make(folder)
+        try replica.create(1, "t1")
+        let last: UInt64 = 1 << 48
+        try await replica.renumberPending(after: last, time: HybridTime(rawValue: .max))
+        try await replica.observe(.max)
+        for id in 2...3 { try replica.create(id, "t\(id)") }
+        let pending = try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20)
+        #expect(pending.map(\.number) == [last + 1, last + 2, last + 3])
+        #expect(pending[1].time < pending[2].time)
+    }
+
+    @Test func `CR-30 a gateway's time of a changeset counts up to five minutes ahead`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.renumberPending(after: 7, time: HybridTime(rawValue: .max))
+        try replica.create(1, "t1")
+        let time = try #require(try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).first).time
+        #expect(time.milliseconds <= SystemEnvironment().wallMilliseconds() + Limits.clockSkewMilliseconds + 1)
+    }
+
     @Test func `a file that the gateway does not know starts anew and keeps what was not sent`() async throws {
         let replica = try await Replica.make(folder)
         try await replica.setIdentity(ReplicaIdentity(client: ClientID(rawValue: 9), secret: [1, 2]))

@@ -53,6 +53,28 @@ import Testing
         #expect(throws: SluiceError.self) { try PBObjectChange(change, schema: schema.schema) }
     }
 
+    @Test func `a Welcome with numbers that no clock and no file has is refused`() throws {
+        func welcome(_ fill: (inout PBWelcome) -> Void) throws -> ServerMessage.Welcome {
+            var welcome = PBWelcome()
+            welcome.protocol = WireProtocol.version
+            fill(&welcome)
+            guard
+                case .welcome(let read) = try ServerMessage.decode(try WireProtocol.encode(PBServerMessage(.welcome(welcome))), schema: nil)
+            else { throw SluiceError(.internalError, "no Welcome") }
+            return read
+        }
+        #expect(try welcome { $0.time = HybridTime.lastMillisecond }.time == HybridTime.lastMillisecond)
+        #expect(try welcome { $0.changeset = 1 << 48 }.changeset == 1 << 48)
+        let wrong: [(inout PBWelcome) -> Void] = [
+            { $0.time = .max }, { $0.time = HybridTime.lastMillisecond + 1 }, { $0.changeset = .max }, { $0.changeset = 1 << 48 + 1 },
+            { $0.ingest = .max },
+        ]
+        for fill in wrong {
+            let error = #expect(throws: SluiceError.self) { try welcome(fill) }
+            #expect(error?.code == .badSyntax)
+        }
+    }
+
     @Test func `rows before Welcome, empty messages, garbage and a foreign version are errors`() throws {
         func code(_ bytes: [UInt8], _ schema: ServerSchema?) -> ErrorCode? {
             #expect(throws: SluiceError.self) { _ = try ServerMessage.decode(bytes, schema: schema) }?.code

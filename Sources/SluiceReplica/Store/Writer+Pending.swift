@@ -172,7 +172,9 @@ extension Writer {
 
     func renumber(after last: UInt64, time: HybridTime) throws(SluiceError) {
         if last <= meta.changeset, try !isAnother(last, time) { return }
-        meta.clock = max(meta.clock, time)
+        var clock = HybridClock(last: meta.clock)
+        clock.observe(time, now: environment.wallMilliseconds())
+        meta.clock = clock.last
         let renaming = TagRenaming(era: last)
         meta.tag = renaming.renamed(meta.tag)
         let first = try connection.statement("SELECT min(number) FROM _sluice_pending WHERE acknowledged IS NULL")

@@ -151,11 +151,18 @@ extension ServerMessage.Checkpoint {
 }
 
 extension ServerMessage.Welcome {
+    /// No file makes so many changesets, or batches to ingest; the file counts on from what it is told, in 63 bits.
+    private static let highestNumber: UInt64 = 1 << 48
+
     init(_ message: PBWelcome) throws(SluiceError) {
         guard message.protocol == WireProtocol.version else {
             throw SluiceError(
                 .wrongProtocolVersion, "The gateway speaks version \(message.protocol); this SDK speaks \(WireProtocol.version).")
         }
+        guard max(message.changeset, message.ingest) <= Self.highestNumber else {
+            throw .malformed("no file has the changeset \(message.changeset) or the batch \(message.ingest)")
+        }
+        guard message.time <= HybridTime.lastMillisecond else { throw .malformed("\(message.time) ms since 1970 is no time of a clock") }
         self.init(
             identity: ReplicaIdentity(client: ClientID(rawValue: message.client), secret: Array(message.secret)),
             schema: try Schema(messages: message.schema), changeset: message.changeset, ingest: message.ingest,
