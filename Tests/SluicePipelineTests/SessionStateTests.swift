@@ -43,6 +43,9 @@ import Testing
         #expect(throws: SluiceError.self) { try state.request(2) }
         #expect(throws: SluiceError.self) { try state.request(1) }
         try state.request(3)
+        let error = #expect(throws: SluiceError.self) { try state.request(1 << 63) }
+        #expect(error?.code == .badSyntax)
+        try state.request(1 << 63 - 1)
     }
 
     @Test func `an older version is live until the newest one is`() throws {

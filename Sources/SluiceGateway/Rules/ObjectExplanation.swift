@@ -129,7 +129,8 @@ struct ObjectExplanation: Sendable {
             )
         }
         return [
-            "client": .int(Int64(session.client.rawValue)), "version": .int(Int64(session.version)), "live": .bool(session.isLive),
+            "client": .int(Int64(clamping: session.client.rawValue)), "version": .int(Int64(clamping: session.version)),
+            "live": .bool(session.isLive),
             "has_object": .bool(isHere), "queries": .array(queries.map(\.json)),
             "narrowed": .array(cuts.map(\.json)), "refused": refusal.map { .string("\($0)") } ?? .null,
         ]
@@ -139,7 +140,7 @@ struct ObjectExplanation: Sendable {
         let rule = refusal.rule.map { ", decided by \($0)" } ?? ""
         reasons.append("A write by device \(refusal.client) was undone at \(refusal.at)\(rule): \(refusal.reason)")
         return [
-            "at": .string(refusal.at), "client": .int(Int64(refusal.client.rawValue)), "code": .int(Int64(refusal.code.rawValue)),
+            "at": .string(refusal.at), "client": .int(Int64(clamping: refusal.client.rawValue)), "code": .int(Int64(refusal.code.rawValue)),
             "reason": .string(refusal.reason), "rule": refusal.rule.map { .string($0) } ?? .null,
         ]
     }

@@ -43,8 +43,10 @@ package struct SessionState: Sendable {
 
     package mutating func begin(changeset: UInt64) { lastChangeset = changeset }
 
-    /// Takes a new subscription version. Throws `badMessageOrder` unless it is higher than those before.
+    /// Takes a new subscription version.
+    /// - Throws: `badMessageOrder` unless it is higher than those before, `badSyntax` beyond the 63 bits that JSON and databases have.
     package mutating func request(_ version: UInt64) throws(SluiceError) {
+        guard version <= UInt64(Int64.max) else { throw SluiceError(.badSyntax, "No subscription set has the version \(version).") }
         guard version > requested else {
             throw SluiceError(.badMessageOrder, "Subscription set version \(version) came after version \(requested).")
         }

@@ -90,6 +90,16 @@ import Testing
         }
     }
 
+    @Test func `refuses a subscription set of a version that no database holds`() async throws {
+        try await RunningGateway.with { gateway in
+            try await gateway.besideHealthySession {
+                let session = try await gateway.openSession()
+                try await session.sendSubscribe(1 << 63, [("Order", "TRUEPREDICATE")])
+                #expect(try await session.failure().code == .badSyntax)
+            }
+        }
+    }
+
     // MARK: Uploads
 
     @Test func `refuses an upload of a class that it does not know, by name`() async throws {
