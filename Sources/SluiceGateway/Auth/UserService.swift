@@ -81,15 +81,19 @@ package struct UserService: Sendable {
     package func login(email: String, password: String, from address: String) async throws -> Login {
         try require(provider: "local-userpass")
         try count(address)
+        // Before it is remembered: no account has such a name.
+        guard email.utf8.count <= Self.emailBytes else { throw Self.wrongPassword }
         if let seconds = byEmail.attempt(email, now: environment.monotonicNanoseconds()) { throw Self.tooMany("this e-mail", seconds) }
         let account = try await directory.find(email: email)
         guard try await passwords.verify(password, hash: account?.passwordHash), let account else {
-            throw SluiceError(.invalidPassword, "invalid username/password")
+            throw Self.wrongPassword
         }
         byEmail.forgive(email, now: environment.monotonicNanoseconds())
         guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
         return try await login(account, lifetime: settings.refreshTokenLifetime)
     }
+
+    private static var wrongPassword: SluiceError { SluiceError(.invalidPassword, "invalid username/password") }
 
     /// A login of an account that something else than its password has proved.
     func login(_ account: UserAccount) async throws -> Login { try await login(account, lifetime: settings.refreshTokenLifetime) }

@@ -156,6 +156,12 @@ struct AuthRoutesTests {
         #expect(try await fixture.login("ann@example.com", "secret-1", from: "10.0.2.1").status == 200)
     }
 
+    @Test func `a name that is too long for an account is a wrong one, and is not remembered`() async throws {
+        let fixture = try await AuthFixture()
+        let name = String(repeating: "a", count: 321)
+        for attempt in 0..<15 { #expect(try await fixture.login(name, "secret-1", from: "10.0.1.\(attempt)").status == 401) }
+    }
+
     @Test func `one address cannot try many e-mails or register without end`() async throws {
         let fixture = try await AuthFixture()
         for attempt in 0..<20 { _ = try await fixture.login("user\(attempt)@example.com", "secret-1", from: "10.9.9.9") }
