@@ -63,6 +63,20 @@ import Testing
         }
     }
 
+    @Test func `whose numbers somebody made negative begin anew`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = ClientStore(pool: fixture.pool)
+            let file = try await store.allot(user: "ann", secret: [1])
+            try await fixture.pool.withConnection { connection in
+                try await connection.script("UPDATE sluice.client SET last_changeset = -1, last_ingest = -9, session = -5")
+                try await connection.script("INSERT INTO sluice.app_schema (version, definition) VALUES (-1, '{}')")
+            }
+            let opened = try await store.open(id: file.id, secret: [1], user: "ann")
+            #expect(opened.lastChangeset == 0 && opened.lastIngest == 0 && opened.session == 0)
+            #expect(try await AppSchemaStore(pool: fixture.pool).newestVersion() == 0)
+        }
+    }
+
     @Test func `a session of a file refuses the writes of the session before, once it has begun`() async throws {
         try await StoreFixture.with { fixture in
             let store = ClientStore(pool: fixture.pool)

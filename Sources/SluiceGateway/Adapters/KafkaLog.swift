@@ -102,7 +102,7 @@ private final class KafkaLogReader: LogReader {
                     contentType: entry.contentType))
         }
         // Read again before anybody hears of it: a failure here ends the reader, and whoever makes the next one meets the gap again.
-        let gaps = batch.problems.filter { $0.error.code == .logGap }.map(\.partition)
+        let gaps = Set(batch.problems.filter { $0.error.code == .logGap }.map(\.partition))
         if !gaps.isEmpty { try await reader.assign(Dictionary(uniqueKeysWithValues: gaps.map { ($0, KafkaStart.beginning) })) }
         fetch.gaps = gaps.map { LogPartition($0) }
         let used = batch

@@ -61,6 +61,6 @@ struct SessionWatch: SessionObserver {
     func delivered(changes: Int, commitTime: Int64) {
         self.changes.add(changes)
         // PostgreSQL's clock and this machine's may differ.
-        deliveries.observe(seconds: max(Double(environment.wallMilliseconds() * 1_000 - commitTime) / 1e6, 0))
+        deliveries.observe(seconds: max(Double(environment.wallMilliseconds()) / 1e3 - Double(commitTime) / 1e6, 0))
     }
 }

@@ -12,14 +12,14 @@ package struct AppSchemaStore: Sendable {
             guard try session.query("SELECT to_regclass('sluice.app_schema') IS NOT NULL").bool(0, 0) == true else { return nil }
             let result = try session.query("SELECT version, definition FROM sluice.app_schema ORDER BY version DESC LIMIT 1")
             guard let version = result.int(0, 0) else { return nil }
-            return (UInt64(version), try result.json(0, 1))
+            return (UInt64(clamping: version), try result.json(0, 1))
         }
     }
 
     /// The number of the newest; 0: none.
     package func newestVersion() async throws -> UInt64 {
         try await pool.perform { session in
-            UInt64(try session.query("SELECT COALESCE(max(version), 0) FROM sluice.app_schema", cached: true).int(0, 0) ?? 0)
+            UInt64(clamping: try session.query("SELECT COALESCE(max(version), 0) FROM sluice.app_schema", cached: true).int(0, 0) ?? 0)
         }
     }
 
@@ -32,7 +32,7 @@ package struct AppSchemaStore: Sendable {
     ) async throws -> UInt64? {
         try await pool.transact { session in
             try session.query("LOCK TABLE sluice.app_schema IN SHARE ROW EXCLUSIVE MODE")
-            let newest = UInt64(try session.query("SELECT COALESCE(max(version), 0) FROM sluice.app_schema").int(0, 0) ?? 0)
+            let newest = UInt64(clamping: try session.query("SELECT COALESCE(max(version), 0) FROM sluice.app_schema").int(0, 0) ?? 0)
             guard newest == version else { return nil }
             for (type, property) in retiring {
                 try session.execute(

@@ -26,7 +26,7 @@ enum ChangesetStart {
         guard result.int(0, 4) == Int64(clamping: session) else {
             throw SluiceError(.resync, "Client file \(origin.client) has begun another session.")
         }
-        return RowBasis(changeset: UInt64(last), now: now, horizon: result[0, 3].flatMap { LSN($0) } ?? .zero)
+        return RowBasis(changeset: UInt64(clamping: last), now: now, horizon: result[0, 3].flatMap { LSN($0) } ?? .zero)
     }
 
     /// Objects that an open compensation newer than `acknowledged` concerns.

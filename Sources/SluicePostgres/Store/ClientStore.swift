@@ -29,7 +29,7 @@ package struct ClientStore: Sendable {
             PostgresStatement(
                 "INSERT INTO sluice.client (user_id, secret, position) VALUES ($1, $2, pg_current_wal_insert_lsn()) RETURNING id",
                 [.text(user), .bytes(secret)]))
-        let id = ClientID(rawValue: UInt64(result.int(0, 0) ?? 0))
+        let id = ClientID(rawValue: UInt64(clamping: result.int(0, 0) ?? 0))
         return ClientRecord(id: id, user: user, secret: secret, lastChangeset: 0, lastIngest: 0, session: 0)
     }
 
@@ -67,9 +67,10 @@ package struct ClientStore: Sendable {
             do throws(PipelineFailure) { opened = try session.pipeline(begin)[1] } catch { throw error.error }
             guard !opened.isEmpty else { throw try Self.refusal(id: id, secret: secret, user: user, applied: applied, position, session) }
             return ClientRecord(
-                id: id, user: user, secret: secret, lastChangeset: UInt64(opened.int(0, 0) ?? 0),
-                lastIngest: UInt64(opened.int(0, 1) ?? 0), lastTime: HybridTime(rawValue: UInt64(bitPattern: opened.int(0, 5) ?? 0)),
-                session: UInt64(opened.int(0, 2) ?? 0), position: History.Finding(opened.int(0, 3)),
+                id: id, user: user, secret: secret, lastChangeset: UInt64(clamping: opened.int(0, 0) ?? 0),
+                lastIngest: UInt64(clamping: opened.int(0, 1) ?? 0),
+                lastTime: HybridTime(rawValue: UInt64(bitPattern: opened.int(0, 5) ?? 0)),
+                session: UInt64(clamping: opened.int(0, 2) ?? 0), position: History.Finding(opened.int(0, 3)),
                 point: History.Finding(opened.int(0, 4)))
         }
     }
@@ -107,7 +108,7 @@ package struct ClientStore: Sendable {
                 SELECT id, to_char(seen_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') FROM sluice.client
                 WHERE user_id = $1 ORDER BY seen_at DESC, id DESC LIMIT $2
                 """, [.text(user), .int(Int64(limit))]))
-        return (0..<result.count).map { (ClientID(rawValue: UInt64(result.int($0, 0) ?? 0)), result[$0, 1] ?? "") }
+        return (0..<result.count).map { (ClientID(rawValue: UInt64(clamping: result.int($0, 0) ?? 0)), result[$0, 1] ?? "") }
     }
 
     /// See `ClientHorizon.advance`. To be called every ten minutes.

@@ -67,7 +67,7 @@ package struct RejectedWriteStore: Sendable {
                 """, [.int(Int64(clamping: client.rawValue)), .int(Int64(clamping: last)), .int(bytes)], cached: true)
             var all: [(compensation: UInt64, writes: [RejectedRecord])] = []
             for row in 0..<result.count {
-                let compensation = UInt64(result.int(row, 0) ?? 0)
+                let compensation = UInt64(clamping: result.int(row, 0) ?? 0)
                 if all.last?.compensation != compensation { all.append((compensation, [])) }
                 all[all.count - 1].writes.append(try Self.record(result, row))
             }
@@ -102,7 +102,8 @@ package struct RejectedWriteStore: Sendable {
                 [.text(object.type), .text(StoreText.printable(StoreText.key(object.key))), .text(user), .int(Int64(limit))], cached: true)
             return (0..<result.count).map { row in
                 Refusal(
-                    at: result[row, 0] ?? "", client: ClientID(rawValue: UInt64(result.int(row, 1) ?? 0)), code: Self.code(result, row, 2),
+                    at: result[row, 0] ?? "", client: ClientID(rawValue: UInt64(clamping: result.int(row, 1) ?? 0)),
+                    code: Self.code(result, row, 2),
                     reason: result[row, 3] ?? "", rule: result[row, 4])
             }
         }
@@ -117,7 +118,7 @@ package struct RejectedWriteStore: Sendable {
         var values: [String: Value] = [:]
         for member in try result.json(row, 6).members ?? [] { values[member.key] = ExtendedJSON.value(member.value) }
         return RejectedRecord(
-            changeset: UInt64(result.int(row, 1) ?? 0), object: ObjectKey(type: result[row, 2] ?? "", key: key),
+            changeset: UInt64(clamping: result.int(row, 1) ?? 0), object: ObjectKey(type: result[row, 2] ?? "", key: key),
             code: code(result, row, 4), cause: result[row, 7].flatMap { RefusalCause(rawValue: $0) }, reason: result[row, 5] ?? "",
             fields: (try result.json(row, 8).array ?? []).compactMap(\.string), values: values)
     }
@@ -143,6 +144,6 @@ package struct RejectedWriteStore: Sendable {
                     .text(JSON.array(record.fields.map { .string($0) }).text),
                 ], cached: true)
         }
-        return UInt64(next)
+        return UInt64(clamping: next)
     }
 }
