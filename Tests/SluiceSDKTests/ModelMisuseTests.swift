@@ -93,7 +93,7 @@ enum ModelMisuse: String, CaseIterable, Codable {
     // Names
     case asksForListOfText, asksUnmanagedForList, asksDynamicByWrongKey, goesPastValue, usesUnknownOperator, setsOnValues, asksTextForLink
     // Questions
-    case sumsTexts, sumsTooMuch, averagesUnknown, comparesOverTwoCollections, asksComputed, likesWithoutMarks
+    case sumsTexts, asksNumberAsDate, averagesUnknown, comparesOverTwoCollections, asksComputed, likesWithoutMarks
     case evaluatesUnmanaged, foldsNumber, foldsOrder
     // Observing and passing on
     case observesValuesByPath, observesThroughValue, observesComputed, observesStoredOfView, setsThroughLink, setsThroughLinks
@@ -126,7 +126,7 @@ enum ModelMisuse: String, CaseIterable, Codable {
         case .usesUnknownOperator: "Unsupported KVC operator '@median'."
         case .setsOnValues: "'Int' has no properties to set."
         case .sumsTexts: "Cannot calculate '@sum' of property 'name': it is no number"
-        case .sumsTooMuch: "does not fit into Int8."
+        case .asksNumberAsDate: "does not fit into Date."
         case .averagesUnknown: "Property 'naem' not found in object of type 'Horse'"
         case .comparesOverTwoCollections: "A subquery can be about one collection only; join several subqueries instead."
         case .asksComputed: "leads to no @Persisted property of Horse."
@@ -204,7 +204,7 @@ enum ModelMisuse: String, CaseIterable, Codable {
             let walker = try realm.write { realm.create(Walker.self, value: ["_id": 1, "scores": [1]]) }
             try realm.write { walker.scores.setValue(1, forKey: "x") }
         case .sumsTexts: let _: Int = realm.objects(Horse.self).sum(ofProperty: "name")
-        case .sumsTooMuch: let _: Int8 = realm.objects(Horse.self).sum(ofProperty: "wins")
+        case .asksNumberAsDate: let _: Date? = realm.objects(Horse.self).max(ofProperty: "wins")
         case .averagesUnknown: let _: Double? = realm.objects(Horse.self).average(ofProperty: "naem")
         case .comparesOverTwoCollections:
             _ = walkers.where { ($0.hounds.age > 1 && $0.kennels.beds > 1).count > 0 }

@@ -35,6 +35,22 @@ import Testing
         #expect(young.isEmpty && young.isInvalidated && young.first == nil)
     }
 
+    @Test func `what the data come to is cut to the width that is asked for, as a property's value is`() throws {
+        let realm = try Realm(configuration: folder.local)
+        let all = realm.objects(Every.self)
+        try realm.write {
+            for id in 1...2 { realm.create(Every.self, value: ["_id": id, "int8": 100, "int": Int.max, "int64": 300, "double": 1e300]) }
+            realm.create(Every.self, value: ["_id": 3, "int8": 100, "int": Int.max, "int64": 300, "float": Float.nan])
+        }
+        #expect(all.sum(of: \.int8) == 44 && all.sum(ofProperty: "int8") == 300 && all.max(of: \.int8) == 100)
+        let (largest, least): (Int8?, Int16?) = (all.max(ofProperty: "int64"), all.min(ofProperty: "int64"))
+        #expect(largest == 44 && least == 300)
+        let mean: Int? = all.filter("_id == 1").average(ofProperty: "int")
+        #expect(mean == .max, "it rounds to 2⁶³")
+        let (far, none): (Int?, Int?) = (all.max(ofProperty: "double"), all.sum(ofProperty: "float"))
+        #expect(far == .max && none == 0)
+    }
+
     @Test func `values are narrowed and ordered`() throws {
         let (realm, walker) = try open()
         #expect(Array(walker.scores.sorted(ascending: true)) == [1, 2, 3, 3] && Array(walker.scores.distinct()) == [3, 1, 2])

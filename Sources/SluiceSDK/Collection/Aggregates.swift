@@ -57,7 +57,25 @@ enum CollectionAggregate {
         for other in others(value) {
             if let converted = T._coerce(other) { return converted }
         }
+        // What the data come to is no mistake of the app's: as a property of the type would show it.
+        if case .int = T._kind.type, let whole = cut(value) { return T._make(from: .int(whole), of: ObjectBase(), slot: 0) }
         throwRealmException("The result \(value) does not fit into \(T.self).")
+    }
+
+    /// The number as one of 64 bits; those beyond are their ends.
+    private static func cut(_ value: Value) -> Int64? {
+        switch value {
+        case .int(let value): value
+        case .double(let value): cut(value)
+        case .float(let value): cut(Double(value))
+        case .decimal(let value): cut(value.double)
+        default: nil
+        }
+    }
+
+    private static func cut(_ value: Double) -> Int64 {
+        if value.isNaN { return 0 }
+        return Int64(exactly: value.rounded(.towardZero)) ?? (value < 0 ? .min : .max)
     }
 
     /// The number in other types: decimal ones, and whole ones with the fraction cut off.
