@@ -136,6 +136,34 @@ import Testing
         #expect(frozen.thaw().objects(Horse.self).isEmpty && whole.thaw().objects(Horse.self).isEmpty)
     }
 
+    @Test func `results of which only an index can be read show as many defaults, and end no app`() throws {
+        let folder = try TemporaryFolder()
+        let configuration = folder.configuration([Task.self])
+        let path = try #require(configuration.fileURL).path
+        do {
+            let realm = try Realm(configuration: configuration)
+            try realm.write {
+                for _ in 0..<2_000 { realm.create(Task.self, value: ["taskName": String(repeating: "x", count: 200)]) }
+            }
+        }
+        try untilClosed(path)
+        // The leaves of tables; those of indices begin with another byte.
+        try damage(path, from: 40) { $0 == 0x0D }
+        let heard = Heard()
+        Realm.onFileError { error, _ in heard.add("\(error.code)") }
+        defer { Realm.onFileError(nil) }
+        let tasks = try Realm(configuration: configuration).objects(Task.self)
+        #expect(tasks.count == 2_000 && heard.all.isEmpty)
+        #expect(tasks[0].taskName == "" && tasks[1_999].taskName == "" && !heard.all.isEmpty)
+        #expect(tasks.last == nil && tasks.first == nil && Array(tasks).isEmpty)
+        #expect(tasks.map(\.taskName).count < 2_000, "those before the damage")
+        // The state has as many as it had.
+        #expect(tasks.count == 2_000 && names(tasks).count == 2_000 && names(tasks.reversed()).count == 2_000)
+    }
+
+    /// As code does that knows of collections only.
+    private func names(_ tasks: some Collection<Task>) -> [String] { tasks.map(\.taskName) }
+
     /// Waits until the last connection to a file is gone, whose close takes the log into the file: a log that is left has pages that
     /// opening reads.
     private func untilClosed(_ path: String) throws {
@@ -146,11 +174,11 @@ import Testing
         }
     }
 
-    /// Flips a bit of each page of a file and of its log.
-    private func damage(_ path: String, from first: Int) throws {
+    /// Flips a bit of each page of a file and of its log, or of those that begin with certain bytes.
+    private func damage(_ path: String, from first: Int, _ isMeant: (UInt8) -> Bool = { _ in true }) throws {
         for path in [path, path + "-wal"] {
             guard var bytes = FileManager.default.contents(atPath: path) else { continue }
-            for page in stride(from: first * 4_096, to: bytes.count, by: 4_096) { bytes[page + 100] ^= 1 }
+            for page in stride(from: first * 4_096, to: bytes.count, by: 4_096) where isMeant(bytes[page]) { bytes[page + 100] ^= 1 }
             let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
             try file.write(contentsOf: bytes)
             try file.close()

@@ -36,6 +36,37 @@ import Testing
         #expect(zip(one.intMap, other.intMap).map { $0 == $1 } == [false, true, true])
     }
 
+    @Test func `a Realm that moves on by use shows what it has just counted, and no error where something is gone since`() async throws {
+        let configuration = folder.configuration([Horse.self], file: "moving")
+        try await Self.moving(configuration)
+    }
+
+    /// A task without an actor.
+    @concurrent private static func moving(_ configuration: Realm.Configuration) async throws {
+        let realm = try await Realm(configuration: configuration)
+        try realm.write { for id in 0..<10 { realm.create(Horse.self, value: ["_id": id, "name": "h\(id)"]) } }
+        let horses = realm.objects(Horse.self)
+        let count = horses.count
+        try await delete(configuration, from: 5)
+        #expect((0..<count).map { horses[$0].name } == (0..<10).map { "h\($0)" })
+        let left = horses.count
+        #expect(left == 5)
+        try await delete(configuration, from: 2)
+        _ = realm.object(ofType: Horse.self, forPrimaryKey: 1)
+        #expect((0..<left).map { horses[$0].name } == ["h0", "h1", "nobody", "nobody", "nobody"])
+        #expect(horses.last?._id == 1 && Array(horses).count == 2 && horses.map(\._id) == [0, 1])
+        #expect(!horses.isEmpty)
+        try await delete(configuration, from: 0)
+        #expect(horses.last == nil && Array(AnyRealmCollection(horses)).isEmpty && horses.map(\._id).isEmpty)
+    }
+
+    private static func delete(_ configuration: Realm.Configuration, from id: Int) async throws {
+        try await onThread {
+            let realm = try Realm(configuration: configuration)
+            try realm.write { realm.delete(realm.objects(Horse.self).filter("_id >= %@", id)) }
+        }
+    }
+
     @Test func `an iteration goes through what was there when it began`() throws {
         let map = try crowd(isManaged: true).intMap
         var keys: [String] = []

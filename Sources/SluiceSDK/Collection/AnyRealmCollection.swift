@@ -24,6 +24,8 @@ public struct AnyRealmCollection<Element: RealmCollectionValue>: RealmCollection
         return RLMIterator { rest.popFirst() }
     }
 
+    public func _copyToContiguousArray() -> ContiguousArray<Element> { base._copyToContiguousArray() }
+
     public func index(of object: Element) -> Int? { base.index(of: object) }
 
     public static func == (lhs: AnyRealmCollection, rhs: AnyRealmCollection) -> Bool { lhs.elementsEqual(rhs) }

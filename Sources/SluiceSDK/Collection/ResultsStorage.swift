@@ -66,6 +66,8 @@ final class ResultsStorage {
     private var elements = Elements()
     private var generation: UInt64 = 0
     private var counted: (count: Int, generation: UInt64)?
+    /// What a Realm that moves on by use has said that there are: it shows an element to who has just been told of it.
+    private var told: (count: Int, generation: UInt64) = (0, 0)
     /// The result as somebody who observes it has it.
     weak var followed: FollowedResult?
 
@@ -75,6 +77,10 @@ final class ResultsStorage {
         /// All elements of the collection, when they are no objects.
         var values: [Value] = []
         var steps: [_Place.Step] = []
+        /// Elements that had been counted when it turned out that they cannot be read. A state has one number of elements.
+        var lost = 0
+
+        func isLost(_ position: Int) -> Bool { position >= 0 && position < lost }
 
         /// The index of an element that is no object.
         func index(_ key: Value) -> Int { if case .int(let index) = key { Int(index) } else { 0 } }
@@ -210,10 +216,21 @@ final class ResultsStorage {
         return core.exclusively { upToDate() }
     }
 
+    /// The elements now, or as they were when the app was told that there is one at the place.
+    func current(at index: Int) -> Elements {
+        if hasTold(of: index), told.generation == core.clock.generation { return upToDate() }
+        return current()
+    }
+
+    /// Whether the app may believe that there is such an element, as it was told so before the Realm moved on.
+    func hasTold(of index: Int) -> Bool { core.floats && !core.isWriting && epoch == core.epoch && index >= 0 && index < told.count }
+
     private func upToDate() -> Elements {
         if generation != core.clock.generation {
+            let lost = counted.flatMap { $0.generation == core.clock.generation ? $0.count : nil } ?? 0
             elements =
-                live.map { Elements(keys: $0.keys) } ?? core.attempt(Elements()) { store throws(SluiceError) in try read(store) }
+                live.map { Elements(keys: $0.keys) }
+                ?? core.attempt(Elements(lost: lost), moving: false) { store throws(SluiceError) in try read(store) }
             generation = core.clock.generation
         }
         return elements
@@ -231,14 +248,21 @@ final class ResultsStorage {
     /// Asks for the number only while nobody has asked for the elements.
     var count: Int {
         let isSimple = prepare()
-        return core.exclusively {
-            guard isSimple, generation != core.clock.generation else { return upToDate().keys.count }
-            if let live { return live.count }
-            if let counted, counted.generation == core.clock.generation { return counted.count }
-            let count = core.attempt(0) { store throws(SluiceError) in try query.count(on: store) }
-            counted = (count, core.clock.generation)
-            return count
+        let count = core.exclusively { number(isSimple: isSimple) }
+        if core.floats { told = (count, core.clock.generation) }
+        return count
+    }
+
+    private func number(isSimple: Bool) -> Int {
+        guard isSimple, generation != core.clock.generation else {
+            let elements = upToDate()
+            return elements.keys.count + elements.lost
         }
+        if let live { return live.count }
+        if let counted, counted.generation == core.clock.generation { return counted.count }
+        let count = core.attempt(0, moving: false) { store throws(SluiceError) in try query.count(on: store) }
+        counted = (count, core.clock.generation)
+        return count
     }
 
     /// The first key without the others, where that is cheaper.

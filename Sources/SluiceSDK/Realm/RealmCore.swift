@@ -168,7 +168,9 @@ final class RealmCore {
         return (schema, type)
     }
 
-    func row(_ type: Int, _ key: Value) -> Row? { attempt(nil) { store throws(SluiceError) in try store.row(type: type, key: key) } }
+    func row(_ type: Int, _ key: Value, moving: Bool = true) -> Row? {
+        attempt(nil, moving: moving) { store throws(SluiceError) in try store.row(type: type, key: key) }
+    }
 
     func contains(_ type: Int, _ key: Value) -> Bool {
         attempt(false) { store throws(SluiceError) in try store.contains(type: type, key: key) }

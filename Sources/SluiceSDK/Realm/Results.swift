@@ -20,7 +20,7 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
 
     private func object(_ type: Int, _ key: Value) -> Element? {
         let core = storage.core
-        guard let row = core.row(type, key) else { return nil }
+        guard let row = core.row(type, key, moving: false) else { return nil }
         return Element._object(of: _RowCache(core: core, schema: core.schema(type), type: type, key: key, row: row))
     }
 
@@ -47,8 +47,10 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
         if case .objects(let type) = storage.kind, let key = storage.followedKey(at: position) {
             return object(type, key) ?? Element._default()
         }
-        let elements = storage.current()
+        let elements = storage.current(at: position)
         guard elements.keys.indices.contains(position) else {
+            // The app has been told that it is there.
+            if elements.isLost(position) || storage.hasTold(of: position) { return Element._default() }
             throwRealmException("Index \(position) is out of bounds (must be less than \(elements.keys.count)).")
         }
         // It was there when the keys were read, and the state has not changed since; an unreadable file shows defaults.
@@ -61,7 +63,26 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
         return isEmpty ? nil : self[0]
     }
     /// The last element; nil when there is none.
-    public var last: Element? { isEmpty ? nil : self[count - 1] }
+    public var last: Element? {
+        if case .objects(let type) = storage.kind, let key = storage.followedKey(at: storage.count - 1) { return object(type, key) }
+        let elements = storage.current()
+        return elements.keys.last.flatMap { element($0, elements) }
+    }
+
+    /// The elements now, without those that cannot be read. By indices, as other collections are copied, there could be fewer at the end
+    /// than were counted: the Realm may move on meanwhile.
+    public func _copyToContiguousArray() -> ContiguousArray<Element> {
+        let elements = storage.current()
+        return ContiguousArray(elements.keys.lazy.compactMap { element($0, elements) })
+    }
+
+    /// What a function makes of the elements.
+    public func map<R, E: Error>(_ transform: (Element) throws(E) -> R) throws(E) -> [R] {
+        var results: [R] = []
+        var elements = makeIterator()
+        while let element = elements.next() { results.append(try transform(element)) }
+        return results
+    }
 
     /// Goes through the elements that match now. It reads ahead what the body of the loop uses of objects; those that are
     /// deleted during the loop are passed over. An object that the body does not keep may come again as a later element.
