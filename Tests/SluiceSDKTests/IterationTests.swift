@@ -60,10 +60,38 @@ import Testing
         #expect(horses.last == nil && Array(AnyRealmCollection(horses)).isEmpty && horses.map(\._id).isEmpty)
     }
 
+    @Test func `so do lists, sets and inverse links of a Realm that moves on by use`() async throws {
+        try await Self.movingInside(folder.configuration([Walker.self, Terrier.self], file: "inside"))
+    }
+
+    @concurrent private static func movingInside(_ configuration: Realm.Configuration) async throws {
+        let realm = try await Realm(configuration: configuration)
+        try realm.write {
+            let terriers = (0..<6).map { realm.create(Terrier.self, value: ["_id": $0, "name": "t\($0)"]) }
+            for id in 0..<4 { realm.create(Walker.self, value: ["_id": id, "hounds": terriers, "pack": terriers]) }
+        }
+        let walker = try #require(realm.object(ofType: Walker.self, forPrimaryKey: 0))
+        let walkers = try #require(realm.object(ofType: Terrier.self, forPrimaryKey: 0)).walkers
+        #expect(walker.hounds.count == 6 && walker.pack.count == 6 && walkers.count == 4)
+        try await delete(configuration, from: 2)
+        _ = realm.object(ofType: Walker.self, forPrimaryKey: 1)
+        #expect((0..<6).map { walker.hounds[$0].name } == ["t0", "t1", "", "", "", ""])
+        #expect((0..<6).map { walker.pack[$0].name }.filter { !$0.isEmpty }.count == 2)
+        #expect((0..<4).map { walkers[$0]._id }.sorted() == [0, 0, 0, 1])
+        #expect(walker.hounds.map(\._id) == [0, 1] && Array(walker.pack).count == 2)
+        #expect(Set(walkers.map(\._id)) == [0, 1] && Array(walkers).count == 2 && walkers.last != nil)
+    }
+
+    /// As another program would, or the gateway.
     private static func delete(_ configuration: Realm.Configuration, from id: Int) async throws {
         try await onThread {
             let realm = try Realm(configuration: configuration)
-            try realm.write { realm.delete(realm.objects(Horse.self).filter("_id >= %@", id)) }
+            try realm.write {
+                for objectClass in configuration.objectTypes ?? [] {
+                    guard let name = (objectClass as? Object.Type)?.className() else { continue }
+                    realm.delete(realm.dynamicObjects(name).filter("_id >= %@", id))
+                }
+            }
         }
     }
 

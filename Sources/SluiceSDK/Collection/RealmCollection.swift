@@ -30,6 +30,24 @@ extension RealmCollection {
         return results
     }
 
+    // MARK: Copying
+
+    // The standard library goes by indices, and ends the program when there are fewer than it has counted: a Realm may move on meanwhile.
+
+    /// The elements now.
+    public func _copyToContiguousArray() -> ContiguousArray<Element> {
+        var all: ContiguousArray<Element> = []
+        for element in self { all.append(element) }
+        return all
+    }
+
+    /// What a function makes of the elements.
+    public func map<R, E: Error>(_ transform: (Element) throws(E) -> R) throws(E) -> [R] {
+        var results: [R] = []
+        for element in self { results.append(try transform(element)) }
+        return results
+    }
+
     // MARK: Finding
 
     /// The place of the first element that matches; nil when there is none.

@@ -218,12 +218,9 @@ final class ResultsStorage {
 
     /// The elements now, or as they were when the app was told that there is one at the place.
     func current(at index: Int) -> Elements {
-        if hasTold(of: index), told.generation == core.clock.generation { return upToDate() }
-        return current()
+        guard core.isFleeting, epoch == core.epoch, told.generation == core.clock.generation, index < told.count else { return current() }
+        return upToDate()
     }
-
-    /// Whether the app may believe that there is such an element, as it was told so before the Realm moved on.
-    func hasTold(of index: Int) -> Bool { core.floats && !core.isWriting && epoch == core.epoch && index >= 0 && index < told.count }
 
     private func upToDate() -> Elements {
         if generation != core.clock.generation {
@@ -249,8 +246,8 @@ final class ResultsStorage {
     var count: Int {
         let isSimple = prepare()
         let count = core.exclusively { number(isSimple: isSimple) }
-        if core.floats { told = (count, core.clock.generation) }
-        return count
+        if core.isFleeting { told = (count, core.clock.generation) }
+        return core.count(count)
     }
 
     private func number(isSimple: Bool) -> Int {

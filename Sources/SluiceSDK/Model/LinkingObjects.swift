@@ -72,13 +72,17 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RealmC
     public var startIndex: Int { 0 }
     public var endIndex: Int { count }
     /// The number of links: an object that links twice counts twice.
-    public var count: Int { isEmbedded ? holder == nil ? 0 : 1 : keys.count }
+    public var count: Int {
+        let count = isEmbedded ? holder == nil ? 0 : 1 : keys.count
+        return storage?.owner.managingCore?.count(count) ?? count
+    }
 
     public subscript(position: Int) -> Element {
         if let traced { return traced }
         if position == 0, let holder { return holder }
         let keys = keys
         guard keys.indices.contains(position), let core = storage?.owner.managingCore else {
+            if storage?.owner.managingCore?.hasTold(of: position) == true { return Element() }
             throwRealmException("Index \(position) is out of bounds (must be less than \(keys.count)).")
         }
         // The row was there when the keys were read, and the state has not changed since; an unreadable file shows defaults.
@@ -86,7 +90,28 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RealmC
     }
 
     public var first: Element? { isEmpty ? nil : self[0] }
-    public var last: Element? { isEmpty ? nil : self[count - 1] }
+    public var last: Element? {
+        let count = count
+        return count == 0 ? nil : self[count - 1]
+    }
+
+    /// Goes through the objects that link here now; those that are deleted meanwhile are passed over.
+    public func makeIterator() -> RLMIterator<Element> {
+        var first = holder
+        guard first == nil, let core = storage?.owner.managingCore else {
+            return RLMIterator {
+                defer { first = nil }
+                return first
+            }
+        }
+        var rest = keys[...]
+        return RLMIterator {
+            while let key = rest.popFirst() {
+                if let object = core.object(Element.self, key: key) { return object }
+            }
+            return nil
+        }
+    }
 
     /// The place of an object; nil when it does not link here.
     public func index(of object: Element) -> Int? { firstIndex { $0 == object } }

@@ -100,7 +100,11 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
 
     public var startIndex: Int { 0 }
     public var endIndex: Int { count }
-    public var count: Int { place == nil ? unmanaged.count : values.count }
+    public var count: Int {
+        guard let place else { return unmanaged.count }
+        let count = values.count
+        return place.core?.count(count) ?? count
+    }
 
     public subscript(position: Int) -> Element {
         get {
@@ -108,6 +112,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
             let count = place == nil ? unmanaged.count : values.count
             guard position >= 0, position < count else {
                 if isTraced { return unmanaged[0] }
+                if place?.core?.hasTold(of: position) == true { return Element._default() }
                 throwRealmException("Index \(position) is out of bounds (must be less than \(count)).")
             }
             guard let place else { return unmanaged[position] }

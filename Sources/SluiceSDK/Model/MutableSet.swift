@@ -60,12 +60,18 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
     public var startIndex: Int { 0 }
     public var endIndex: Int { count }
     /// The number of elements.
-    public var count: Int { place == nil ? unmanaged.count : values.count }
+    public var count: Int {
+        guard let place else { return unmanaged.count }
+        let count = values.count
+        return place.core?.count(count) ?? count
+    }
 
     public subscript(position: Int) -> Element {
-        let count = count
+        let values = place == nil ? [] : values
+        let count = place == nil ? unmanaged.count : values.count
         guard position >= 0, position < count else {
             if isTraced { return unmanaged[0] }
+            if place?.core?.hasTold(of: position) == true { return Element._default() }
             throwRealmException("Index \(position) is out of bounds (must be less than \(count)).")
         }
         guard let place else { return unmanaged[position] }

@@ -31,6 +31,8 @@ final class RealmCore {
     private var failure: (any Error)?
     /// Whether reading moves on to newer states by itself.
     var floats: Bool
+    /// See `count(_:)`.
+    var told = 0
     /// Whether it moves on to newer states by itself.
     var autorefresh = true
     let inbox = ChangeInbox()

@@ -50,7 +50,7 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
         let elements = storage.current(at: position)
         guard elements.keys.indices.contains(position) else {
             // The app has been told that it is there.
-            if elements.isLost(position) || storage.hasTold(of: position) { return Element._default() }
+            if elements.isLost(position) || storage.core.hasTold(of: position) { return Element._default() }
             throwRealmException("Index \(position) is out of bounds (must be less than \(elements.keys.count)).")
         }
         // It was there when the keys were read, and the state has not changed since; an unreadable file shows defaults.
@@ -69,19 +69,10 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
         return elements.keys.last.flatMap { element($0, elements) }
     }
 
-    /// The elements now, without those that cannot be read. By indices, as other collections are copied, there could be fewer at the end
-    /// than were counted: the Realm may move on meanwhile.
+    /// The elements now, without those that cannot be read.
     public func _copyToContiguousArray() -> ContiguousArray<Element> {
         let elements = storage.current()
         return ContiguousArray(elements.keys.lazy.compactMap { element($0, elements) })
-    }
-
-    /// What a function makes of the elements.
-    public func map<R, E: Error>(_ transform: (Element) throws(E) -> R) throws(E) -> [R] {
-        var results: [R] = []
-        var elements = makeIterator()
-        while let element = elements.next() { results.append(try transform(element)) }
-        return results
     }
 
     /// Goes through the elements that match now. It reads ahead what the body of the loop uses of objects; those that are
