@@ -73,6 +73,8 @@ enum Expansion: Hashable {
         }
     }
 
+    var isDocument: Bool { if case .document = self { true } else { false } }
+
     private static func member(_ name: String, of user: PluginUser) -> PluginValue? {
         switch name {
         case "id": .string(user.id)

@@ -24,7 +24,7 @@ extension Expression {
             return (expansion.resolve(in: session).map { !$0.isNull } ?? false) == flag
         case .test(.expansion(let expansion), let comparison, let operand):
             let left = expansion.resolve(in: session).map { RuleValue($0) } ?? .null
-            return operand.resolve(in: session).flatMap { comparison.holds(left, $0) }
+            return operand.resolve(in: session).flatMap { comparison.holds(left, expansion.isDocument ? $0.fitted(to: left) : $0) }
         case .exists(.field(let name), let flag): return session.document.map { $0.has(name) == flag }
         case .test(.field(let name), let comparison, let operand):
             guard let document = session.document, let right = operand.resolve(in: session) else { return nil }
@@ -50,7 +50,7 @@ struct RuleDocument {
     func holds(_ name: String, _ comparison: Expression.Comparison, _ right: Resolved) -> Bool? {
         guard let property = type.properties[name] else { return nil }
         let fits = { QueryLiteral.text($0, for: property) != nil }
-        var right = right
+        var right = right.fitted(to: property.type)
         if case .list(let elements) = right.value {
             let known = elements.filter(fits)
             right = Resolved(value: .list(known), isComplete: right.isComplete && known.count == elements.count)

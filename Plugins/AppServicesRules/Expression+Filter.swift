@@ -38,7 +38,8 @@ struct FieldTest {
         return .text(isList ? "\(name).@size \(symbol) 0" : "\(name) \(symbol) NULL")
     }
 
-    func predicate(_ comparison: Expression.Comparison, _ right: Resolved) -> Predicate {
+    func predicate(_ comparison: Expression.Comparison, _ resolved: Resolved) -> Predicate {
+        let right = resolved.fitted(to: property.type)
         switch comparison {
         case .equal: return one("==", right)
         case .notEqual: return isList ? .not(one("==", right)) : one("!=", right)

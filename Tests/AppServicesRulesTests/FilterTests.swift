@@ -75,6 +75,33 @@ import Testing
             #"{"team": {"$nin": "%%user.custom_data.teams"}}"#, for: user("ann", #"{"teams": ["a", 3]}"#))
         #expect(negated == "FALSEPREDICATE")
     }
+
+    private static let id = "507f1f77bcf86cd799439011"
+    private static let tag = "01234567-89ab-cdef-0123-456789abcdef"
+
+    @Test(arguments: [
+        // With the types that a table's columns have, or as the plain JSON that has none.
+        ("ref", #"{"$oid": "\#(id)"}"#, "ref == oid(\(id))"), ("ref", #""\#(id.uppercased())""#, "ref == oid(\(id))"),
+        ("ref", #""twelve chars""#, nil), ("ref", #"{"$uuid": "\#(tag)"}"#, nil),
+        ("tag", #"{"$uuid": "\#(tag)"}"#, "tag == uuid(\(tag))"), ("tag", #""\#(tag)""#, "tag == uuid(\(tag))"), ("tag", #""\#(id)""#, nil),
+        ("day", #"{"$date": "2026-03-01T12:30:00.25Z"}"#, "day == T1772368200:250000000"),
+        ("day", #""2026-03-01T14:30:00+02:00""#, "day == T1772368200:0"), ("day", #""yesterday""#, nil), ("day", "1772368200", nil),
+        ("account", #"{"$numberDecimal": "12.50"}"#, "account == 12.50"), ("account", #""12.50""#, nil),
+        ("size", #"{"$numberDecimal": "9007199254740993"}"#, "size == 9007199254740993"),
+        ("ratio", #"{"$numberDecimal": "0.10"}"#, "ratio == 0.1"), ("size", #"{"$numberDecimal": "0.1000000000000000001"}"#, nil),
+        ("team", #"{"$oid": "\#(id)"}"#, nil),
+    ])
+    func `custom data meet a field by its type`(field: String, value: String, literal: String?) async throws {
+        let asking = user("ann", #"{"v": \#(value)}"#)
+        let expected = literal ?? "FALSEPREDICATE"
+        #expect(try await App.query(#"{"\#(field)": "%%user.custom_data.v"}"#, for: asking) == expected)
+        #expect(try await App.query(#"{"\#(field)": {"$in": ["%%user.custom_data.v"]}}"#, for: asking) == expected)
+        let listed = user("ann", #"{"v": [\#(value)]}"#)
+        #expect(try await App.query(#"{"\#(field)": {"$in": "%%user.custom_data.v"}}"#, for: listed) == expected)
+        // What is not known lets nobody in by its negation, either.
+        let other = try await App.query(#"{"\#(field)": {"$ne": "%%user.custom_data.v"}}"#, for: asking)
+        #expect(other == (literal?.replacing("==", with: "!=") ?? "FALSEPREDICATE"))
+    }
 }
 
 @Suite struct `Roles that sync cannot use` {

@@ -69,6 +69,23 @@ import Testing
     private struct Unexpected: Error {}
 
     @Test(arguments: [
+        (#""507f1f77bcf86cd799439011""#, true), (#"{"$oid": "507f1f77bcf86cd799439011"}"#, true), (#""507f1f77bcf86cd799439012""#, false),
+        (#""x""#, false), ("null", false),
+    ])
+    func `custom data meet a field of a written object by its type`(custom: String, isAllowed: Bool) async throws {
+        let row: [String: Value] = ["ref": .objectId(try #require(ObjectIdentifierBytes(hex: "507f1f77bcf86cd799439011")))]
+        let asking = user("ann", #"{"v": \#(custom)}"#)
+        for condition in [#""insert": {"ref": "%%user.custom_data.v"}"#, #""check_write": {"%%root.ref": "%%user.custom_data.v"}"#] {
+            let roles = """
+                [{"name": "r", "apply_when": true, "document_filters": {"read": true, "write": true}, "read": true, "write": true,
+                  "insert": true, \(condition)}]
+                """
+            let roleOfInsert = roles.replacing(#""insert": true, "insert""#, with: #""insert""#)
+            #expect((try await verdict(roleOfInsert, before: nil, after: row, user: asking) == .allow) == isAllowed, "\(condition)")
+        }
+    }
+
+    @Test(arguments: [
         // What a document lacks is null, and of one that is not there everything is.
         (#"{"%%root.team": "%%prevRoot.team"}"#, [true, true, true]),
         (#"{"%%prevRoot": {"$exists": false}}"#, [true, false, false]), (#"{"%%root": {"$exists": true}}"#, [true, true, false]),

@@ -1,3 +1,4 @@
+import SluiceCore
 import SluicePostgres
 import Testing
 
@@ -77,6 +78,78 @@ import Testing
             #expect(try await Self.data(fixture, "ann") == #"{"_id": "ann", "rank": 9}"#)
             try await follower.unfollow()
             #expect(try await fixture.sql("SELECT FROM pg_trigger WHERE starts_with(tgname, 'sluice_custom')").count == 0)
+        }
+    }
+
+    private static let ids = (ann: "0123456789abcdef01234567", red: "aaaaaaaaaaaaaaaaaaaaaaaa", tag: "01234567-89ab-cdef-0123-456789abcdef")
+
+    /// Values whose types JSON lacks, of which an SQL session may have other ideas than ours.
+    private static let typed = """
+        CREATE TABLE typed (
+            _id sluice.objectid PRIMARY KEY, teams sluice.objectid[], tag uuid, tags uuid[], since timestamptz, shifts timestamptz[],
+            wall timestamp, day date, photo bytea, pay numeric, ratio double precision, weight real, level bigint, open boolean,
+            "any" jsonb, plain text, nothing uuid);
+        INSERT INTO sluice.user_account (id, provider) VALUES ('\(ids.ann)', 'anon-user');
+        INSERT INTO typed VALUES (
+            '\(ids.ann)', '{\(ids.red)}', '\(ids.tag)', '{\(ids.tag)}', '2026-03-01T12:30:00Z', '{"2026-03-01T12:30:00.25Z", "infinity", NULL}',
+            '2026-03-01T12:30:00', '2026-03-01', decode(repeat('00ff41', 30), 'hex'), 12.50, 'NaN', '-Infinity', 9007199254740993, true,
+            '{"a": {"$oid": "\(ids.red)"}}', '\(ids.red)', NULL);
+        """
+
+    /// In a session of another program, with settings of its own.
+    private static func script(_ fixture: StoreFixture, _ text: String) async throws {
+        let connection = try await PostgresConnection.connect(fixture.conninfo)
+        _ = try await connection.script(
+            "SET timezone = 'Asia/Kolkata'; SET bytea_output = 'escape'; SET datestyle = 'SQL, DMY'; SET extra_float_digits = 0; \(text)")
+        await connection.close()
+    }
+
+    @Test func `have the types of the columns, as extended JSON`() async throws {
+        try await StoreFixture.with { fixture in
+            try await Self.script(fixture, Self.typed)
+            let follower = CustomDataTable(pool: fixture.pool)
+            #expect(try await follower.follow(schema: "public", table: "typed", userID: "_id"))
+            let photo = String(repeating: "AP9B", count: 30)
+            let expected: [String: JSON] = [
+                "_id": ["$oid": .string(Self.ids.ann)], "any": ["a": ["$oid": .string(Self.ids.red)]],
+                "day": ["$date": "2026-03-01T00:00:00Z"], "level": 9_007_199_254_740_993, "open": true,
+                "pay": ["$numberDecimal": "12.50"], "photo": ["$binary": ["base64": .string(photo), "subType": "00"]],
+                "plain": .string(Self.ids.red), "ratio": ["$numberDouble": "NaN"],
+                "shifts": [["$date": "2026-03-01T12:30:00.250Z"], "infinity", .null], "since": ["$date": "2026-03-01T12:30:00Z"],
+                "tag": ["$uuid": .string(Self.ids.tag)], "tags": [["$uuid": .string(Self.ids.tag)]],
+                "teams": [["$oid": .string(Self.ids.red)]], "wall": ["$date": "2026-03-01T12:30:00Z"],
+                "weight": ["$numberDouble": "-Infinity"],
+            ]
+            func data() async throws -> [String: JSON] {
+                let members = try JSON.parse(try await Self.data(fixture, Self.ids.ann) ?? "").members ?? []
+                return Dictionary(uniqueKeysWithValues: members.map { ($0.key, $0.value) })
+            }
+            #expect(try await data() == expected)
+            // Columns may come later; years that a date's text has not are milliseconds.
+            let steps = [
+                "ALTER TABLE typed ADD COLUMN later uuid DEFAULT '\(Self.ids.tag)'",
+                "UPDATE typed SET plain = 'p', pay = NULL, since = '0044-03-15T00:00:00Z BC'",
+                "UPDATE typed SET since = '12026-03-01T00:00:00Z'",
+            ]
+            for step in steps { try await Self.script(fixture, step) }
+            let changed = try await data()
+            #expect(changed["since"] == ["$date": ["$numberLong": "317341843200000"]] && changed["pay"] == nil)
+            #expect(changed["later"] == ["$uuid": .string(Self.ids.tag)] && changed["photo"] == expected["photo"])
+        }
+    }
+
+    @Test func `are written anew where an older release followed the table`() async throws {
+        try await Self.with { fixture, follower in
+            try await Self.script(
+                fixture,
+                """
+                DROP TRIGGER sluice_custom_data ON member;
+                CREATE TRIGGER sluice_custom_data AFTER INSERT OR UPDATE OR DELETE ON member
+                    FOR EACH ROW EXECUTE FUNCTION sluice.custom_data_changed('owner');
+                UPDATE sluice.user_account SET custom_data = '{"stale": true}' WHERE id = 'ann'
+                """)
+            #expect(try await follower.follow(schema: "public", table: "member", userID: "owner"))
+            #expect(try await Self.data(fixture, "ann")?.contains("red") == true)
         }
     }
 }

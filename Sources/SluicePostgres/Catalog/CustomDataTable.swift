@@ -3,12 +3,15 @@ import SluiceCore
 /// Users' custom data as a table has them: App Services' *custom user data collection*.
 ///
 /// Triggers keep `sluice.user_account.custom_data` equal to the row whose field names the user, whoever writes it; what happens to
-/// users is noticed as ever (`UserChangeStore`). Texts, numbers, truth values and JSON are as they are, times are texts as ISO 8601 has
-/// them, NULLs are left out. A row over `bytes` counts as empty, so that it gives no rights. Accounts of server keys, whose custom data
-/// are set by the admin API, stay as they are.
+/// users is noticed as ever (`UserChangeStore`). They are extended JSON by the types of the columns, as App Services' had their BSON
+/// types, so that rules compare an ObjectId with ObjectIds; NULLs are left out. A row over `bytes` counts as empty, so that it gives
+/// no rights. Accounts of server keys, whose custom data are set by the admin API, stay as they are.
 package struct CustomDataTable: Sendable {
     /// Of a row as JSON.
     package static let bytes = 16 << 10
+
+    /// Of the triggers: those of another form are made anew.
+    private static let form = "2"
 
     private let pool: PostgresPool
 
@@ -31,22 +34,23 @@ package struct CustomDataTable: Sendable {
             let followed = try session.query(
                 """
                 SELECT FROM pg_trigger WHERE tgname = 'sluice_custom_data' AND tgrelid = to_regclass($1)
-                    AND tgargs = convert_to($2, 'UTF8') || '\\x00'
-                """, [.text(name), .text(field)])
+                    AND tgargs = convert_to($2, 'UTF8') || '\\x00' || convert_to($3, 'UTF8') || '\\x00'
+                """, [.text(name), .text(field), .text(Self.form)])
             if followed.count == 1 { return true }
             try Self.drop(session)
-            try session.script(Self.functions)
+            try session.script(Self.extendedJSON + Self.functions)
             let argument = SQLText.literal(field)
             try session.script(
                 """
                 CREATE TRIGGER sluice_custom_data AFTER INSERT OR UPDATE OR DELETE ON \(name)
-                    FOR EACH ROW EXECUTE FUNCTION sluice.custom_data_changed(\(argument));
+                    FOR EACH ROW EXECUTE FUNCTION sluice.custom_data_changed(\(argument), \(SQLText.literal(Self.form)));
                 CREATE TRIGGER sluice_custom_data_emptied AFTER TRUNCATE ON \(name)
                     FOR EACH STATEMENT EXECUTE FUNCTION sluice.custom_data_emptied();
                 CREATE TRIGGER sluice_custom_data_of_new BEFORE INSERT ON sluice.user_account
                     FOR EACH ROW EXECUTE FUNCTION sluice.custom_data_of_new(\(SQLText.literal(name)), \(argument));
                 UPDATE sluice.user_account AS u SET custom_data = coalesce(
-                    (SELECT sluice.custom_data(to_jsonb(t)) FROM \(name) AS t WHERE to_jsonb(t) ->> \(argument) = u.id LIMIT 1), '{}')
+                    (SELECT sluice.custom_data(to_jsonb(t), t.tableoid) FROM \(name) AS t WHERE to_jsonb(t) ->> \(argument) = u.id LIMIT 1),
+                    '{}')
                 WHERE provider <> 'api-key';
                 """)
             return true
@@ -66,8 +70,12 @@ package struct CustomDataTable: Sendable {
 
     /// Whoever writes the table need not be allowed to write users. The lock is for a user who is made beside the row.
     private static let functions = """
-        CREATE OR REPLACE FUNCTION sluice.custom_data(doc jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
-            SELECT CASE WHEN octet_length(doc::text) <= \(bytes) THEN jsonb_strip_nulls(doc) ELSE '{}' END
+        CREATE OR REPLACE FUNCTION sluice.custom_data(doc jsonb, relation oid) RETURNS jsonb LANGUAGE sql STABLE AS $$
+            SELECT CASE WHEN octet_length(typed::text) <= \(bytes) THEN jsonb_strip_nulls(typed) ELSE '{}' END
+            FROM (
+                SELECT coalesce(jsonb_object_agg(attname, sluice.extended_json(doc -> attname, atttypid)), '{}') AS typed
+                FROM pg_attribute WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped
+            ) AS of_columns
         $$;
         CREATE OR REPLACE FUNCTION sluice.set_custom_data(user_id text, doc jsonb) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
             IF user_id IS NOT NULL THEN
@@ -87,7 +95,7 @@ package struct CustomDataTable: Sendable {
             IF before ->> TG_ARGV[0] IS DISTINCT FROM after ->> TG_ARGV[0] THEN
                 PERFORM sluice.set_custom_data(before ->> TG_ARGV[0], '{}');
             END IF;
-            PERFORM sluice.set_custom_data(after ->> TG_ARGV[0], sluice.custom_data(after));
+            PERFORM sluice.set_custom_data(after ->> TG_ARGV[0], sluice.custom_data(after, TG_RELID));
             RETURN NULL;
         END $$;
         CREATE OR REPLACE FUNCTION sluice.custom_data_emptied() RETURNS trigger LANGUAGE plpgsql
@@ -101,11 +109,57 @@ package struct CustomDataTable: Sendable {
         BEGIN
             IF NEW.provider <> 'api-key' THEN
                 PERFORM pg_advisory_xact_lock(hashtextextended('sluice.custom_data ' || NEW.id, 0));
-                EXECUTE format('SELECT sluice.custom_data(to_jsonb(t)) FROM %s AS t WHERE t.%I::text = $1 LIMIT 1', TG_ARGV[0], TG_ARGV[1])
+                EXECUTE format('SELECT sluice.custom_data(to_jsonb(t), t.tableoid) FROM %s AS t WHERE t.%I::text = $1 LIMIT 1',
+                    TG_ARGV[0], TG_ARGV[1])
                     INTO doc USING NEW.id;
                 NEW.custom_data := coalesce(doc, NEW.custom_data);
             END IF;
             RETURN NEW;
         END $$;
+        """
+
+    /// What `to_jsonb` makes of a column's value, as `ExtendedJSON` has it. It never fails, since the row's writer would then, too: a time
+    /// that no date of ours is, such as infinity, stays a text.
+    private static let extendedJSON = """
+        CREATE OR REPLACE FUNCTION sluice.extended_json(value jsonb, type oid) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+        DECLARE
+            kind record;
+            content text := value #>> '{}';
+            moment timestamptz;
+        BEGIN
+            IF content IS NULL THEN RETURN value; END IF;
+            IF type = to_regtype('sluice.objectid') THEN RETURN jsonb_build_object('$oid', value); END IF;
+            SELECT typtype, typbasetype, typcategory, typelem INTO kind FROM pg_type WHERE oid = type;
+            IF kind.typtype = 'd' THEN RETURN sluice.extended_json(value, kind.typbasetype); END IF;
+            IF kind.typcategory = 'A' AND jsonb_typeof(value) = 'array' THEN
+                RETURN (
+                    SELECT coalesce(jsonb_agg(sluice.extended_json(
+                        element, CASE WHEN jsonb_typeof(element) = 'array' THEN type ELSE kind.typelem END) ORDER BY place), '[]')
+                    FROM jsonb_array_elements(value) WITH ORDINALITY AS elements(element, place));
+            END IF;
+            CASE type
+                WHEN 'uuid'::regtype THEN RETURN jsonb_build_object('$uuid', value);
+                WHEN 'numeric'::regtype THEN RETURN jsonb_build_object('$numberDecimal', content);
+                WHEN 'bytea'::regtype THEN
+                    RETURN jsonb_build_object('$binary', jsonb_build_object(
+                        'base64', translate(encode(content::bytea, 'base64'), E'\\n', ''), 'subType', '00'));
+                WHEN 'real'::regtype, 'double precision'::regtype THEN
+                    RETURN CASE jsonb_typeof(value) WHEN 'string' THEN jsonb_build_object('$numberDouble', value) ELSE value END;
+                WHEN 'timestamptz'::regtype, 'timestamp'::regtype, 'date'::regtype THEN
+                    BEGIN
+                        moment := CASE type WHEN 'timestamptz'::regtype THEN content::timestamptz
+                            ELSE content::timestamp AT TIME ZONE 'UTC' END;
+                    EXCEPTION WHEN data_exception THEN RETURN value;
+                    END;
+                    RETURN CASE
+                        WHEN NOT isfinite(moment) THEN value
+                        WHEN extract(year FROM moment AT TIME ZONE 'UTC') BETWEEN 1 AND 9999 THEN jsonb_build_object('$date', regexp_replace(
+                            to_char(moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '(\\.000000|000)Z$', 'Z'))
+                        ELSE jsonb_build_object('$date', jsonb_build_object(
+                            '$numberLong', trunc(extract(epoch FROM moment) * 1000)::bigint::text)) END;
+                ELSE RETURN value;
+            END CASE;
+        END $$;
+
         """
 }
