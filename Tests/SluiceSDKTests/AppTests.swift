@@ -1,4 +1,5 @@
 import Foundation
+import SluiceCore
 import Testing
 
 @testable import SluiceSDK
@@ -177,6 +178,27 @@ import Testing
         #expect(AnyBSON.datetime(Date(timeIntervalSince1970: 1)).dateValue == Date(timeIntervalSince1970: 1))
         #expect(AnyBSON(3).value() == 3 && AnyBSON("x").value() == "x" && AnyBSON("x").value() == nil as Int?)
         #expect(AnyBSON.binary(Data([1])).binaryValue == Data([1]) && AnyBSON.uuid(UUID()).uuidValue != nil)
+    }
+
+    @Test func `values of documents come as extended JSON, and are sent as such`() throws {
+        let tag = "01234567-89ab-cdef-0123-456789abcdef"
+        let json: JSON = [
+            "id": ["$oid": "0123456789abcdef01234567"], "tag": ["$uuid": .string(tag)],
+            "photo": ["$binary": ["base64": "AP8=", "subType": "00"]],
+            "day": ["$date": "2026-03-01T12:30:00.250Z"], "then": ["$date": ["$numberLong": "-1500"]], "pay": ["$numberDecimal": "12.50"],
+            "long": ["$numberLong": "9007199254740993"], "none": ["$numberDouble": "NaN"], "other": ["$key": "x"],
+            "ids": [["$oid": "0123456789abcdef01234567"]],
+        ]
+        let document = try #require(AnyBSON(json).documentValue)
+        #expect(
+            document["id"]??.objectIdValue?.stringValue == "0123456789abcdef01234567"
+                && document["ids"]??.arrayValue == [document["id"] ?? nil])
+        #expect(document["tag"]??.uuidValue == UUID(uuidString: tag) && document["photo"]??.binaryValue == Data([0, 255]))
+        #expect(document["day"]??.dateValue == Date(timeIntervalSince1970: 1_772_368_200.25))
+        #expect(document["then"]??.dateValue == Date(timeIntervalSince1970: -1.5))
+        #expect(document["pay"]??.decimal128Value?.stringValue == "12.50" && document["long"]??.int64Value == 9_007_199_254_740_993)
+        #expect(document["none"]??.doubleValue?.isNaN == true && document["other"]??.documentValue == ["$key": "x"])
+        #expect(AnyBSON(AnyBSON.document(document.filter { $0.key != "none" }).json).documentValue == document.filter { $0.key != "none" })
     }
 
     @Test func `an anonymous user is used again`() async throws {

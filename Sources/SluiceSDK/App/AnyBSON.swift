@@ -20,7 +20,7 @@ public enum AnyBSON: Hashable, Sendable {
     case binary(Data)
     case decimal128(Decimal128)
 
-    /// Reads JSON, the extended forms of identifiers and dates included.
+    /// Reads JSON, extended forms included.
     init(_ json: JSON) {
         switch json {
         case .null: self = .null
@@ -30,19 +30,23 @@ public enum AnyBSON: Hashable, Sendable {
         case .string(let v): self = .string(v)
         case .array(let v): self = .array(v.map { AnyBSON($0) })
         case .object(let members):
-            if let hex = json["$oid"]?.string, let id = ObjectId(hex) {
-                self = .objectId(id)
-            } else if let text = json["$numberLong"]?.string ?? json["$numberInt"]?.string, let number = Int64(text) {
-                self = .int64(number)
-            } else if let text = json["$numberDouble"]?.string, let number = Double(text) {
-                self = .double(number)
-            } else if let text = json["$numberDecimal"]?.string, let number = try? Decimal128(string: text) {
-                self = .decimal128(number)
-            } else if let milliseconds = json["$date"]?["$numberLong"]?.string, let number = Int64(milliseconds) {
-                self = .datetime(Date(timeIntervalSince1970: Double(number) / 1_000))
-            } else {
-                self = .document(Dictionary(members.map { ($0.key, AnyBSON($0.value)) }, uniquingKeysWith: { $1 }))
-            }
+            self =
+                AnyBSON(extended: ExtendedJSON.value(json))
+                ?? .document(Dictionary(members.map { ($0.key, AnyBSON($0.value)) }, uniquingKeysWith: { $1 }))
+        }
+    }
+
+    /// What one of extended JSON's forms stands for; nil for any other object.
+    private init?(extended value: Value) {
+        switch value {
+        case .int(let v): self = .int64(v)
+        case .double(let v): self = .double(v)
+        case .decimal(let v): self = .decimal128(Decimal128(v))
+        case .objectId(let v): self = .objectId(ObjectId(v))
+        case .uuid(let v): self = .uuid(UUID(v))
+        case .binary(let v): self = .binary(Data(v))
+        case .timestamp(let v): self = .datetime(Date(v))
+        default: return nil
         }
     }
 
