@@ -17,7 +17,7 @@ package enum AppDirectory {
     package static func read(files: [String: String]) throws(AppDirectoryError) -> AppConfiguration {
         let list = ProblemList()
         var trees: [String: ConfigNode] = [:]
-        for (path, text) in files where path.hasSuffix(".json") {
+        for (path, text) in files where path.hasSuffix(".json") && !isWithoutEffect(path) {
             do throws(JSON.Mistake) {
                 trees[path] = ConfigNode(file: path, json: try JSON.located(Array(text.utf8)), list: list)
             } catch {
@@ -43,8 +43,14 @@ package enum AppDirectory {
             throw AppDirectoryError(problems: list.problems)
         }
         var files: [String: String] = [:]
+        var unread: Set<Substring> = []
         for path in paths.sorted() where !isHidden(path) {
             guard path.hasSuffix(".json") || path.hasSuffix(".js") else { continue }
+            if isWithoutEffect(path) {
+                // That they are there is enough for a note: a site may have anything in its files, and any number of them.
+                if unread.insert(path.prefix { $0 != "/" }).inserted { files[path] = "" }
+                continue
+            }
             if let text = text(of: root + "/" + path, named: path, list) { files[path] = text }
             if files.count > fileCount {
                 list.add(.configInvalid, file: root, "There are more than \(fileCount) files here.")
@@ -53,6 +59,10 @@ package enum AppDirectory {
         }
         guard list.problems.isEmpty else { throw AppDirectoryError(problems: list.problems) }
         return files
+    }
+
+    private static func isWithoutEffect(_ path: String) -> Bool {
+        AppReader.filesWithoutEffect.contains(path) || AppReader.withoutEffect.contains(String(path.prefix { $0 != "/" }))
     }
 
     /// What lies beside a plugin is the plugin's own.

@@ -8,9 +8,11 @@ struct AppReader {
 
     private static let mainFiles = ["realm_config.json", "app.json", "root_config.json"]
     /// Folders of things that Sluice does not run: accepted, mentioned, not read.
-    private static let withoutEffect = [
+    static let withoutEffect: Set<String> = [
         "functions", "triggers", "http_endpoints", "graphql", "hosting", "log_forwarders", "services", "https_endpoints",
     ]
+    /// Those of an npm project, which a repository of functions is.
+    static let filesWithoutEffect: Set<String> = ["package.json", "package-lock.json"]
 
     func read(files: [String: String]) -> AppConfiguration? {
         checkPlaces()
@@ -122,14 +124,18 @@ struct AppReader {
 
     /// A file in a place where nothing is read is most likely misspelt.
     private func checkPlaces() {
-        let folders = ["auth", "data_sources", "environments", "sync", "values"] + Self.withoutEffect
+        let folders = ["auth", "data_sources", "environments", "sync", "values"] + Self.withoutEffect.sorted()
         var unused: Set<String> = []
-        for path in paths.sorted() where path.hasSuffix(".json") {
+        for path in paths.sorted() {
             let parts = path.split(separator: "/").map(String.init)
-            if parts.count == 1 {
-                require(path, oneOf: Self.mainFiles + ["secrets.json", PluginListReader.file], given: parts[0])
-            } else if Self.withoutEffect.contains(parts[0]) {
+            if parts.count > 1, Self.withoutEffect.contains(parts[0]) {
                 unused.insert(parts[0])
+            } else if !path.hasSuffix(".json") {
+                continue
+            } else if Self.filesWithoutEffect.contains(path) {
+                list.notes.append("\(path) has no effect here.")
+            } else if parts.count == 1 {
+                require(path, oneOf: Self.mainFiles + ["secrets.json", PluginListReader.file], given: parts[0])
             } else if !folders.contains(parts[0]) {
                 require(path, oneOf: folders, given: parts[0])
             } else {

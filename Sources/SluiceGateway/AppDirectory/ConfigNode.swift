@@ -40,6 +40,8 @@ struct ConfigNode {
         list.add(code, file: file, line: line, column: column, message, fix: fix)
     }
 
+    func note(_ text: String) { list.notes.append("\(file):\(line):\(column): \(text)") }
+
     private func child(_ member: JSON.Member) -> ConfigNode {
         ConfigNode(
             file: file, path: path.isEmpty ? member.key : "\(path).\(member.key)", json: member.value, line: member.line,

@@ -25,6 +25,7 @@ struct SyncReader {
             "collection_queryable_fields_names", "indexed_queryable_fields_names", "asymmetric_tables", "client_max_offline_days",
             "is_recovery_mode_disabled", "last_disabled", "permissions",
         ])
+        .filter { $0.value.json != .null }
         if let type = members["type"], type.string != "flexible" {
             type.problem("The sync type must be 'flexible'.", fix: "Partition-based sync is not served; migrate to flexible first.")
         }
@@ -62,14 +63,13 @@ struct SyncReader {
             fields.global.insert(name)
             let properties = result.schema.types.compactMap { $0[name] }
             if result.schema.types.isEmpty || properties.contains(where: { $0.isEligible || result.schema.isPoint($0) }) { continue }
+            // Any text may stand here (QF-2): it takes effect where a class has such a field, which may come later.
             guard properties.isEmpty else {
-                node.problem("'\(name)' cannot be queryable in any class.", fix: Self.eligible)
+                node.note("'\(name)' cannot be queryable in any class. \(Self.eligible)")
                 continue
             }
             let known = Set(result.schema.types.flatMap { $0.properties.map(\.name) })
-            node.problem(
-                "No class has the queryable field '\(name)'.",
-                fix: Suggestion.nearest(to: name, in: known).map { "Did you mean '\($0)'?" } ?? "Remove it.")
+            node.note("No class has the queryable field '\(name)': it has no effect.\(Suggestion.question(for: name, in: known))")
         }
         readByCollection(settings.byCollection, result, &fields)
         readIndexed(settings.indexed, result, &fields)

@@ -91,10 +91,7 @@ struct AppDirectoryProblemTests {
         .replacing("\"flexible\"", "\"partition\"", in: sync, ":2:5", "must be 'flexible'", "migrate"),
         .replacing("\"enabled\"", "\"on\"", in: sync, ":3:5", "'on' is no state", "'enabled'"),
         .replacing("\"mongodb-atlas\"", "\"mongo-atlas\"", in: sync, ":4:5", "no data source 'mongo-atlas'", "'mongodb-atlas'"),
-        .replacing("[\"owner\", \"store\"]", "[\"owner\", \"store\", \"stoer\"]", in: sync, ":5:5", "queryable field 'stoer'", "'store'"),
         .replacing("[\"owner\", \"store\"]", "[\"owner\", \"store\", \"limit\"]", in: sync, ":5:5", "word of the query language", "Rename"),
-        .replacing(
-            "[\"owner\", \"store\"]", "[\"owner\", \"store\", \"address\"]", in: sync, ":5:5", "'address' cannot be queryable", "scalars"),
         .replacing("[\"owner\", \"store\"]", "[\"owner\"]", in: sync, ":7:5", "'store' is not queryable", "queryable_fields_names"),
         .replacing("[\"owner\", \"store\"]", "\"owner\"", in: sync, ":5:5", "must be an array, not a text", ""),
         .replacing("[\"store\"]", "[\"store\", \"owner\"]", in: sync, ":7:5", "2 indexed queryable fields", "Keep one"),
