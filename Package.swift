@@ -304,6 +304,10 @@ let package = Package(
         tests(
             "SluiceSDK",
             dependencies: ["SluiceSDK", "RealmSwift", "SluiceCore", "SluiceMerge", "SluiceReplica", "app-at-top-level"]),
+        // A device of the causal test, and one in a process of its own.
+        .executableTarget(
+            name: "register-client", dependencies: ["RealmSwift"], path: "Tests/Programs/RegisterClient",
+            swiftSettings: [.swiftLanguageMode(.v6)]),
         tests(
             "SluiceGateway",
             dependencies: [
@@ -313,13 +317,10 @@ let package = Package(
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "Hummingbird", package: "hummingbird"), .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "JWTKit", package: "jwt-kit"), .product(name: "Logging", package: "swift-log"), nio("NIOCore"),
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"), "SluiceSDK",
+                nio("NIOPosix"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"), .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"), "SluiceSDK", "register-client",
             ]),
-        // A device of the causal test.
-        .executableTarget(
-            name: "register-client", dependencies: ["RealmSwift"], path: "Tests/Programs/RegisterClient",
-            swiftSettings: [.swiftLanguageMode(.v6)]),
         tests(
             "EndToEnd",
             dependencies: [

@@ -1,6 +1,7 @@
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import NIOSSL
 import NIOWebSocket
 import Synchronization
 
@@ -18,10 +19,13 @@ final class TestSocketServer: Sendable {
 
     var port: Int { channel.withLock { $0?.localAddress?.port } ?? 0 }
 
-    func start() async throws {
+    /// - Parameter tls: when it speaks nothing else.
+    func start(tls: TLSConfiguration? = nil) async throws {
+        let secure = try tls.map { try NIOSSLContext(configuration: $0) }
         let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { [self] channel in
                 channel.eventLoop.makeCompletedFuture {
+                    if let secure { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: secure)) }
                     let upgrader = NIOWebSocketServerUpgrader(
                         maxFrameSize: 1 << 22,
                         shouldUpgrade: { channel, head in
@@ -42,7 +46,7 @@ final class TestSocketServer: Sendable {
                     try channel.pipeline.syncOperations.addHandler(NotFoundHandler(), name: "not-found")
                 }
             }
-            .bind(host: "127.0.0.1", port: 0).get()
+            .bind(host: tls == nil ? "127.0.0.1" : "0.0.0.0", port: 0).get()
         channel.withLock { $0 = server }
     }
 

@@ -1,0 +1,167 @@
+import Foundation
+import NIOCore
+import NIOPosix
+import NIOSSL
+import SluiceGateway
+import SluiceSDK
+import Testing
+
+/// A gateway behind a proxy that ends TLS, as docs/operations.md has it, and apps that know the proxy alone.
+@Suite(.timeLimit(.minutes(5))) struct `An app over TLS` {
+    private static var files: [String: String] {
+        var files = NoteApp.files([:])
+        files["sync/config.json"] = """
+            {
+                "type": "flexible", "state": "enabled", "service_name": "postgres", "database_name": "public",
+                "queryable_fields_names": ["shard"]
+            }
+            """
+        files[ShopApp.table("registers", "schema")] = """
+            {
+                "title": "Register", "bsonType": "object", "required": ["_id", "shard", "value"],
+                "properties": { "_id": { "bsonType": "long" }, "shard": { "bsonType": "string" }, "value": { "bsonType": "long" } }
+            }
+            """
+        files[ShopApp.table("registers", "rules")] =
+            #"{ "database": "public", "collection": "registers", "roles": [\#(NoteApp.role("everybody"))] }"#
+        return files
+    }
+
+    private static let table = """
+        CREATE TABLE registers (_id bigint PRIMARY KEY, shard text NOT NULL, value bigint NOT NULL);
+        INSERT INTO registers SELECT i, 'shard ' || i, 0 FROM generate_series(0, 9) i;
+        """
+
+    private static func run(_ body: @escaping @Sendable (RunningGateway, TLSProxy) async throws -> Void) async throws {
+        try await RunningGateway.deploy(table) { deployment in
+            try await deployment.run(files) { gateway in
+                try await TLSProxy.with(gateway.port) { try await body(gateway, $0) }
+            }
+        }
+    }
+
+    @Test func `a certificate that is not trusted is an error of the login`() async throws {
+        try await Self.run { gateway, proxy in
+            let folder = try Phone.Folder()
+            let app = App(id: gateway.app, configuration: AppConfiguration(baseURL: proxy.url, storageDirectory: folder.url))
+            let error = await #expect(throws: AppError.self) { try await app.login(credentials: .anonymous) }
+            #expect(error?.code == .httpRequestFailed && error?.message.contains(proxy.url) == true, "\(String(describing: error))")
+            #expect(error?.message.contains("certificate") == true, "\(String(describing: error))")
+            #expect(app.currentUser == nil)
+        }
+    }
+
+    /// The roots that a machine trusts, in the place where Debian has them, are those of the app's process alone.
+    private static func trusting(_ file: String, _ command: [String]) -> Process {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/unshare")
+        let script = #"mount --bind "$0" /etc/ssl/certs/ca-certificates.crt && exec "$@""#
+        process.arguments = ["--map-root-user", "--mount", "sh", "-c", script, file] + command
+        return process
+    }
+
+    /// Whether this machine lets a test have roots of its own.
+    private static let canTrust: Bool = {
+        let roots = "/etc/ssl/certs/ca-certificates.crt"
+        guard FileManager.default.fileExists(atPath: roots) else { return false }
+        let process = trusting(roots, ["true"])
+        process.standardError = FileHandle.nullDevice
+        guard (try? process.run()) != nil else { return false }
+        process.waitUntilExit()
+        return process.terminationStatus == 0
+    }()
+
+    @Test(.enabled(if: canTrust, "needs user namespaces"))
+    func `where the machine trusts the certificate, an app logs in by https and syncs by wss`() async throws {
+        try await Self.run { gateway, proxy in
+            let folder = try Phone.Folder()
+            let control = { (text: String) in try folder.put(text, at: "control") }
+            try control("run")
+            let device = Self.trusting(
+                proxy.certificate, [Built.folder + "/register-client", folder.url.path, proxy.url, gateway.app, "1", "20"])
+            let output = Pipe()
+            device.standardOutput = output
+            try device.run()
+            defer { device.terminate() }
+            // What the device writes comes to the tables.
+            #expect(try await gateway.eventually("SELECT count(*) FROM registers WHERE value = 0", is: 0))
+            try control("offline")
+            try await gateway.sql("UPDATE registers SET value = -7 WHERE _id = 3")
+            try control("download")
+            let said = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+            device.waitUntilExit()
+            #expect(device.terminationStatus == 0)
+            let state = try #require(said.split(separator: "\n").last { $0.hasPrefix("state ") }, "\(said)")
+            #expect(state.split(separator: " ").dropFirst().count == 10 && state.split(separator: " ")[4] == "-7", "\(state)")
+        }
+    }
+}
+
+/// Ends TLS in front of a port of this machine, and passes bytes on.
+struct TLSProxy: Sendable {
+    let port: Int
+    /// The file with the certificate, which signed itself.
+    let certificate: String
+    var url: String { "https://localhost:\(port)" }
+
+    static func with(_ target: Int, _ body: (TLSProxy) async throws -> Void) async throws {
+        let folder = try Phone.Folder()
+        try folder.put(pem, at: "chain.pem")
+        let context = try NIOSSLContext(
+            configuration: .makeServerConfiguration(
+                certificateChain: try NIOSSLCertificate.fromPEMBytes(Array(pem.utf8)).map { .certificate($0) },
+                privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(key.utf8), format: .pem))))
+        let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { near in
+                ClientBootstrap(group: near.eventLoop).connect(host: "127.0.0.1", port: target).flatMapThrowing { far in
+                    try near.pipeline.syncOperations.addHandlers(NIOSSLServerHandler(context: context), Relay(to: far))
+                    try far.pipeline.syncOperations.addHandler(Relay(to: near))
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = server.localAddress?.port ?? 0
+        do {
+            try await body(TLSProxy(port: port, certificate: folder.url.appendingPathComponent("chain.pem").path))
+        } catch {
+            try await server.close()
+            throw error
+        }
+        try await server.close()
+    }
+
+    private final class Relay: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        private let other: any Channel
+
+        init(to other: any Channel) { self.other = other }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) { other.write(unwrapInboundIn(data), promise: nil) }
+        func channelReadComplete(context: ChannelHandlerContext) { other.flush() }
+        func channelInactive(context: ChannelHandlerContext) { other.close(promise: nil) }
+        func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+    }
+
+    // Made for these tests and worth nothing elsewhere: for localhost, signed by itself.
+    private static let pem = """
+        -----BEGIN CERTIFICATE-----
+        MIIBmjCCAUGgAwIBAgIUavXLwiKHDbhFX4Mt3Gy/sEqIwdwwCgYIKoZIzj0EAwIw
+        FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTEyNTMwMVoYDzIxMjYxMDI4
+        MTI1MzAxWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+        PQMBBwNCAAQQaObwpziVzxbkha7s7vOiHV29kMhDmnOmMi7ss+32Jfus9f/nTUrZ
+        mh5Ey0r5QcXPF3oZoFELqPE8VYHqPS+mo28wbTAdBgNVHQ4EFgQUdjnh16YZgiQH
+        Vf/C1slRiNFK4LIwHwYDVR0jBBgwFoAUdjnh16YZgiQHVf/C1slRiNFK4LIwDwYD
+        VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
+        zj0EAwIDRwAwRAIgTsSfkc7yx/+dGkBgi36no4JtvuMnQHm1OqQqBEJoYaQCICt9
+        wYdfgOFEeZacotUcwgfIxILM3rBJR+OCExgUSH/y
+        -----END CERTIFICATE-----
+
+        """
+    private static let key = """
+        -----BEGIN PRIVATE KEY-----
+        MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQglg+tvGjtL9dkBtf7
+        m0lDD1/HdrbwM8ruV51rTWuMS0ShRANCAAQQaObwpziVzxbkha7s7vOiHV29kMhD
+        mnOmMi7ss+32Jfus9f/nTUrZmh5Ey0r5QcXPF3oZoFELqPE8VYHqPS+m
+        -----END PRIVATE KEY-----
+
+        """
+}

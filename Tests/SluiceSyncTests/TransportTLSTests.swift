@@ -1,0 +1,91 @@
+import FoundationEssentials
+import NIOSSL
+import SluiceCore
+import SluiceSync
+import Synchronization
+import Testing
+
+/// The device's side of TLS, against a server whose certificate nobody has signed.
+@Suite(.timeLimit(.minutes(1))) struct TransportTLSTests {
+    private func withServer(_ body: (TestSocketServer) async throws -> Void) async throws {
+        let server = TestSocketServer()
+        try await server.start(
+            tls: .makeServerConfiguration(
+                certificateChain: try Self.certificates().map { .certificate($0) },
+                privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(Self.key.utf8), format: .pem))))
+        do {
+            try await body(server)
+        } catch {
+            try await server.stop()
+            throw error
+        }
+        try await server.stop()
+    }
+
+    private static func certificates() throws -> [NIOSSLCertificate] { try NIOSSLCertificate.fromPEMBytes(Array(certificate.utf8)) }
+
+    private static func trusting() throws -> TLSConfiguration {
+        var tls = TLSConfiguration.makeClientConfiguration()
+        tls.trustRoots = .certificates(try certificates())
+        return tls
+    }
+
+    @Test(arguments: ["localhost", "127.0.0.1"])
+    func `messages go both ways over wss, to a name and to an address`(host: String) async throws {
+        try await withServer { server in
+            let transport = WebSocketTransport(tls: try Self.trusting())
+            let connection = try await transport.connect(SyncRequest(url: "wss://\(host):\(server.port)/echo"))
+            for size in [3, 70_000, 900_000] {
+                let message = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+                try await connection.send(message)
+                #expect(try await connection.next() == .message(message))
+            }
+            connection.close()
+        }
+    }
+
+    @Test func `a certificate that is not trusted, or is another's, is a lost connection that says so`() async throws {
+        try await withServer { server in
+            let attempts = [
+                // The system's roots do not have it.
+                ("wss://localhost:\(server.port)/echo", TLSConfiguration.makeClientConfiguration()),
+                // It is trusted, and not that address's.
+                ("wss://127.0.0.2:\(server.port)/echo", try Self.trusting()),
+                // The server does not speak plain text.
+                ("ws://localhost:\(server.port)/echo", try Self.trusting()),
+            ]
+            for (url, tls) in attempts {
+                let error = await #expect(throws: SluiceError.self) {
+                    try await WebSocketTransport(tls: tls).connect(SyncRequest(url: url))
+                }
+                #expect(error?.code == .connectionFailed, "\(url): \(String(describing: error))")
+                #expect(error?.message.contains(url) == true, "\(String(describing: error))")
+            }
+            #expect(server.seen.withLock { $0.heads.isEmpty }, "nothing of a request was sent")
+        }
+    }
+
+    // Made for these tests and worth nothing elsewhere: for localhost, signed by itself.
+    private static let certificate = """
+        -----BEGIN CERTIFICATE-----
+        MIIBmjCCAUGgAwIBAgIUavXLwiKHDbhFX4Mt3Gy/sEqIwdwwCgYIKoZIzj0EAwIw
+        FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTEyNTMwMVoYDzIxMjYxMDI4
+        MTI1MzAxWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+        PQMBBwNCAAQQaObwpziVzxbkha7s7vOiHV29kMhDmnOmMi7ss+32Jfus9f/nTUrZ
+        mh5Ey0r5QcXPF3oZoFELqPE8VYHqPS+mo28wbTAdBgNVHQ4EFgQUdjnh16YZgiQH
+        Vf/C1slRiNFK4LIwHwYDVR0jBBgwFoAUdjnh16YZgiQHVf/C1slRiNFK4LIwDwYD
+        VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
+        zj0EAwIDRwAwRAIgTsSfkc7yx/+dGkBgi36no4JtvuMnQHm1OqQqBEJoYaQCICt9
+        wYdfgOFEeZacotUcwgfIxILM3rBJR+OCExgUSH/y
+        -----END CERTIFICATE-----
+
+        """
+    private static let key = """
+        -----BEGIN PRIVATE KEY-----
+        MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQglg+tvGjtL9dkBtf7
+        m0lDD1/HdrbwM8ruV51rTWuMS0ShRANCAAQQaObwpziVzxbkha7s7vOiHV29kMhD
+        mnOmMi7ss+32Jfus9f/nTUrZmh5Ey0r5QcXPF3oZoFELqPE8VYHqPS+m
+        -----END PRIVATE KEY-----
+
+        """
+}
