@@ -78,7 +78,7 @@ final class Phone {
 
     /// Somebody without a name, or a user of the gateway's.
     static func user(_ gateway: RunningGateway, _ said: Said, _ folder: Folder, name: String? = nil) async throws -> User {
-        let app = App(id: "shop", configuration: AppConfiguration(baseURL: gateway.url, storageDirectory: folder.url))
+        let app = App(id: gateway.app, configuration: AppConfiguration(baseURL: gateway.url, storageDirectory: folder.url))
         app.syncManager.errorHandler = { error, _ in said.add(error) }
         return try await app.login(credentials: name.map { .emailPassword(email: $0, password: "password") } ?? .anonymous)
     }
@@ -138,6 +138,13 @@ final class Phone {
         alarm.cancel()
         token.invalidate()
         #expect(isEnough(results), "\(results.map { "\($0._id) \($0.store) \($0.title ?? "")" })", sourceLocation: sourceLocation)
+    }
+
+    /// Whether the device, with all that it had to upload, comes to show what PostgreSQL has of the north's orders.
+    func settles(_ gateway: RunningGateway, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        try await session.wait(for: .upload)
+        let expected = Set(try await gateway.texts("SELECT concat_ws(' ', _id, size) FROM orders WHERE store = 'north'"))
+        try await wait({ Set($0.map { "\($0._id) \($0.size)" }) == expected }, sourceLocation: sourceLocation)
     }
 
     /// Has the gateway forget every device.
