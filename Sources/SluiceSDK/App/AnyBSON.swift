@@ -37,7 +37,7 @@ public enum AnyBSON: Hashable, Sendable {
     }
 
     /// What one of extended JSON's forms stands for; nil for any other object.
-    private init?(extended value: Value) {
+    private init?(extended value: SluiceCore.Value) {
         switch value {
         case .int(let v): self = .int64(v)
         case .double(let v): self = .double(v)
