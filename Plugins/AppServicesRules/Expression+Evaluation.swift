@@ -58,6 +58,10 @@ struct RuleDocument {
             return nil
         }
         let left = RuleValue(value[name] ?? .null)
+        if property.type == "mixed", left.order(of: right.value) == .unordered, comparison == .less || comparison == .lessOrEqual {
+            // Among values of all types queries have a place for NaN, before the numbers.
+            return true
+        }
         guard property.type == "float" else { return comparison.holds(left, right) }
         return comparison.holds(left.asFloat, Resolved(value: right.value.asFloat, isComplete: right.isComplete))
     }

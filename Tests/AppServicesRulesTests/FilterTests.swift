@@ -89,7 +89,7 @@ import Testing
         ("account", #"{"$numberDecimal": "12.50"}"#, "account == 12.50"), ("account", #""12.50""#, nil),
         ("size", #"{"$numberDecimal": "9007199254740993"}"#, "size == 9007199254740993"),
         ("ratio", #"{"$numberDecimal": "0.10"}"#, "ratio == 0.1"), ("size", #"{"$numberDecimal": "0.1000000000000000001"}"#, nil),
-        ("team", #"{"$oid": "\#(id)"}"#, nil),
+        ("team", #"{"$oid": "\#(id)"}"#, nil), ("extra", #""\#(id)""#, #"extra == "\#(id)""#),
     ])
     func `custom data meet a field by its type`(field: String, value: String, literal: String?) async throws {
         let asking = user("ann", #"{"v": \#(value)}"#)

@@ -39,7 +39,7 @@ private final class Warnings: LogHandler, Sendable {
 struct App {
     var directory: [String: String] = [:]
     var queryable: Set<String> = [
-        "owner_id", "team", "collaborators", "size", "open", "ref", "day", "tag", "account", "ratio", "weight", "any",
+        "owner_id", "team", "collaborators", "size", "open", "ref", "day", "tag", "account", "ratio", "weight", "extra",
     ]
 
     static let schema = Schema([
@@ -51,7 +51,7 @@ struct App {
                 property(7, "title", .string), property(8, "ref", .objectId), property(9, "day", .timestamp),
                 property(10, "tag", .uuid), property(11, "place", .embedded("Place")), property(12, "account", .decimal),
                 property(13, "address", .embedded("Address")), property(14, "places", .embedded("Address"), .list),
-                property(15, "ratio", .double), property(16, "weight", .float), property(17, "any", .mixed),
+                property(15, "ratio", .double), property(16, "weight", .float), property(17, "extra", .mixed),
             ]),
         ObjectType(name: "Place", kind: .embedded, properties: [property(1, "city", .string)], primaryKey: nil),
         ObjectType(name: "Spot", kind: .embedded, properties: [property(1, "x", .int), property(2, "y", .int)], primaryKey: nil),
