@@ -13,6 +13,10 @@ import Testing
     private static func python(_ arguments: [String], _ input: String) async throws -> Int32 {
         let program = root.appendingPathComponent(".sluice/python/bin/python")
         try #require(FileManager.default.fileExists(atPath: program.path), "Run dev/setup, which installs the clients for Python.")
+        return try await run(program, arguments, input)
+    }
+
+    private static func run(_ program: URL, _ arguments: [String], _ input: String = "") async throws -> Int32 {
         let process = Process()
         process.executableURL = program
         process.arguments = arguments
@@ -43,6 +47,17 @@ import Testing
         let files = ShopApp.files.merging(["realm_config.json": #"{ "app_id": "\#(app)", "name": "shop" }"#]) { $1 }
         try await RunningGateway.deploy { deployment in
             try await deployment.run(files, kafka: kafka) { gateway in try await body(gateway, "\(app).ingest.Reading", kafka) }
+        }
+    }
+
+    @Test func `may be the one line that the manual has`() async throws {
+        let manual = try String(contentsOf: Self.root.appendingPathComponent("docs/ingest.md"), encoding: .utf8)
+        let block = try #require(manual.components(separatedBy: "```").first { $0.contains("kcat -P") })
+        try await Self.with { gateway, topic, kafka in
+            let command = block.replacingOccurrences(of: "broker:9092", with: kafka)
+                .replacingOccurrences(of: "shop.ingest.Reading", with: topic)
+            #expect(try await Self.run(URL(fileURLWithPath: "/bin/sh"), ["-c", command]) == 0)
+            #expect(try await gateway.eventually("SELECT count(*) FROM readings WHERE _id = 'a' AND value = 1.5", is: 1))
         }
     }
 

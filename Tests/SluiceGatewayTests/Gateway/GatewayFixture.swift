@@ -64,14 +64,15 @@ struct RunningGateway: Sendable {
         ///   - kafka: a broker; several gateways at a time need one, and an app of their own in `files`.
         func run<R: Sendable>(
             _ files: [String: String], port: Int = 0, kafka: String? = nil, isDevelopment: Bool = false, directory: String? = nil,
-            plugins: [String] = [], logger: Logger? = nil, _ body: @escaping @Sendable (RunningGateway) async throws -> R
+            plugins: [String] = [], logger: Logger? = nil, environment: any Environment = SystemEnvironment(),
+            _ body: @escaping @Sendable (RunningGateway) async throws -> R
         ) async throws -> R {
             let files = try isDevelopment ? files : RunningGateway.listing(plugins, in: files)
             let configuration = GatewayConfiguration(
                 app: try AppDirectory.read(files: files), directory: directory, postgres: conninfo, kafka: kafka,
                 network: .init(port: try port > 0 ? port : LocalSocket.portToComeBackTo(), adminPort: 0),
                 plugins: .init(files: isDevelopment ? plugins : []), isDevelopment: isDevelopment)
-            return try await RunningGateway.run(configuration, logger: logger, body)
+            return try await RunningGateway.run(configuration, logger: logger, environment: environment, body)
         }
     }
 

@@ -18,19 +18,6 @@ import Testing
         ShopApp.table("readings", "ingest"): #"{ "partition_by": "at", "every": "day", "keep_days": 3 }"#,
     ]
 
-    /// Days after now.
-    private struct Ahead: Environment {
-        let days: Int64
-        private let system = SystemEnvironment()
-
-        init(_ days: Int64) { self.days = days }
-
-        func wallMilliseconds() -> Int64 { system.wallMilliseconds() + days * 86_400_000 }
-        func monotonicNanoseconds() -> UInt64 { system.monotonicNanoseconds() }
-        func random() -> UInt64 { system.random() }
-        func sleep(nanoseconds: UInt64) async throws { try await system.sleep(nanoseconds: nanoseconds) }
-    }
-
     /// A day in the names of partitions, and in JSON as noon of it.
     private struct Day {
         let name: String
@@ -77,7 +64,7 @@ import Testing
                 #expect(try await gateway.texts("SELECT _id FROM \(first.name) ORDER BY 1") == ["a", "b"])
                 #expect(try await gateway.texts("SELECT _id FROM \(next.name)") == ["c"])
             }
-            try await shop.run(files: Self.files, environment: Ahead(6)) { gateway in
+            try await shop.run(files: Self.files, environment: Ahead(milliseconds: 6 * 86_400_000)) { gateway in
                 try await Self.wait(gateway, for: later.name, is: 1, in: "SELECT count(*) FROM pg_class WHERE relname = '\(later.name)'")
                 let old = "'\(first.name)', '\(next.name)'"
                 try await Self.wait(gateway, for: old, is: 0, in: "SELECT count(*) FROM pg_class WHERE relname IN (\(old))")

@@ -11,6 +11,8 @@ import Testing
         @Persisted var store: String
         @Persisted var value: Double
         override class func _realmObjectName() -> String? { "Reading" }
+        // The program has a class of this name already.
+        override class func shouldIncludeInDefaultSchema() -> Bool { false }
     }
 
     /// The same of tags.
