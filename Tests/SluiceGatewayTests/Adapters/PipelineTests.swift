@@ -53,7 +53,7 @@ import Testing
     @Test func `may be the one line that the manual has`() async throws {
         let manual = try String(contentsOf: Self.root.appendingPathComponent("docs/ingest.md"), encoding: .utf8)
         let block = try #require(manual.components(separatedBy: "```").first { $0.contains("kcat -P") })
-        try await Self.with { gateway, topic, kafka in
+        try await Self.with { (gateway, topic, kafka) async throws in
             let command = block.replacingOccurrences(of: "broker:9092", with: kafka)
                 .replacingOccurrences(of: "shop.ingest.Reading", with: topic)
             #expect(try await Self.run(URL(fileURLWithPath: "/bin/sh"), ["-c", command]) == 0)

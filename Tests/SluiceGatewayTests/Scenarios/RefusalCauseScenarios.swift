@@ -61,6 +61,9 @@ import Testing
             for name in roles.keys.sorted() {
                 try await gateway.sql(#"INSERT INTO "\#(name)" (_id, owner_id, team, text) VALUES ('b', 'x', 'blue', 'theirs')"#)
             }
+            // One that the role may write as it is, and one that is outside of the view.
+            try await gateway.sql(#"INSERT INTO "Red" (_id, owner_id, team, text) VALUES ('r', 'x', 'red', 'theirs')"#)
+            try await gateway.sql(#"INSERT INTO "Part" (_id, owner_id, team, text) VALUES ('g', 'x', 'green', 'theirs')"#)
             let session = try await gateway.session(token: try await gateway.anonymousToken())
             try await session.hello(roles.keys.sorted())
             try await session.subscribe(
@@ -93,12 +96,20 @@ import Testing
                         reason: #"Role r may not write field secret of Part "a"; the write was undone."#, fields: ["secret"],
                         rule: "role r, writable fields without secret"),
                     Refused(
+                        change: NoteApp.change("Red", "r", ["team": .string("blue"), "text": .string("wanted")]), cause: .writeRule,
+                        reason: #"Role r may not write Red "r"; the write was undone."#, rule: "role r, write, not met: team"),
+                    Refused(
                         change: NoteApp.change("Part", "c", made.merging(["team": .string("red")]) { $1 }, .create), cause: .outsideView,
                         reason: #"Part "c" is outside of the current query view; the write was undone."#, rule: "the view, not met: team"),
+                    Refused(
+                        change: NoteApp.change("Part", "g", ["text": .string("wanted")]), cause: .outsideView,
+                        reason: #"Part "g" is outside of the current query view; the write was undone."#, rule: "the view, not met: team"),
                 ], session, gateway)
             // Nothing of it is there.
             for name in roles.keys.sorted() {
-                #expect(try await gateway.texts(#"SELECT concat_ws(' ', _id, text, secret) FROM "\#(name)""#) == ["b theirs"])
+                let rows = try await gateway.texts(#"SELECT concat_ws(' ', _id, team, text, secret) FROM "\#(name)" ORDER BY 1"#)
+                let more = ["Red": ["r red theirs"], "Part": ["g green theirs"]][name] ?? []
+                #expect(rows == ["b blue theirs"] + more)
             }
             session.close()
         }

@@ -59,7 +59,7 @@ import Testing
                 #expect(sizes.count == 501 && sizes["mine"] == 3 && sizes["n500"] == 500 && sizes["n501"] == nil)
                 #expect(device.reports.count { $0.isReset } == 1, "the edit brings no reset of its own")
                 #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id = 'mine'") == 1)
-                try await Self.checkFresh(gateway, folder)
+                try await Self.checkFresh(gateway, folder, token: try await gateway.anonymousToken())
                 await device.stop()
             }
         }
@@ -120,6 +120,69 @@ import Testing
                 try await device.engine.wait(for: .upload, milliseconds: 120_000)
                 #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id = 'mine'") == 1)
                 #expect(device.reports.count { $0.isReset } == 1, "the edit brings no reset of its own")
+                await device.stop()
+            }
+        }
+    }
+
+    @Test func `Scenario 27: a user's data change while rows of a set come`() async throws {
+        let role = NoteApp.role("member", read: #"{ "team": "%%user.custom_data.team" }"#, write: "false")
+        try await NoteApp.with(["Note": "[\(role)]"]) { gateway in
+            try await gateway.sql(
+                """
+                INSERT INTO "Note" (_id, owner_id, team, text)
+                SELECT 'n' || g, 'x', CASE WHEN g <= 500 THEN 'blue' ELSE 'red' END, repeat('t', 1000) FROM generate_series(1, 20000) g
+                """)
+            let ann = try await gateway.account(customData: #"{ "team": "red" }"#)
+            let session = try await gateway.session(token: ann.token)
+            try await session.hello(["Note"])
+            try await session.sendSubscribe(1, [("Note", "TRUEPREDICATE")])
+            // It reads no further: more waits for it than a gateway sends ahead.
+            try await session.receive { $0.brought.rows > 0 }
+            try await gateway.setCustomData(#"{ "team": "blue" }"#, of: ann.id)
+            try await session.receive(within: 120) { $0.completed == 1 }
+            #expect(session.keys("Note") == Set((1...500).map { "n\($0)" }) && session.bootstraps == 1)
+            try await gateway.sql(#"INSERT INTO "Note" (_id, owner_id, team) VALUES ('r', 'x', 'red'), ('b', 'x', 'blue')"#)
+            try await session.receive { $0.keys("Note").contains("b") }
+            #expect(!session.keys("Note").contains("r") && session.error == nil)
+            session.close()
+        }
+    }
+
+    @Test func `Scenario 27: a user's data change while a client reset downloads, and a new file hears nothing of it`() async throws {
+        var files = ShopApp.files
+        let filter = #"{ "size": { "$lte": "%%user.custom_data.most" } }"#
+        let role = NoteApp.role("everybody", read: filter, write: filter)
+        files[ShopApp.table("orders", "rules")] = #"{ "database": "public", "collection": "orders", "roles": [\#(role)] }"#
+        let place = try Phone.Folder()
+        try await RunningGateway.deploy { [files] deployment in
+            try await deployment.run(files) { gateway in
+                try await gateway.sql(Self.rows)
+                let ann = try await gateway.account(customData: #"{ "most": 1000000 }"#)
+                let path = place.replica
+                let device = try EngineDevice(gateway, token: ann.token, path: path)
+                try device.subscribe()
+                try await device.engine.wait(for: .download, milliseconds: 120_000)
+                #expect(try device.sizes().count == 20_000)
+                device.engine.pause()
+                for await report in device.news where report == .connection(.disconnected) { break }
+                try Self.write(device, "mine")
+                try await Phone.forgetDevices(gateway)
+                device.engine.start()
+                for await report in device.news where report.isReset { break }
+                await device.untilRowsCome()
+                try await gateway.setCustomData(#"{ "most": 500 }"#, of: ann.id)
+                // What the session makes of it has no event to wait for.
+                let deadline = ContinuousClock.now + .seconds(120)
+                while try device.sizes().count != 501, ContinuousClock.now < deadline {
+                    try await _Concurrency.Task.sleep(for: .milliseconds(50))
+                }
+                let sizes = try device.sizes()
+                #expect(sizes.count == 501 && sizes["mine"] == 3 && sizes["n500"] == 500 && sizes["n501"] == nil, "\(sizes.count)")
+                try await device.engine.wait(for: .upload, milliseconds: 120_000)
+                #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id = 'mine'") == 1)
+                #expect(device.reports.count { $0.isReset } == 1, "changed data bring no reset of their own")
+                try await Self.checkFresh(gateway, place, token: ann.token)
                 await device.stop()
             }
         }
@@ -237,9 +300,9 @@ import Testing
     }
 
     /// A file that is new has nothing that the edit could change.
-    private static func checkFresh(_ gateway: RunningGateway, _ folder: Phone.Folder) async throws {
+    private static func checkFresh(_ gateway: RunningGateway, _ folder: Phone.Folder, token: String) async throws {
         let path = folder.url.appendingPathComponent("b.replica").path
-        let fresh = try EngineDevice(gateway, token: try await gateway.anonymousToken(), path: path)
+        let fresh = try EngineDevice(gateway, token: token, path: path)
         try fresh.subscribe()
         try await fresh.engine.wait(for: .download, milliseconds: 60_000)
         #expect(try fresh.sizes().count == 501)
