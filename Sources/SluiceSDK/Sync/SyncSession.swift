@@ -72,12 +72,11 @@ public final class SyncSession: Sendable {
         }
         guard isFirst else { return }
         let engine = engine
+        // Before the engine runs: it may end with an error at once, which needs no server where the file is another user's.
+        status.withLock { $0.state = .active }
         // Unstructured because: the engine lives as long as the file is open; `close` ends it.
         let loop = _Concurrency.Task { await engine.run() }
-        status.withLock { status in
-            status.loop = loop
-            status.state = .active
-        }
+        status.withLock { $0.loop = loop }
         if user.isLoggedIn { engine.start(token: user.accessToken) }
     }
 
