@@ -42,7 +42,7 @@ package actor Session {
     var told: UInt64 { firstUntold.map { $0 - 1 } ?? committed }
     /// What is committed and not acknowledged yet, and who sees to that.
     private var unacknowledged: [Acknowledgement] = []
-    private var acknowledging: Task<Void, Never>?
+    var acknowledging: Task<Void, Never>?
     var bootstrap: Task<Void, Never>?
     /// The set whose view is live or under way.
     var set = PBSubscribe()
@@ -54,10 +54,8 @@ package actor Session {
     /// How often the view's members were looked for, and the last time that this is over of.
     var looks = (begun: 0, over: 0)
     /// Marks that are not answered yet, and who sees to that.
-    private var marks: [UInt64] = []
-    private var marking: Task<Void, Never>?
-    /// Marks that may wait for their answer before no more messages are handled.
-    private static let mostMarks = 1_024
+    var marks: [UInt64] = []
+    var marking: Task<Void, Never>?
     private var expiry: Task<Void, Never>?
     /// While it is not known what the user may: who asks for it.
     var doubt: Task<Void, Never>?
@@ -343,51 +341,6 @@ package actor Session {
         try await services.clients.recordIngest(id: file.id, number: batch.number)
         self.file?.ingest = batch.number
         send(SessionMessages.ingestAck(number: batch.number, rejected: rejected))
-    }
-
-    // MARK: Marks
-
-    /// Returns when the view has the members that what was delivered by now decides on: it waits for one look at them that began
-    /// later, however many follow.
-    private func settled() async {
-        let begun = looks.begun
-        while state.phase == .open {
-            await settleDoubt()
-            guard isBuilding || watch?.channel.isStale == true, looks.over <= begun else { return }
-            membersChanged()
-            await bootstrap?.value
-        }
-    }
-
-    /// Has a mark answered; messages behind it are handled meanwhile.
-    private func reach(_ mark: PBMark) async {
-        marks.append(mark.id)
-        if marking == nil {
-            // Unstructured because: later messages need not wait for the mark. It ends with the bootstrap that it waits for, or by
-            // the deadline of what was delivered.
-            marking = Task { await self.answerMarks() }
-        }
-        if marks.count >= Self.mostMarks { await marking?.value }
-    }
-
-    /// Answers all marks that wait at a time together.
-    private func answerMarks() async {
-        defer { marking = nil }
-        while !marks.isEmpty, state.phase == .open {
-            let ids = marks
-            marks = []
-            do {
-                let lsn = try await services.snapshots.currentLSN()
-                try await services.fanout.passed(lsn, milliseconds: 30_000)
-                await settled()
-                await announce(lsn, isCommit: false)
-                // What was uploaded before the mark is acknowledged before it is answered.
-                await acknowledging?.value
-            } catch {
-                return fail(error as? SluiceError ?? SluiceError(.timeout, "A mark was not reached: \(error)."))
-            }
-            for id in ids where state.phase == .open { send(SessionMessages.markReached(id)) }
-        }
     }
 }
 
