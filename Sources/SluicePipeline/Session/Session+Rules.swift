@@ -48,6 +48,7 @@ extension Session {
     private func ask(withNewData: Bool) async throws -> View? {
         guard let user = user?.user else { return nil }
         let now = withNewData ? try await services.authenticator.user(id: user.id) : user
+        let queryable = services.authority.current().fields
         do {
             plan = try await services.rules.openSession(user: now, types: clientTypes.map(\.name))
         } catch let error as SluiceError where error.code == .pluginRefused {
@@ -55,6 +56,7 @@ extension Session {
             logger.info("The rules deny the user everything.", metadata: ["reason": .string(error.message)])
             plan = SessionPlan(types: [:])
         }
+        planned = queryable
         self.user?.user = now
         if set.version == 0 { return nil }
         do { return try await build(set) } catch let error as SluiceError where error.code == .pluginRefused {
