@@ -2,12 +2,13 @@ import FoundationEssentials
 import NIOSSL
 import SluiceCore
 import SluiceNet
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct TLSTests {
     @Test func `HTTP and WebSocket work over TLS, in whatever way a message comes and goes`() async throws {
-        let files = try Self.files(key: Self.key)
+        let files = try Self.files(key: TestCertificate.key)
         defer { Self.remove(files) }
         try await withServer(.init(tls: files)) { server in
             let http = try await RawClient.connect(port: server.port, tls: { _ in try Self.client() })
@@ -21,7 +22,7 @@ struct TLSTests {
     }
 
     @Test func `a message over the limit is answered over TLS as well`() async throws {
-        let files = try Self.files(key: Self.key)
+        let files = try Self.files(key: TestCertificate.key)
         defer { Self.remove(files) }
         try await withServer(.init(tls: files), limits: .init(messageBytes: 1_000)) { server in
             let client = try await RawClient.connect(port: server.port, tls: { _ in try Self.client() })
@@ -32,7 +33,7 @@ struct TLSTests {
     }
 
     @Test func `a client that does not speak TLS gets no answer and no session`() async throws {
-        let files = try Self.files(key: Self.key)
+        let files = try Self.files(key: TestCertificate.key)
         defer { Self.remove(files) }
         try await withServer(.init(tls: files)) { server in
             let client = try await RawClient.connect(port: server.port)
@@ -50,7 +51,7 @@ struct TLSTests {
 
     private static func client() throws -> NIOSSLClientHandler {
         var configuration = TLSConfiguration.makeClientConfiguration()
-        configuration.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(Array(certificate.utf8)))
+        configuration.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(Array(TestCertificate.certificate.utf8)))
         return try NIOSSLClientHandler(context: NIOSSLContext(configuration: configuration), serverHostname: "localhost")
     }
 
@@ -58,7 +59,7 @@ struct TLSTests {
         let folder = FileManager.default.temporaryDirectory.path() + "sluice-tls-\(UUID())"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let files = NetServer.TLSFiles(certificateChain: folder + "/chain.pem", privateKey: folder + "/key.pem")
-        try Data(certificate.utf8).write(to: URL(filePath: files.certificateChain))
+        try Data(TestCertificate.certificate.utf8).write(to: URL(filePath: files.certificateChain))
         try Data(key.utf8).write(to: URL(filePath: files.privateKey))
         return files
     }
@@ -66,28 +67,4 @@ struct TLSTests {
     private static func remove(_ files: NetServer.TLSFiles) {
         try? FileManager.default.removeItem(at: URL(filePath: files.privateKey).deletingLastPathComponent())
     }
-
-    // Made for these tests and worth nothing elsewhere: for localhost, signed by itself.
-    private static let certificate = """
-        -----BEGIN CERTIFICATE-----
-        MIIBmjCCAUGgAwIBAgIUavXLwiKHDbhFX4Mt3Gy/sEqIwdwwCgYIKoZIzj0EAwIw
-        FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTEyNTMwMVoYDzIxMjYxMDI4
-        MTI1MzAxWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
-        PQMBBwNCAAQQaObwpziVzxbkha7s7vOiHV29kMhDmnOmMi7ss+32Jfus9f/nTUrZ
-        mh5Ey0r5QcXPF3oZoFELqPE8VYHqPS+mo28wbTAdBgNVHQ4EFgQUdjnh16YZgiQH
-        Vf/C1slRiNFK4LIwHwYDVR0jBBgwFoAUdjnh16YZgiQHVf/C1slRiNFK4LIwDwYD
-        VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
-        zj0EAwIDRwAwRAIgTsSfkc7yx/+dGkBgi36no4JtvuMnQHm1OqQqBEJoYaQCICt9
-        wYdfgOFEeZacotUcwgfIxILM3rBJR+OCExgUSH/y
-        -----END CERTIFICATE-----
-
-        """
-    private static let key = """
-        -----BEGIN PRIVATE KEY-----
-        MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQglg+tvGjtL9dkBtf7
-        m0lDD1/HdrbwM8ruV51rTWuMS0ShRANCAAQQaObwpziVzxbkha7s7vOiHV29kMhD
-        mnOmMi7ss+32Jfus9f/nTUrZmh5Ey0r5QcXPF3oZoFELqPE8VYHqPS+m
-        -----END PRIVATE KEY-----
-
-        """
 }

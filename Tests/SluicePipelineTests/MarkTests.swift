@@ -6,33 +6,6 @@ import Testing
 
 @testable import SluicePipeline
 
-/// Empty tables whose snapshots wait until the test lets them begin.
-private final class HeldTables: SnapshotStore {
-    private let tables = EmptyTables()
-    private let isHeld = Atomic(true)
-
-    func letGo() { isHeld.store(false, ordering: .releasing) }
-
-    func read(
-        _ queries: [SnapshotQuery], begin: @Sendable (SnapshotStart) async throws -> Bool,
-        expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
-        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef], _ inOrder: Bool) async throws -> Void,
-        kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void,
-        lost: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
-    ) async throws -> SnapshotStart? {
-        while isHeld.load(ordering: .acquiring) {
-            try Task.checkCancellation()
-            await Task.yield()
-        }
-        return try await tables.read(queries, begin: begin, expected: expected, rows: rows, kept: kept, lost: lost)
-    }
-
-    func hasSeen(_ witness: Witness) async throws -> Bool { true }
-    func currentLSN() async throws -> LSN { .zero }
-    func place() async throws -> (lsn: LSN, point: SnapshotPoint) { try await tables.place() }
-    func source(of type: ObjectType) throws -> String { "" }
-}
-
 /// Rules that fail when they are asked about subscriptions for the second time, and so often from there on.
 private final class FailingRules: Rules {
     private let asked = Atomic<Int>(0)
@@ -56,7 +29,8 @@ private final class FailingRules: Rules {
 
 @Suite(.timeLimit(.minutes(2))) struct `A mark` {
     @Test func `waits for the bootstrap before it, and nothing behind it waits`() async throws {
-        let tables = HeldTables()
+        let (gate, open) = AsyncStream<Never>.makeStream()
+        let tables = EmptyTables { for await _ in gate {} }
         let client = try await SessionClient(NoWrites(), snapshots: tables)
         try await client.subscribe(1)
         try await client.mark(1)
@@ -64,7 +38,7 @@ private final class FailingRules: Rules {
         try await client.upload(1)
         await client.until { $0.contains("ack 1 at 0") }
         #expect(client.told == ["ack 1 at 0"])
-        tables.letGo()
+        open.finish()
         await client.until { $0.contains("mark 2") }
         #expect(client.told.filter { $0.hasPrefix("end") || $0.hasPrefix("mark") } == ["end 1", "mark 1", "mark 2"])
         #expect(client.channel.goodbye == nil)

@@ -63,12 +63,13 @@ struct FixedLayout: LayoutProvider {
     func layout(of schema: AppSchema) async throws -> Partitioning { layout }
 }
 
-/// Empty tables whose first `blind` snapshots do not see transaction 110 yet.
+/// Empty tables whose first `blind` snapshots do not see transaction 110 yet; each begins when `wait` returns.
 final class EmptyTables: SnapshotStore {
     let taken = Atomic<Int>(0)
     let blind: Int
+    private let wait: @Sendable () async -> Void
 
-    init(blind: Int = 0) { self.blind = blind }
+    init(blind: Int = 0, wait: @escaping @Sendable () async -> Void = {}) { (self.blind, self.wait) = (blind, wait) }
 
     func read(
         _ queries: [SnapshotQuery], begin: @Sendable (SnapshotStart) async throws -> Bool,
@@ -77,6 +78,7 @@ final class EmptyTables: SnapshotStore {
         kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void,
         lost: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
     ) async throws -> SnapshotStart? {
+        await wait()
         let number = taken.add(1, ordering: .relaxed).newValue
         let start = SnapshotStart(
             snapshot: TransactionSnapshot(xmin: 100, xmax: 111, running: number <= blind ? [110] : []), lsn: .zero, cluster: "c")

@@ -3,6 +3,7 @@ import NIOSSL
 import SluiceCore
 import SluiceSync
 import Synchronization
+import TestSupport
 import Testing
 
 /// The device's side of TLS, against a server whose certificate nobody has signed.
@@ -12,7 +13,7 @@ import Testing
         try await server.start(
             tls: .makeServerConfiguration(
                 certificateChain: try Self.certificates().map { .certificate($0) },
-                privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(Self.key.utf8), format: .pem))))
+                privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(TestCertificate.key.utf8), format: .pem))))
         do {
             try await body(server)
         } catch {
@@ -22,7 +23,9 @@ import Testing
         try await server.stop()
     }
 
-    private static func certificates() throws -> [NIOSSLCertificate] { try NIOSSLCertificate.fromPEMBytes(Array(certificate.utf8)) }
+    private static func certificates() throws -> [NIOSSLCertificate] {
+        try NIOSSLCertificate.fromPEMBytes(Array(TestCertificate.certificate.utf8))
+    }
 
     private static func trusting() throws -> TLSConfiguration {
         var tls = TLSConfiguration.makeClientConfiguration()
@@ -64,28 +67,4 @@ import Testing
             #expect(server.seen.withLock { $0.heads.isEmpty }, "nothing of a request was sent")
         }
     }
-
-    // Made for these tests and worth nothing elsewhere: for localhost, signed by itself.
-    private static let certificate = """
-        -----BEGIN CERTIFICATE-----
-        MIIBmjCCAUGgAwIBAgIUavXLwiKHDbhFX4Mt3Gy/sEqIwdwwCgYIKoZIzj0EAwIw
-        FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTEyNTMwMVoYDzIxMjYxMDI4
-        MTI1MzAxWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
-        PQMBBwNCAAQQaObwpziVzxbkha7s7vOiHV29kMhDmnOmMi7ss+32Jfus9f/nTUrZ
-        mh5Ey0r5QcXPF3oZoFELqPE8VYHqPS+mo28wbTAdBgNVHQ4EFgQUdjnh16YZgiQH
-        Vf/C1slRiNFK4LIwHwYDVR0jBBgwFoAUdjnh16YZgiQHVf/C1slRiNFK4LIwDwYD
-        VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
-        zj0EAwIDRwAwRAIgTsSfkc7yx/+dGkBgi36no4JtvuMnQHm1OqQqBEJoYaQCICt9
-        wYdfgOFEeZacotUcwgfIxILM3rBJR+OCExgUSH/y
-        -----END CERTIFICATE-----
-
-        """
-    private static let key = """
-        -----BEGIN PRIVATE KEY-----
-        MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQglg+tvGjtL9dkBtf7
-        m0lDD1/HdrbwM8ruV51rTWuMS0ShRANCAAQQaObwpziVzxbkha7s7vOiHV29kMhD
-        mnOmMi7ss+32Jfus9f/nTUrZmh5Ey0r5QcXPF3oZoFELqPE8VYHqPS+m
-        -----END PRIVATE KEY-----
-
-        """
 }

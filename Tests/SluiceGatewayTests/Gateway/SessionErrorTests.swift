@@ -64,14 +64,7 @@ import Testing
         try await RunningGateway.with { gateway in
             try await gateway.besideHealthySession {
                 let token = try await gateway.anonymousToken()
-                let socket = try await RawSocket.webSocket(gateway.url)
-                try await socket.send(
-                    .hello(
-                        .with {
-                            $0.protocol = WireProtocol.version
-                            $0.accessToken = token
-                            $0.schema = [.with { $0.name = "Order" }]
-                        }))
+                let socket = try await Self.socket(gateway, token: token)
                 try await socket.send(
                     .subscribe(
                         .with {
@@ -113,15 +106,7 @@ import Testing
     @Test func `is of a client that sends and does not read`() async throws {
         try await RunningGateway.with { gateway in
             try await gateway.besideHealthySession {
-                let token = try await gateway.anonymousToken()
-                let socket = try await RawSocket.webSocket(gateway.url)
-                try await socket.send(
-                    .hello(
-                        .with {
-                            $0.protocol = WireProtocol.version
-                            $0.accessToken = token
-                            $0.schema = [.with { $0.name = "Order" }]
-                        }))
+                let socket = try await Self.socket(gateway, token: try await gateway.anonymousToken())
                 let schema = try ShopApp.configuration().schema
                 for number in UInt64(1)...450 {
                     // No subscription is open: each is undone, and its values come back.
@@ -138,6 +123,19 @@ import Testing
                 withExtendedLifetime(socket) {}
             }
         }
+    }
+
+    /// A client by hand that has said hello, and reads only what it is told to.
+    private static func socket(_ gateway: RunningGateway, token: String) async throws -> RawSocket {
+        let socket = try await RawSocket.webSocket(gateway.url)
+        try await socket.send(
+            .hello(
+                .with {
+                    $0.protocol = WireProtocol.version
+                    $0.accessToken = token
+                    $0.schema = [.with { $0.name = "Order" }]
+                }))
+        return socket
     }
 
     /// Who does not read is told nothing: operators are.

@@ -4,6 +4,7 @@ import NIOPosix
 import NIOSSL
 import SluiceGateway
 import SluiceSDK
+import TestSupport
 import Testing
 
 /// A gateway behind a proxy that ends TLS, as docs/operations.md has it, and apps that know the proxy alone.
@@ -85,10 +86,15 @@ import Testing
             defer { device.terminate() }
             // What the device writes comes to the tables.
             #expect(try await gateway.eventually("SELECT count(*) FROM registers WHERE value = 0", is: 0))
-            try control("offline")
+            // It writes no more from here on, so that what the table gets stays there.
+            try control("upload")
+            var said = ""
+            while !said.contains("uploaded"), case let next = output.fileHandleForReading.availableData, !next.isEmpty {
+                said += String(decoding: next, as: UTF8.self)
+            }
             try await gateway.sql("UPDATE registers SET value = -7 WHERE _id = 3")
             try control("download")
-            let said = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+            said += String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
             device.waitUntilExit()
             #expect(device.terminationStatus == 0)
             let state = try #require(said.split(separator: "\n").last { $0.hasPrefix("state ") }, "\(said)")
@@ -106,11 +112,11 @@ struct TLSProxy: Sendable {
 
     static func with(_ target: Int, _ body: (TLSProxy) async throws -> Void) async throws {
         let folder = try Phone.Folder()
-        try folder.put(pem, at: "chain.pem")
+        try folder.put(TestCertificate.certificate, at: "chain.pem")
         let context = try NIOSSLContext(
             configuration: .makeServerConfiguration(
-                certificateChain: try NIOSSLCertificate.fromPEMBytes(Array(pem.utf8)).map { .certificate($0) },
-                privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(key.utf8), format: .pem))))
+                certificateChain: try NIOSSLCertificate.fromPEMBytes(Array(TestCertificate.certificate.utf8)).map { .certificate($0) },
+                privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(TestCertificate.key.utf8), format: .pem))))
         let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { near in
                 ClientBootstrap(group: near.eventLoop).connect(host: "127.0.0.1", port: target).flatMapThrowing { far in
@@ -140,28 +146,4 @@ struct TLSProxy: Sendable {
         func channelInactive(context: ChannelHandlerContext) { other.close(promise: nil) }
         func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
     }
-
-    // Made for these tests and worth nothing elsewhere: for localhost, signed by itself.
-    private static let pem = """
-        -----BEGIN CERTIFICATE-----
-        MIIBmjCCAUGgAwIBAgIUavXLwiKHDbhFX4Mt3Gy/sEqIwdwwCgYIKoZIzj0EAwIw
-        FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTEyNTMwMVoYDzIxMjYxMDI4
-        MTI1MzAxWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
-        PQMBBwNCAAQQaObwpziVzxbkha7s7vOiHV29kMhDmnOmMi7ss+32Jfus9f/nTUrZ
-        mh5Ey0r5QcXPF3oZoFELqPE8VYHqPS+mo28wbTAdBgNVHQ4EFgQUdjnh16YZgiQH
-        Vf/C1slRiNFK4LIwHwYDVR0jBBgwFoAUdjnh16YZgiQHVf/C1slRiNFK4LIwDwYD
-        VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
-        zj0EAwIDRwAwRAIgTsSfkc7yx/+dGkBgi36no4JtvuMnQHm1OqQqBEJoYaQCICt9
-        wYdfgOFEeZacotUcwgfIxILM3rBJR+OCExgUSH/y
-        -----END CERTIFICATE-----
-
-        """
-    private static let key = """
-        -----BEGIN PRIVATE KEY-----
-        MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQglg+tvGjtL9dkBtf7
-        m0lDD1/HdrbwM8ruV51rTWuMS0ShRANCAAQQaObwpziVzxbkha7s7vOiHV29kMhD
-        mnOmMi7ss+32Jfus9f/nTUrZmh5Ey0r5QcXPF3oZoFELqPE8VYHqPS+m
-        -----END PRIVATE KEY-----
-
-        """
 }
