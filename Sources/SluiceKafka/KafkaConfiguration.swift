@@ -126,6 +126,7 @@ extension KafkaConfiguration {
             unsafe rd_kafka_conf_destroy(conf)
             throw error
         }
+        if kind == .consumer { unsafe FetchPause.add(to: conf) }
         unsafe rd_kafka_conf_set_events(conf, events | RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_ERROR)
         var client: OpaquePointer?
         let refusal = unsafe withErrorText {
