@@ -176,7 +176,12 @@ import Testing
             let seen = try await deployment.run(files, kafka: broker) { gateway in
                 try await gateway.sql(Self.changes)
                 // Far more than the search begins with.
-                for round in 1...300 { try await gateway.sql("UPDATE orders SET size = \(round) WHERE _id = 'k2'") }
+                try await gateway.sql(
+                    """
+                    DO $$ BEGIN
+                        FOR round IN 1..300 LOOP UPDATE orders SET size = round WHERE _id = 'k2'; COMMIT; END LOOP;
+                    END $$
+                    """)
                 let session = try await Self.comeBack(gateway, before, token)
                 #expect(session.brought == (5, 0))
                 try await Self.expectEqual(session, gateway)
