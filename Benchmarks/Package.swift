@@ -142,7 +142,7 @@ let package = Package(
         .executableTarget(
             name: "SluiceBench",
             dependencies: [
-                "SluiceCore", "SluiceGateway", "SluiceQuery", "SluicePostgres", "SluicePluginHost", "SluiceWire", "SluiceReplica",
+                "SluiceCore", "SluiceGateway", "SluiceMatch", "SluiceQuery", "SluicePostgres", "SluicePluginHost", "SluiceWire", "SluiceReplica",
                 "SluiceSync",
                 "RealmSwift",
             ]

@@ -8,7 +8,7 @@ struct Bench: AsyncParsableCommand {
         commandName: "sluice-bench",
         abstract: "Measures Sluice beside references that run in turn with it, and prints a table of ratios.",
         discussion: """
-            Needs a PostgreSQL superuser in SLUICE_TEST_POSTGRES and a broker in SLUICE_TEST_KAFKA, except for `apply`, `query`, `objects` and `plugins`: run it \
+            Needs a PostgreSQL superuser in SLUICE_TEST_POSTGRES and a broker in SLUICE_TEST_KAFKA, except for `apply`, `query`, `match`, `objects` and `plugins`: run it \
             with `make bench`, or under dev/with-servers. Figures without the ratio beside them say more about the machine than about Sluice.
             """)
 
@@ -25,9 +25,9 @@ struct Bench: AsyncParsableCommand {
     var confirm = false
 
     enum Kind: String, CaseIterable, ExpressibleByArgument {
-        case latency, upload, publish, bootstrap, apply, fanout, rules, ingest, memory, sessions, query, objects, plugins
+        case latency, upload, publish, bootstrap, apply, fanout, rules, ingest, memory, sessions, query, match, objects, plugins
 
-        var needsServers: Bool { ![.query, .objects, .apply, .plugins].contains(self) }
+        var needsServers: Bool { ![.query, .match, .objects, .apply, .plugins].contains(self) }
     }
 
     func run() async throws {
@@ -70,7 +70,7 @@ struct Bench: AsyncParsableCommand {
         case .ingest: try await IngestBenchmark(setup: setup).run(&report)
         case .sessions: try await SessionsBenchmark(setup: setup).run(&report)
         case .memory: try await MemoryBenchmark(setup: setup).run(&report)
-        case .query, .objects, .apply, .plugins: try await measureAlone(kind, &report)
+        case .query, .match, .objects, .apply, .plugins: try await measureAlone(kind, &report)
         }
     }
 
@@ -79,6 +79,7 @@ struct Bench: AsyncParsableCommand {
     private func measureAlone(_ kind: Kind, _ report: inout Report) async throws {
         switch kind {
         case .query: try QueryBenchmark(rounds: rounds, scale: scale).run(&report)
+        case .match: try MatchBenchmark(rounds: rounds, scale: scale).run(&report)
         case .objects: try ObjectStoreBenchmark(rounds: rounds, scale: scale).run(&report)
         case .apply: try await ApplyBenchmark(rounds: rounds, scale: scale).run(&report)
         case .plugins: try await PluginBenchmark(rounds: rounds, scale: scale).run(&report)
