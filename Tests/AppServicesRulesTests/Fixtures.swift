@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Glibc
 import Logging
 import SluiceCore
@@ -5,12 +6,18 @@ import SluicePluginHost
 import Synchronization
 
 /// The plugin as the build put it beside the test bundle: it is tested through its interface, like anybody's.
-private let library: String = {
-    var buffer = [CChar](repeating: 0, count: 4_096)
-    let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
-    let path = String(decoding: buffer.prefix(max(count, 0)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    return path.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/libAppServicesRules.so"
-}()
+private enum Library {
+    /// `SLUICE_TEST_PLUGIN_HOST` is the folder of another build, such as one with a sanitizer (`dev/asan`), whose host it needs.
+    static let hosted = ProcessInfo.processInfo.environment["SLUICE_TEST_PLUGIN_HOST"]
+
+    static let folder: String = {
+        if let hosted { return hosted }
+        var buffer = [CChar](repeating: 0, count: 4_096)
+        let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
+        let path = String(decoding: buffer.prefix(max(count, 0)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return path.split(separator: "/").dropLast().map { "/" + $0 }.joined()
+    }()
+}
 
 /// Collects warnings.
 private final class Warnings: LogHandler, Sendable {
@@ -131,10 +138,10 @@ struct App {
     private func configured<R>(_ body: (PluginChain, [String]) async throws -> R) async throws -> R {
         let warnings = Warnings()
         let logger = Logger(label: "test") { _ in warnings }
-        var spec = PluginSpec(path: library, mode: .inProcess, deadline: 30_000_000_000)
+        var spec = PluginSpec(
+            path: "\(Library.folder)/libAppServicesRules.so", mode: Library.hosted == nil ? .inProcess : .process, deadline: 30_000_000_000)
         spec.seesSecrets = true
-        let chain = PluginChain(
-            plugins: [spec], hostExecutable: "", logger: logger)
+        let chain = PluginChain(plugins: [spec], hostExecutable: "\(Library.folder)/sluice-plugin-host", logger: logger)
         try await chain.start()
         do {
             let app = AppDescription.json(
