@@ -1,0 +1,44 @@
+/// A piece of a page.
+///
+/// What stands in the source as a literal is markup; whatever is put in by interpolation is escaped, unless it is such a piece itself.
+/// There is no other way in, so nothing that comes from outside becomes markup, in text or in a quoted attribute.
+package struct HTML: Sendable, ExpressibleByStringInterpolation {
+    package private(set) var text: String
+
+    package init(stringLiteral value: String) { text = value }
+    package init(stringInterpolation: StringInterpolation) { text = stringInterpolation.text }
+
+    package static func += (left: inout HTML, right: HTML) { left.text += right.text }
+
+    package struct StringInterpolation: StringInterpolationProtocol {
+        fileprivate var text = ""
+
+        package init(literalCapacity: Int, interpolationCount: Int) { text.reserveCapacity(literalCapacity * 2) }
+
+        package mutating func appendLiteral(_ literal: String) { text += literal }
+        package mutating func appendInterpolation(_ value: some StringProtocol) { text += HTML.escape(value) }
+        package mutating func appendInterpolation(_ value: some BinaryInteger) { text += HTML.escape("\(value)") }
+        package mutating func appendInterpolation(_ piece: HTML) { text += piece.text }
+        package mutating func appendInterpolation(_ pieces: [HTML]) { for piece in pieces { text += piece.text } }
+    }
+
+    /// The text as it may stand between tags and between quotation marks. Characters that a page may not have, or that would turn the
+    /// direction of what follows, become U+FFFD.
+    package static func escape(_ text: some StringProtocol) -> String {
+        var escaped = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "&": escaped += "&amp;"
+            case "<": escaped += "&lt;"
+            case ">": escaped += "&gt;"
+            case "\"": escaped += "&quot;"
+            case "'": escaped += "&#39;"
+            case "\t", "\n": escaped.unicodeScalars.append(scalar)
+            case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{200E}", "\u{200F}", "\u{202A}"..."\u{202E}", "\u{2066}"..."\u{2069}":
+                escaped += "\u{FFFD}"
+            default: escaped.unicodeScalars.append(scalar)
+            }
+        }
+        return escaped
+    }
+}
