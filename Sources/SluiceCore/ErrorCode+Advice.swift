@@ -99,6 +99,11 @@ extension ErrorCode {
             ("A subscription asks for an embedded type, which has no objects of its own.", "Subscribe to the type that contains it.")
         case .badRequest: ("The request is not what this path expects.", "See the path's description.")
         case .invalidPassword: ("E-mail and password do not match a user.", "Check both; e-mails are case sensitive.")
+        case .crossSiteRequest:
+            (
+                "A browser was made to ask the gateway's admin port by another site, or could have been.",
+                "Ask by address, localhost or a name without a dot, and without the header Origin."
+            )
         case .userNotFound: ("There is no such user.", "Register first.")
         case .nameInUse: ("The name is taken.", "Log in, or choose another.")
         case .bodyTooLarge: ("The request's body is over the limit.", "Send several smaller requests.")

@@ -67,6 +67,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     // HTTP and users
     case badRequest = 400
     case invalidPassword = 401
+    case crossSiteRequest = 403
     case userNotFound = 404
     case nameInUse = 409
     case bodyTooLarge = 413

@@ -4,7 +4,6 @@ import NIOCore
 import SluiceCore
 import SluiceNet
 import SluicePipeline
-import SluicePostgres
 import SluiceWire
 
 /// The gateway's two ports: what clients see, and what operators see.
@@ -31,37 +30,16 @@ struct GatewayServers: Sendable {
         AuthRoutes(
             users: parts.access.users, keys: parts.access.keys, settings: .init(appID: appID, syncPath: path), metrics: parts.metrics
         ).add(to: router)
-        let keyRoutes = APIKeyRoutes(keys: parts.access.keys, users: parts.access.users)
-        keyRoutes.add(to: router)
+        APIKeyRoutes(keys: parts.access.keys, users: parts.access.users).add(to: router)
         IngestRoutes(services: parts.sessionServices, keys: parts.access.keys, idempotency: parts.idempotency).add(to: router)
         HealthRoutes(readiness: parts.readiness).add(to: router)
         client = NetServer(
             configuration: .init(
                 host: configuration.network.host, port: configuration.network.port, shutdownDeadline: Self.shutdownDeadline),
             router: router, webSocket: WebSocketEndpoint(matches: { $0 == path }, accept: { sessions.accept($0) }), logger: quiet)
-        let adminRouter = Router(context: ClientContext.self)
-        adminRouter.add(middleware: ErrorMiddleware())
-        HealthRoutes(readiness: parts.readiness).add(to: adminRouter)
-        AdminUserRoutes(users: parts.access.users).add(to: adminRouter.group("/admin/v1"))
-        keyRoutes.addAdmin(to: adminRouter.group("/admin/v1"))
-        AdminQuarantineRoutes(quarantine: parts.quarantine).add(to: adminRouter.group("/admin/v1"))
-        AdminPluginRoute(generations: parts.generations).add(to: adminRouter.group("/admin/v1"))
-        let services = parts.sessionServices
-        AdminIngestRoutes(letters: parts.letters).add(to: adminRouter.group("/admin/v1"))
-        AdminWhyRoute(
-            explainer: ObjectExplainer(
-                users: parts.access.users.directory, authority: services.authority, rules: services.rules, snapshots: services.snapshots,
-                environment: services.environment, sessions: sessions, quarantine: parts.quarantine,
-                rejected: RejectedWriteStore(pool: parts.pool), clients: ClientStore(pool: parts.pool))
-        ).add(to: adminRouter.group("/admin/v1"))
-        AdminExplainRoute(explainer: SubscriptionExplainer(users: parts.access.users.directory, services: services))
-            .add(to: adminRouter.group("/admin/v1"))
-        let gauges = GatewayGauges(
-            metrics: parts.metrics, services: services, sessions: sessions, clients: client, pool: parts.pool, slot: parts.slot)
-        MetricsRoute(metrics: parts.metrics, refresh: gauges.refresh).add(to: adminRouter)
         admin = NetServer(
             configuration: .init(
                 host: configuration.network.adminHost, port: configuration.network.adminPort, shutdownDeadline: Self.shutdownDeadline),
-            router: adminRouter, logger: quiet)
+            router: AdminRoutes(parts, configuration, sessions: sessions, clients: client).router, logger: quiet)
     }
 }

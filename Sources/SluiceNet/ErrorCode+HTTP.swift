@@ -9,7 +9,7 @@ extension ErrorCode {
             .badChangeset, .ingestMalformed, .wrongValueType, .unknownProperty, .configInvalid, .configUnknownKey, .configMissing:
             .badRequest
         case .invalidPassword, .tokenExpired, .badAuthentication, .invalidSession, .userDisabled: .unauthorized
-        case .permissionDenied, .writeNotAllowed, .ingestRejected, .pluginRefused: .forbidden
+        case .permissionDenied, .writeNotAllowed, .ingestRejected, .pluginRefused, .crossSiteRequest: .forbidden
         case .userNotFound, .apiKeyNotFound, .unknownType, .ingestUnknownType, .providerDisabled: .notFound
         case .nameInUse, .userMismatch, .idempotencyKeyInUse: .conflict
         case .bodyTooLarge, .limitsExceeded, .ingestTooLarge: .contentTooLarge

@@ -1,0 +1,54 @@
+package import HTTPTypes
+package import Hummingbird
+import NIOCore
+package import SluiceCore
+import SluiceNet
+
+/// Keeps the admin port, which asks for no password, from being used through the browser of whoever can reach it.
+///
+/// A page of another site cannot read what the port answers, but it could have a browser send it something; and by changing what its
+/// own name stands for (DNS rebinding) it could read, too. So what changes anything must not come from a page, and the name in the
+/// address must be one that no stranger can own: an address, `localhost`, or a name without a dot, such as that of a service in a
+/// network of containers. Programs send neither `Origin` nor `Sec-Fetch-Site`.
+package struct AdminGuard<Context: RequestContext>: RouterMiddleware {
+    private let names: Set<String>
+
+    /// - Parameter names: those of this gateway's own, whatever their form.
+    package init(names: [String]) { self.names = Set(names.map { $0.lowercased() }) }
+
+    package func handle(
+        _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
+    ) async throws -> Response {
+        if let problem = Self.problem(request.head, names: names) { throw problem }
+        return try await next(request, context)
+    }
+
+    /// Why a request is refused; nil: it is not.
+    package static func problem(_ head: HTTPRequest, names: Set<String> = []) -> SluiceError? {
+        if let authority = head.authority, !authority.isEmpty, !isOwn(authority, names) {
+            return SluiceError(.crossSiteRequest, "The admin port is not asked by the name '\(authority)'.")
+        }
+        guard head.method != .get, head.method != .head else { return nil }
+        if let origin = head.headerFields[.origin] {
+            return SluiceError(.crossSiteRequest, "A page of \(origin) asks the admin port to change something.")
+        }
+        let site = HTTPField.Name("Sec-Fetch-Site").flatMap { head.headerFields[$0] } ?? "none"
+        guard site == "none" || site == "same-origin" else {
+            return SluiceError(.crossSiteRequest, "A page of another site asks the admin port to change something.")
+        }
+        return nil
+    }
+
+    private static func isOwn(_ authority: String, _ names: Set<String>) -> Bool {
+        var host = authority.lowercased()
+        if host.hasPrefix("[") {
+            // Only an address of IPv6 is written so.
+            host = String(host.dropFirst().prefix { $0 != "]" })
+        } else if let colon = host.lastIndex(of: ":") {
+            host = String(host[..<colon])
+        }
+        if host.hasSuffix(".") { host.removeLast() }
+        return !host.contains(".") || host.hasSuffix(".localhost") || names.contains(host)
+            || (try? SocketAddress(ipAddress: host, port: 0)) != nil
+    }
+}
