@@ -6,7 +6,8 @@ struct Serve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run a gateway.",
         discussion: """
-            Clients connect to --port; --admin-port has metrics and the admin API and is bound to 127.0.0.1 unless told otherwise.
+            Clients connect to --port; --admin-port has the operator console, metrics and the admin API and is bound to \
+            127.0.0.1 unless told otherwise.
             Start as many gateways as you like with the same app, PostgreSQL and Kafka: one of them publishes, the others take over.
             SIGINT and SIGTERM end it within five seconds.
             """)

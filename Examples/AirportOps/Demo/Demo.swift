@@ -89,7 +89,7 @@ enum KeepText {
 
             Everything keeps running until you press Ctrl-C.
             gateway:    \(scene.url)
-            admin:      \(scene.adminURL)   (metrics: curl \(scene.adminURL)/metrics)
+            admin:      \(scene.adminURL)   (console: in a browser; metrics: curl \(scene.adminURL)/metrics)
             PostgreSQL: \(setup.postgres)
             Kafka:      \(setup.kafka)
             users:

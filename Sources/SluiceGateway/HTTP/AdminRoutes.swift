@@ -25,6 +25,10 @@ struct AdminRoutes: Sendable {
         HealthRoutes(readiness: parts.readiness).add(to: router)
         MetricsRoute(metrics: parts.metrics, refresh: gauges.refresh).add(to: router)
         let guarded = router.group().add(middleware: AdminGuard(names: [configuration.network.adminHost]))
+        ConsoleRoutes(
+            console: Console(parts, app: configuration.app.appID, gauges: gauges),
+            questions: [.why(objectExplainer), .explain(subscriptionExplainer)]
+        ).add(to: guarded)
         addAPI(to: guarded.group("/admin/v1"))
         return router
     }

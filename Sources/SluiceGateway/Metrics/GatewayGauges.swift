@@ -13,6 +13,12 @@ struct GatewayGauges: Sendable {
     let slot: String
 
     func refresh() async {
+        await refreshOwn()
+        await refreshSlot()
+    }
+
+    /// Those that nobody else has to be asked for.
+    func refreshOwn() async {
         metrics.number(.sessions).set(Double(sessions.count))
         metrics.number(.outboxBytes).set(Double(sessions.outboxBytes))
         metrics.number(.connections).set(Double(clients.connectionCount))
@@ -20,12 +26,16 @@ struct GatewayGauges: Sendable {
         let last = await services.fanout.lastCommitTime
         let lag = last == 0 ? 0 : Double(services.environment.wallMilliseconds() * 1_000 - last) / 1e6
         metrics.number(.watermarkLag).set(max(lag, 0))
-        await refreshSlot()
+    }
+
+    /// Nil when there is no slot.
+    func slotState() async throws -> SlotState? {
+        try await pool.withConnection(within: .seconds(1)) { try await ReplicationSlot.state($0, name: slot) }
     }
 
     /// Not a number while PostgreSQL does not answer, or there is no slot: an alert on either is better than one on an old value.
     private func refreshSlot() async {
-        let state = try? await pool.withConnection(within: .seconds(1)) { try await ReplicationSlot.state($0, name: slot) }
+        let state = try? await slotState()
         metrics.number(.slotBytes).set(state.map { Double($0.bytesKept) } ?? .nan)
         metrics.number(.slotBudget).set(
             state.map { SlotBudget.ratio(kept: $0.bytesKept, left: $0.bytesLeft, isLost: $0.isLost) } ?? .nan)

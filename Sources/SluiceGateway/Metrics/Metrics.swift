@@ -51,6 +51,14 @@ package final class Metrics: Sendable {
         }
     }
 
+    /// Of a counter or gauge every value of its label that somebody has asked for, in no order.
+    package func values(of name: MetricName) -> [(label: String, value: Double)] {
+        cells.withLock { $0 }.compactMap { key, cell in
+            guard key.name == name, case .number(let number) = cell else { return nil }
+            return (key.label, number.value)
+        }
+    }
+
     // MARK: Exposition
 
     /// The Prometheus text format, version 0.0.4; metrics in the table's order, labels by name. Metrics that nobody asked

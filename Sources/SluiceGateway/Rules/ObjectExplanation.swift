@@ -32,7 +32,7 @@ struct ObjectExplanation: Sendable {
     private var hidden: Set<Int> = []
     private var facts: [JSON.Member] = []
     /// One sentence each, the reasons that decide first.
-    private var reasons: [String] = []
+    private(set) var reasons: [String] = []
 
     /// - Parameters:
     ///   - quarantined: why the row is not sent.

@@ -110,7 +110,7 @@ struct SubscriptionExplanation: Sendable {
     private static let shownEntries = 20
 
     /// A heading for each part, its content indented below.
-    private var lines: [String] {
+    var lines: [String] {
         var lines = ["asked", "    \(asked)", "role", "    \(plan.role), which reads \(plan.read)"]
         if !hidden.isEmpty { lines.append("    without the fields \(hidden.joined(separator: ", ")), which count as null in the query") }
         if narrowed != "TRUEPREDICATE" { lines += ["narrowed by plugins", "    \(narrowed)"] }

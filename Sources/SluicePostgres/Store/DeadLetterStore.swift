@@ -50,6 +50,11 @@ package struct DeadLetterStore: Sendable {
         try await read("\(Self.matches) ORDER BY id LIMIT $6", filter.parameters + [.int(limit)])
     }
 
+    /// The newest first, of each object only the beginning of its text, and no bytes.
+    package func newest(_ limit: Int, characters: Int) async throws -> [DeadLetter] {
+        try await read("NOT gone ORDER BY id DESC LIMIT $1", [.int(limit)], object: "left(object, \(characters)), NULL::bytea")
+    }
+
     /// The greatest id; 0 when there is none.
     package func newest() async throws -> Int64 {
         try await pool.perform { try $0.query("SELECT max(id) FROM sluice.ingest_rejected WHERE NOT gone").int(0, 0) ?? 0 }
@@ -107,11 +112,13 @@ package struct DeadLetterStore: Sendable {
         AND id > $4 AND id <= $5 AND NOT gone
         """
 
-    private func read(_ condition: String, _ parameters: [PostgresParameter]) async throws -> [DeadLetter] {
+    private func read(
+        _ condition: String, _ parameters: [PostgresParameter], object: String = "object, bytes"
+    ) async throws -> [DeadLetter] {
         try await pool.perform { session in
             let result = try session.query(
                 """
-                SELECT id, type, source, log_offset, code, reason, object, bytes, to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), published
+                SELECT id, type, source, log_offset, code, reason, \(object), to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), published
                 FROM sluice.ingest_rejected WHERE \(condition)
                 """, parameters)
             return (0..<result.count).map { row in

@@ -47,7 +47,7 @@ import Testing
         #expect(Self.problem(.get, ["Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"]) == nil)
     }
 
-    @Test func `stands before the API, and not before what programs watch`() async throws {
+    @Test func `stands before the API and the console, and not before what programs watch`() async throws {
         try await RunningGateway.with { gateway in
             func status(_ method: String, _ path: String, _ field: String, _ value: String) async throws -> (Int, JSON) {
                 var request = URLRequest(url: try #require(URL(string: gateway.adminURL + path)))
@@ -58,7 +58,7 @@ import Testing
             }
             let (refused, error) = try await status("DELETE", "/admin/v1/users/x", "Origin", "https://evil.example")
             #expect(refused == 403 && error["code"]?.int == Int64(ErrorCode.crossSiteRequest.rawValue), "\(error.text)")
-            for path in ["/admin/v1/users", "/admin/v1/plugins", "/admin/v1/quarantine"] {
+            for path in ["/admin/v1/users", "/admin/v1/plugins", "/admin/v1/quarantine", "/console", "/console/why", "/"] {
                 #expect(try await status("GET", path, "Host", "evil.example").0 == 403, "\(path)")
                 #expect(try await status("GET", path, "Host", "gateway:8091").0 == 200, "\(path)")
             }

@@ -49,6 +49,18 @@ struct MetricsTests {
         #expect(metrics.number(.ingested, label: "Other").value == 0)
     }
 
+    @Test func `of a metric every label that was asked for is there, with its value`() {
+        let metrics = Metrics()
+        #expect(metrics.values(of: .ingested).isEmpty)
+        metrics.number(.ingested, label: "Reading").add(3)
+        _ = metrics.number(.ingested, label: "Other")
+        metrics.number(.ingestRefused, label: "Third").add()
+        metrics.histogram(.pluginSeconds, label: "check_write").observe(seconds: 1)
+        #expect(
+            metrics.values(of: .ingested).sorted { $0.label < $1.label }.map { "\($0.label) \($0.value)" } == ["Other 0.0", "Reading 3.0"])
+        #expect(metrics.values(of: .pluginSeconds).isEmpty, "a histogram is no number")
+    }
+
     @Test func `label values are bounded and cannot break the format`() {
         let metrics = Metrics()
         metrics.number(.ingested, label: "a\"b\\c\nd").add()

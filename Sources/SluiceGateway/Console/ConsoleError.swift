@@ -1,0 +1,26 @@
+import Hummingbird
+import SluiceCore
+import SluiceNet
+import SluicePostgres
+
+/// Errors as the console shows them.
+enum ConsoleError {
+    /// Nil: it was cancelled.
+    static func shown(_ error: any Error) -> SluiceError? {
+        switch PostgresFailure.forPort(error) {
+        case let error as SluiceError: error
+        case let error as ErrorResponse: error.error
+        case let error as HTTPError: SluiceError(.badRequest, error.body ?? "The request is not well formed.")
+        case is CancellationError: nil
+        case let error: SluiceError(.internalError, "\(error)")
+        }
+    }
+
+    static func paragraph(_ error: SluiceError) -> HTML {
+        """
+        <p class="bad"><strong>\(error.message)</strong> <code>\(error.code.name)</code> (\(error.code.rawValue)). \
+        What to do: \(error.fix ?? error.code.fix)</p>
+
+        """
+    }
+}

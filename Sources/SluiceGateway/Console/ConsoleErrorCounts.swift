@@ -1,0 +1,25 @@
+import SluiceCore
+
+/// What clients were told was wrong, by code.
+struct ConsoleErrorCounts: Sendable {
+    /// By the code's name.
+    let counted: [(label: String, value: Double)]
+
+    var html: HTML {
+        let some = counted.filter { $0.value > 0 }.sorted { ($1.value, $0.label) < ($0.value, $1.label) }
+        guard !some.isEmpty else {
+            return ConsolePage.section("errors", "Errors sent to clients", "<p>None since the gateway began.</p>\n")
+        }
+        var table = ConsoleTable("Since the gateway began, most first", ["Error", "Times", "Meaning", "What to do"])
+        for (name, times) in some {
+            let code = ErrorCode.allCases.first { $0.name == name }
+            table.add(
+                "<code>\(name)</code>\(code.map { " (\($0.rawValue))" } ?? "")",
+                [
+                    ConsoleNumber.count(times), "<span class=\"long\">\(code?.meaning ?? "")</span>",
+                    "<span class=\"long\">\(code?.fix ?? "")</span>",
+                ])
+        }
+        return ConsolePage.section("errors", "Errors sent to clients", table.html)
+    }
+}

@@ -1,0 +1,70 @@
+import SluiceCore
+import SluicePostgres
+
+/// What passes through the gateway, and what holds it up.
+struct ConsoleFlow: Sendable {
+    private struct Figure: Sendable {
+        var name: HTML
+        var metric: MetricName
+        var label = ""
+        var show: @Sendable (Double) -> HTML = ConsoleNumber.count
+        /// Where the metric's own words do not say it.
+        var note: String?
+    }
+
+    let metrics: Metrics
+
+    private static let figures = [
+        Figure(name: "Sessions", metric: .sessions), Figure(name: "Connections", metric: .connections),
+        Figure(name: "Subscriptions", metric: .subscriptions),
+        Figure(
+            name: "Uploads applied", metric: .uploads, label: "applied", note: "Client changesets that took effect as they were."),
+        Figure(
+            name: "Uploads compensated", metric: .uploads, label: "compensated",
+            note: "Client changesets of which some writes were undone: see sluice.rejected_write."),
+        Figure(name: "Compensating writes", metric: .compensatingWrites), Figure(name: "Bootstraps", metric: .bootstraps),
+        Figure(name: "Outboxes", metric: .outboxBytes, show: ConsoleNumber.bytes),
+        Figure(
+            name: "Publishes", metric: .isPublisher, show: { $0 == 1 ? "yes" : "no" },
+            note: "Whether this gateway reads the replication slot. One of all gateways does."),
+    ]
+    /// Of which others are asked.
+    private static let asked = [
+        Figure(name: "Watermark lag", metric: .watermarkLag, show: ConsoleNumber.seconds),
+        Figure(name: "Feed", metric: .feedBytes, show: ConsoleNumber.bytes),
+    ]
+
+    func html(gauges: Result<Void, SluiceError>, slot: Result<SlotState?, SluiceError>) -> HTML {
+        var table = ConsoleTable("Since the gateway began, or now", ["Figure", "Value", "Meaning"])
+        var problems: HTML = ""
+        for figure in Self.figures { table.add(figure.name, value(figure)) }
+        switch gauges {
+        case .success: for figure in Self.asked { table.add(figure.name, value(figure)) }
+        case .failure(let error): problems += ConsoleError.paragraph(error)
+        }
+        switch slot {
+        case .success(let state?): add(state, to: &table)
+        case .success(nil):
+            problems += ConsoleError.paragraph(
+                SluiceError(.slotLost, "There is no replication slot.", fix: "A gateway makes it within seconds; see its log when not."))
+        case .failure(let error): problems += ConsoleError.paragraph(error)
+        }
+        return ConsolePage.section("flow", "Flow", "\(problems)\(table.html)")
+    }
+
+    private func value(_ figure: Figure) -> [HTML] {
+        [
+            figure.show(metrics.number(figure.metric, label: figure.label).value),
+            "<span class=\"long\">\(figure.note ?? figure.metric.help)</span>",
+        ]
+    }
+
+    private func add(_ state: SlotState, to table: inout ConsoleTable) {
+        table.add(
+            "Slot", [ConsoleNumber.bytes(Double(state.bytesKept)), "<span class=\"long\">\(MetricName.slotBytes.help)</span>"])
+        let ratio = SlotBudget.ratio(kept: state.bytesKept, left: state.bytesLeft, isLost: state.isLost)
+        let note =
+            state.isLost ? "It is LOST." : state.bytesLeft == nil ? "There is no max_slot_wal_keep_size." : MetricName.slotBudget.help
+        table.add("Slot's budget", [ConsoleNumber.percent(ratio), "<span class=\"long\">\(note)</span>"])
+    }
+}

@@ -1,0 +1,62 @@
+import SluiceCore
+import SluicePluginHost
+
+/// What has become of the plugins, the generation of rules in use first.
+struct ConsolePlugins: Sendable {
+    let generations: [RuleGenerations.Generation]
+    let editsRefused: Double
+
+    var html: HTML {
+        let tables = generations.enumerated().map { place, generation in
+            Self.table(generation, isInUse: place == 0)
+        }
+        let refused: HTML =
+            editsRefused > 0
+            ? "<p class=\"bad\">Edits of the rules that could not be used: \(ConsoleNumber.count(editsRefused)). The log says why.</p>\n"
+            : ""
+        return ConsolePage.section("plugins", "Plugins", "\(refused)\(tables)")
+    }
+
+    private static func table(_ generation: RuleGenerations.Generation, isInUse: Bool) -> HTML {
+        let name: HTML = "Generation \(generation.number), \(isInUse ? "in use" : "ending")"
+        let standings = generation.chain.standings
+        guard !standings.isEmpty else {
+            return "<p>\(name): no plugins.\(isInUse ? " Without any, a gateway denies everything, but for development mode." : "")</p>\n"
+        }
+        var table = ConsoleTable(
+            "\(name); counted since it began",
+            ["Plugin", "State", "Process", "Calls", "Denied", "Failures", "Hosts ended", "Last error"])
+        for standing in standings { table.add(title(standing), cells(standing)) }
+        return table.html
+    }
+
+    private static func title(_ standing: PluginStanding) -> HTML {
+        let file = standing.path.split(separator: "/").last.map { String($0) } ?? standing.path
+        return "\(standing.info.map { "\($0.name) \($0.version)" } ?? file)"
+    }
+
+    private static func cells(_ standing: PluginStanding) -> [HTML] {
+        let process: HTML =
+            standing.isInProcess ? "the gateway's" : standing.processID.map { process -> HTML in "\(process)" } ?? "none"
+        let trouble = standing.trouble.map { trouble -> HTML in
+            """
+            <span class="long">\(ConsoleNumber.duration(Double(trouble.age) / 1e9)) ago: \(trouble.error.message.cut(to: Console.characters)) \
+            <code>\(trouble.error.code.name)</code> (\(trouble.error.code.rawValue))</span>
+            """
+        }
+        return [
+            state(standing.state), process, "\(standing.calls)", "\(standing.denied)", "\(standing.failures)", "\(standing.ends)",
+            trouble ?? "none",
+        ]
+    }
+
+    private static func state(_ state: PluginStanding.State) -> HTML {
+        switch state {
+        case .starting: "starting"
+        case .running: "running"
+        case .restarting: "<strong>restarting</strong>: calls wait for its next host"
+        case .out: "<strong>out</strong>: its hosts keep on ending, and its calls are refused at once"
+        case .stopped: "stopped"
+        }
+    }
+}

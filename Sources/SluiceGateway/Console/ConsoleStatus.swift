@@ -1,0 +1,39 @@
+import SluiceCore
+
+/// The first lines: whether the gateway can work, and which one it is.
+struct ConsoleStatus: Sendable {
+    let app: String
+    /// When the gateway began, in monotonic nanoseconds.
+    let began: UInt64
+    let environment: any Environment
+    let readiness: Readiness
+    let generations: RuleGenerations
+
+    /// What a browser shows of a page that lies behind others.
+    var title: String { "\(readiness.current.isEmpty ? "Ready" : "NOT READY") – \(app) – Sluice" }
+
+    func html(isStill: Bool) -> HTML {
+        let problems = readiness.current.sorted { $0.key < $1.key }
+        let parts = problems.map { part, error -> HTML in
+            "<p class=\"bad\"><strong>Not ready: \(part).</strong></p>\n\(ConsoleError.paragraph(error))"
+        }
+        let up = ConsoleNumber.duration(Double(environment.monotonicNanoseconds() - began) / 1e9)
+        let now = Timestamp(milliseconds: environment.wallMilliseconds()).iso8601
+        return """
+            <header>
+            <h1>Sluice: \(app)</h1>
+            <div id="status" role="status">
+            \(problems.isEmpty ? ["<p class=\"good\"><strong>Ready.</strong></p>\n"] : parts)\
+            </div>
+            <p>This gateway has been up for \(up); it uses generation \(generations.number) of the rules. As of \(now).</p>
+            <nav><p><a href="/console/why">Why has a user an object, or not?</a> ·
+            <a href="/console/explain">What becomes of a subscription?</a> ·
+            \(isStill ? Self.going : Self.stopping)</p></nav>
+            </header>
+
+            """
+    }
+
+    private static let stopping: HTML = "<a href=\"/console?still=1\">Stop refreshing</a>"
+    private static let going: HTML = "<a href=\"/console\">Refresh by itself</a>"
+}

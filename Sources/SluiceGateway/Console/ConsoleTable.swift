@@ -1,0 +1,67 @@
+/// A table of a page, which scrolls by itself where the window is narrow.
+struct ConsoleTable {
+    private let caption: HTML
+    private let heads: [HTML]
+    private var rows: HTML = ""
+
+    init(_ caption: HTML, _ heads: [HTML]) {
+        self.caption = caption
+        self.heads = heads
+    }
+
+    /// - Parameter name: the cell that names the row.
+    mutating func add(_ name: HTML, _ cells: [HTML]) {
+        rows += "<tr><th scope=\"row\">\(name)</th>\(cells.map { cell -> HTML in "<td>\(cell)</td>" })</tr>\n"
+    }
+
+    var html: HTML {
+        """
+        <div class="wide"><table><caption>\(caption)</caption>
+        <thead><tr>\(heads.map { head -> HTML in "<th scope=\"col\">\(head)</th>" })</tr></thead>
+        <tbody>
+        \(rows)</tbody></table></div>
+
+        """
+    }
+}
+
+/// Numbers and times as people read them; the exact number stands beside in the page's source.
+enum ConsoleNumber {
+    static func count(_ number: Double) -> HTML {
+        guard let whole = Int64(exactly: number) else { return data(number, "\(number)") }
+        return data(number, "\(whole)")
+    }
+
+    static func bytes(_ number: Double) -> HTML {
+        let units = ["B", "KiB", "MiB", "GiB", "TiB"]
+        var (size, unit) = (number, 0)
+        while size >= 1_024, unit < units.count - 1 { (size, unit) = (size / 1_024, unit + 1) }
+        return data(number, unit == 0 ? "\(Int64(size)) B" : "\(tenths(size)) \(units[unit])")
+    }
+
+    static func percent(_ ratio: Double) -> HTML { data(ratio, "\(tenths(ratio * 100)) %") }
+
+    static func seconds(_ number: Double) -> HTML { data(number, number < 60 ? "\(tenths(number)) s" : duration(number)) }
+
+    /// Whole units of which there is at least one: `42 s`, `3 min`, `5 h`, `12 d`.
+    static func duration(_ seconds: Double) -> String {
+        switch seconds {
+        case ..<60: "\(Int64(max(seconds, 0))) s"
+        case ..<3_600: "\(Int64(seconds / 60)) min"
+        case ..<172_800: "\(Int64(seconds / 3_600)) h"
+        default: "\(Int64(seconds / 86_400)) d"
+        }
+    }
+
+    private static func tenths(_ number: Double) -> String { "\((number * 10).rounded() / 10)" }
+
+    private static func data(_ number: Double, _ shown: String) -> HTML {
+        let exact = Int64(exactly: number).map { "\($0)" } ?? "\(number)"
+        return "<data value=\"\(exact)\">\(shown)</data>"
+    }
+}
+
+extension String {
+    /// At most so many characters; what is cut off is said to be.
+    func cut(to characters: Int) -> String { count > characters ? "\(prefix(characters))…" : self }
+}

@@ -1,0 +1,97 @@
+package import SluiceCore
+import Synchronization
+
+/// Asks for a part of a page whose source may hang: whoever looks gets an answer in time, and however many look, and however often, it
+/// is asked for once at a time.
+package final class PartReader<Value: Sendable>: Sendable {
+    package typealias Answer = Result<Value, SluiceError>
+
+    private struct State {
+        var task: Task<Void, Never>?
+        var waiting: [UInt64: AsyncStream<Answer>.Continuation] = [:]
+        var numbers: UInt64 = 0
+    }
+
+    private let part: String
+    private let patience: UInt64
+    private let environment: any Environment
+    private let ask: @Sendable () async throws -> Value
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - part: what is asked for, as the beginning of a sentence.
+    ///   - patience: nanoseconds; beyond, the answer is `timeout`, and what is under way is cancelled.
+    ///   - ask: may take long to end when it is cancelled; until it has it is not called again.
+    package init(
+        _ part: String, patience: UInt64, environment: any Environment, ask: @escaping @Sendable () async throws -> Value
+    ) {
+        self.part = part
+        self.patience = patience
+        self.environment = environment
+        self.ask = ask
+    }
+
+    package func read() async -> Answer {
+        let (answers, teller) = AsyncStream.makeStream(of: Answer.self, bufferingPolicy: .bufferingOldest(1))
+        let number = join(teller)
+        // Unstructured because: what is asked may go on for a while after it is cancelled, and nobody waits for that.
+        let alarm = Task { [environment, patience, late] in
+            guard (try? await environment.sleep(nanoseconds: patience)) != nil else { return }
+            teller.yield(.failure(late))
+        }
+        defer {
+            alarm.cancel()
+            leave(number)
+        }
+        for await answer in answers { return answer }
+        return .failure(late)
+    }
+
+    private var late: SluiceError {
+        SluiceError(.timeout, "\(part) could not be read within \(patience / 1_000_000_000) s.", fix: "Look at PostgreSQL, and at the log.")
+    }
+
+    private func join(_ teller: AsyncStream<Answer>.Continuation) -> UInt64 {
+        state.withLock { state in
+            state.numbers += 1
+            state.waiting[state.numbers] = teller
+            begin(&state)
+            return state.numbers
+        }
+    }
+
+    private func begin(_ state: inout State) {
+        guard state.task == nil else { return }
+        // Unstructured because: it answers all who wait, whichever of them gives up.
+        state.task = Task { await self.work() }
+    }
+
+    /// When the last one leaves, nobody needs the answer any more.
+    private func leave(_ number: UInt64) {
+        let task = state.withLock { state in
+            state.waiting[number] = nil
+            return state.waiting.isEmpty ? state.task : nil
+        }
+        task?.cancel()
+    }
+
+    private func work() async {
+        var answer: Answer?
+        do {
+            answer = .success(try await ask())
+        } catch {
+            answer = ConsoleError.shown(error).map { .failure($0) } ?? (Task.isCancelled ? nil : .failure(late))
+        }
+        let waiting = state.withLock { state -> [UInt64: AsyncStream<Answer>.Continuation] in
+            state.task = nil
+            guard answer != nil else {
+                // It was cancelled for those who have left; others have come meanwhile.
+                if !state.waiting.isEmpty { begin(&state) }
+                return [:]
+            }
+            defer { state.waiting = [:] }
+            return state.waiting
+        }
+        if let answer { for teller in waiting.values { teller.yield(answer) } }
+    }
+}
