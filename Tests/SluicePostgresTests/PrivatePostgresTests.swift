@@ -80,6 +80,30 @@ import Testing
     }
 
     #if os(Linux)
+        @Test func `starts again after its first process was killed, once what that had started is gone`() async throws {
+            try await Self.withFolder { (folder) async throws in
+                let first = try await PrivatePostgres.start(in: folder)
+                let connection = try await PostgresConnection.connect(first.conninfo)
+                try await connection.script("CREATE TABLE t AS SELECT 42 AS a")
+                // It waits for nothing for some seconds, so that it does not see that the server has ended.
+                let busy = Task {
+                    try await connection.query("DO $$ DECLARE n bigint := 0; BEGIN FOR i IN 1..10000000 LOOP n := n + i; END LOOP; END $$")
+                }
+                let watch = try await PostgresConnection.connect(first.conninfo)
+                let working = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'DO %' AND state = 'active'"
+                while try await watch.query(working).int(0, 0) == 0 { try await Task.sleep(for: .milliseconds(10)) }
+                kill(pid_t(first.processIdentifier), SIGKILL)
+                await first.stop()
+                let second = try await PrivatePostgres.start(in: folder)
+                #expect(second.port == first.port)
+                let again = try await PostgresConnection.connect(second.conninfo)
+                #expect(try await again.query("SELECT a FROM t").int(0, 0) == 42)
+                // Whether it got as far as its answer does not matter: the new server was not there before it was gone.
+                _ = try? await busy.value
+                await second.stop()
+            }
+        }
+
         @Test func `ends when the process that started it is killed`() async throws {
             // The body runs in a child of this process, and finds the folder by that.
             let folder = "/tmp/sluice-private-orphan-\(getpid())"

@@ -94,11 +94,13 @@ struct PrivateFiles: Sendable {
     }
 
     /// Removes the lock file of a server that was killed: its number may belong to another process by now, which would keep
-    /// PostgreSQL from starting for ever. Waits for one that is just ending.
+    /// PostgreSQL from starting for ever. Waits for one that is just ending, and for what one that was killed had started: each of those
+    /// goes on until it waits for something, and keeps the memory that they share.
     /// - Throws: `configInvalid` when a server still runs on this data.
     func removeStaleLock(_ deadline: ContinuousClock.Instant) async throws {
         while let line = text(lockPath)?.split(separator: "\n").first {
-            guard let number = pid_t(line), serves(number) else {
+            let first = pid_t(line).flatMap { serves($0) ? $0 : nil }
+            guard let number = first ?? processes().first(where: serves) else {
                 try? FileManager.default.removeItem(atPath: lockPath)
                 return
             }
@@ -121,6 +123,11 @@ struct PrivateFiles: Sendable {
         #else
             return true
         #endif
+    }
+
+    /// The numbers of all processes, where the system tells them.
+    private func processes() -> [pid_t] {
+        ((try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []).compactMap { pid_t($0) }
     }
 
     private func resolved(_ path: String) -> String {
