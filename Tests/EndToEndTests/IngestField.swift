@@ -29,10 +29,13 @@ final class IngestField: Sendable {
     /// - Parameters:
     ///   - broker: one of its own, to be restarted; nil: the one that is everybody's.
     ///   - restart: a command that restarts the latter; nil leaves it alone.
-    static func with(_ broker: TestBroker?, restart: String? = nil, _ body: (IngestField) async throws -> Void) async throws {
+    ///   - server: a PostgreSQL of the test's own; nil: the one that is everybody's.
+    static func with(
+        _ broker: TestBroker?, restart: String? = nil, server: String? = nil, _ body: (IngestField) async throws -> Void
+    ) async throws {
         let app = "station-\(UUID().uuidString.prefix(8).lowercased())"
         let folder = try DataFolder()
-        try await ServedGateways.with(try folder.app(named: app).path, broker: broker?.address) { gateways in
+        try await ServedGateways.with(try folder.app(named: app).path, server: server, broker: broker?.address) { gateways in
             let field = IngestField(app, gateways, broker, restart)
             try await field.register()
             try await body(field)
@@ -49,11 +52,11 @@ final class IngestField: Sendable {
     }
 
     func url(_ number: Int) -> String { gateways.all[number % gateways.all.count].url }
-    func count(_ query: String) async throws -> Int? { try await gateways.sql.query(query).int(0, 0).map { Int($0) } }
+    func count(_ query: String) async throws -> Int? { try await gateways.query(query).int(0, 0).map { Int($0) } }
 
     /// What is in the table of the refused: the record's own name by the letter's id.
     func lettersKept() async throws -> [Int: String] {
-        let result = try await gateways.sql.query("SELECT id, object::jsonb ->> '_id' FROM sluice.ingest_rejected")
+        let result = try await gateways.query("SELECT id, object::jsonb ->> '_id' FROM sluice.ingest_rejected")
         return Dictionary(uniqueKeysWithValues: (0..<result.count).map { (Int(result.int($0, 0) ?? 0), result[$0, 1] ?? "") })
     }
 
@@ -120,8 +123,24 @@ final class IngestField: Sendable {
         }
     }
 
+    /// Everything is in the tables where it belongs, once.
+    func expectOnce(_ plan: IngestPlan, by senders: [any IngestSender], _ comment: Comment) async throws {
+        try #require(await settles(plan), comment)
+        // Of each way everything, not only as many.
+        for sender in senders {
+            let way = sender.way
+            let stored = try await count("SELECT count(*) FROM weather_observations WHERE \"_id\" LIKE '\(way)-%' AND units = 'si'")
+            #expect(stored == plan.count - plan.refused, "\(way), \(comment)")
+        }
+        // Each is refused once, whoever sent it again for want of an answer.
+        let kept = try await lettersKept()
+        #expect(kept.count == 3 * plan.refused && Set(kept.values).count == kept.count, comment)
+        let both = "SELECT count(*) FROM weather_observations w JOIN sluice.ingest_rejected r ON w.\"_id\" = r.object::jsonb ->> '_id'"
+        #expect(try await count(both) == 0, comment)
+    }
+
     /// Waits until everything is where it belongs.
-    func settles(_ plan: IngestPlan) async throws -> Bool {
+    private func settles(_ plan: IngestPlan) async throws -> Bool {
         let (stored, refused) = (3 * (plan.count - plan.refused), 3 * plan.refused)
         let deadline = ContinuousClock.now + .seconds(300)
         while true {

@@ -12,17 +12,22 @@ import Testing
 struct ServedGateways: Sendable {
     let all: [ServedGateway]
     let kafka: String
-    let sql: PostgresConnection
+    /// A superuser's connection string for the database.
+    let postgres: String
 
     /// Makes the tables of an app directory and runs gateways of it as long as the body runs. The broker is everybody's unless another is
     /// given: the app wants a name of its own.
-    /// - Parameter keepsPorts: whether a gateway that was killed comes back on its port. Somebody else may have taken it by then, so
-    ///   that it should be for a moment only.
+    /// - Parameters:
+    ///   - server: a PostgreSQL of the test's own; nil: the one that is everybody's.
+    ///   - keepsPorts: whether a gateway that was killed comes back on its port. Somebody else may have taken it by then, so
+    ///     that it should be for a moment only.
     static func with(
-        _ directory: String, broker: String? = nil, keepsPorts: Bool = true, _ body: (ServedGateways) async throws -> Void
+        _ directory: String, server own: String? = nil, broker: String? = nil, keepsPorts: Bool = true,
+        _ body: (ServedGateways) async throws -> Void
     ) async throws {
         let environment = ProcessInfo.processInfo.environment
-        let server = try #require(environment["SLUICE_TEST_POSTGRES"], "SLUICE_TEST_POSTGRES is not set: run the tests with `make test`.")
+        let server = try #require(
+            own ?? environment["SLUICE_TEST_POSTGRES"], "SLUICE_TEST_POSTGRES is not set: run the tests with `make test`.")
         let kafka = try #require(
             broker ?? environment["SLUICE_TEST_KAFKA"], "SLUICE_TEST_KAFKA is not set: run the tests with `make test`.")
         let database = "served_\(UUID().uuidString.lowercased().replacingOccurrences(of: "-", with: "_"))"
@@ -33,8 +38,7 @@ struct ServedGateways: Sendable {
         try #require(await apply.end() == .exit(0), "\(apply.said)")
         let arguments = ["serve", "--app", directory, "--postgres", postgres, "--kafka", kafka, "--json"]
         let gateways = ServedGateways(
-            all: (0..<2).map { _ in ServedGateway(arguments, keepsPort: keepsPorts) }, kafka: kafka,
-            sql: try await PostgresConnection.connect(postgres))
+            all: (0..<2).map { _ in ServedGateway(arguments, keepsPort: keepsPorts) }, kafka: kafka, postgres: postgres)
         do {
             for gateway in gateways.all { try await gateway.start() }
             try await body(gateways)
@@ -44,6 +48,8 @@ struct ServedGateways: Sendable {
             await gateways.stop()
             throw error
         }
+        // The test ends its own with everything in it.
+        guard own == nil else { return }
         // A slot that nobody reads keeps the write-ahead log of the whole server, and who read it may not have left yet.
         let slots = "FROM pg_replication_slots WHERE database = '\(database)'"
         try await admin.query("SELECT pg_terminate_backend(active_pid, 30000) \(slots) AND active_pid IS NOT NULL")
@@ -54,7 +60,14 @@ struct ServedGateways: Sendable {
 
     private func stop() async {
         for gateway in all { await gateway.stop() }
-        await sql.close()
+    }
+
+    /// By a connection of its own, as the server may have been another one a moment ago.
+    func query(_ text: String) async throws -> PostgresResult {
+        let connection = try await PostgresConnection.connect(postgres)
+        let result = try await connection.query(text)
+        await connection.close()
+        return result
     }
 }
 
@@ -77,6 +90,8 @@ final class ServedGateway: Sendable {
     }
 
     private var now: State { state.withLock { $0 } }
+    /// Whether it is the process that was started last.
+    var isRunning: Bool { now.program?.isRunning ?? false }
     /// Nil while it does not run.
     var port: Int? { state.withLock { $0.program == nil ? nil : $0.port } }
     var url: String { "http://127.0.0.1:\(now.port)" }
@@ -124,11 +139,6 @@ final class ServedGateway: Sendable {
     /// The processes of its plugins.
     var pluginHosts: [Int32] {
         guard let parent = now.program?.identifier else { return [] }
-        let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
-        return all.compactMap { Int32($0) }.filter { process in
-            guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return false }
-            let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
-            return text.contains("(sluice-plugin-h") && fields.count > 2 && fields[2] == "\(parent)"
-        }.sorted()
+        return ProcessState.children(of: parent).filter { $0.name == "sluice-plugin-h" }.map(\.id).sorted()
     }
 }

@@ -34,7 +34,9 @@ import Testing
         let folder = try DataFolder()
         let app = "registers-\(UUID().uuidString.lowercased())"
         try await ServedGateways.with(try RegisterApp.write(named: app, to: folder), keepsPorts: false) { gateways in
-            var play = CausalPlay(seed, of: app, sql: gateways.sql) { gateways.all.compactMap(\.port) }
+            var play = CausalPlay(seed, of: app, sql: try await PostgresConnection.connect(gateways.postgres)) {
+                gateways.all.compactMap(\.port)
+            }
             try await play.run(for: .seconds(20), Self.faults) { deadline, random in
                 var random = random
                 return try await gateways.fail(until: deadline, &random)
