@@ -128,6 +128,7 @@ package actor Session {
     /// The connection is gone: gives back what the session held.
     package func closed() async {
         state.close()
+        if let file { services.files.end(self, of: file) }
         bootstrap?.cancel()
         doubt?.cancel()
         expiry?.cancel()
@@ -192,6 +193,7 @@ package actor Session {
         send(
             SessionMessages.welcome(
                 file: file, schema: schema.schema, client: types, time: services.environment.wallMilliseconds()))
+        await replaceOlder(of: file)
         subscriber = await services.fanout.add(channel, view: .empty, staged: false, client: file.id)
         // A new file has written nothing that could have been undone.
         if hello.client != 0 { try await tellUndone(file.id) }

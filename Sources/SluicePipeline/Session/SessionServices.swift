@@ -23,6 +23,7 @@ package struct SessionServices: Sendable {
     package var observer: any SessionObserver
     /// Seals what clients keep of their views.
     package var sealer: any Sealer
+    package let files = FileSessions()
     /// After a change of the rules so many sessions at a time ask the plugins anew, whose queues are bounded.
     package let reviews = Turnstile(width: 16)
 

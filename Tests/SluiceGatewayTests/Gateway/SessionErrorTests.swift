@@ -60,6 +60,40 @@ import Testing
         return try #require(session.error)
     }
 
+    /// The client has come back before the gateway could see that the connection before is dead.
+    @Test func `is the older of two of one client file, as soon as the newer is open, and no other`() async throws {
+        try await RunningGateway.with { gateway in
+            let token = try await gateway.anonymousToken()
+            let (first, other) = (try await gateway.session(token: token), try await gateway.session(token: token))
+            for session in [first, other] {
+                try await session.hello(["Order"])
+                try await session.subscribe(1, [("Order", "store == 'north'"), ("Order", "store == 'south'")])
+            }
+            let second = try await gateway.session(token: token)
+            second.takeOver(first)
+            let before = ContinuousClock.now
+            try await second.hello(["Order"])
+            let error = try await first.failure()
+            #expect(error.code == .resync && error.message.contains("has begun another session"), "\(error)")
+            #expect(first.error?.action == .transient && first.error?.fatal == true)
+            #expect(ContinuousClock.now - before < .seconds(20))
+            try await second.subscribe(1, [("Order", "store == 'north'")])
+            while try await gateway.metric("sluice_subscriptions") != 3, ContinuousClock.now - before < .seconds(40) {
+                try await Task.sleep(for: .milliseconds(50))
+            }
+            #expect(try await gateway.metric("sluice_subscriptions") == 3)
+            // What the first one gave back when it was over was its own: the second is still the one that is found.
+            let third = try await gateway.session(token: token)
+            third.takeOver(second)
+            try await third.hello(["Order"])
+            #expect(try await second.failure().code == .resync)
+            try await third.subscribe(1, [("Order", "store == 'north'")])
+            try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('a', 'north', 1)")
+            for session in [other, third] { try await session.receive { $0.keys("Order") == ["a"] } }
+            for session in [other, third] { session.close() }
+        }
+    }
+
     @Test func `is of a client that does not read, which comes back and has everything`() async throws {
         try await RunningGateway.with { gateway in
             try await gateway.besideHealthySession {
