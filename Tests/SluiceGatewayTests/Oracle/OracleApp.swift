@@ -29,6 +29,8 @@ struct OracleApp {
             Property(id: 3, name: "marks", type: .int, collection: .list),
         ], primaryKey: nil)
     let fields: QueryableFields
+    /// Whether its classes are those of which apps have objects, `OracleClasses.swift`.
+    let isDeclared: Bool
     /// What else the roles give, by class: what they let write may be read as well.
     private let access: [String: OracleAccess]
 
@@ -36,7 +38,8 @@ struct OracleApp {
 
     init(_ random: inout SplitMix64) throws {
         let classes = ["Alpha", "Beta"]
-        let drafts = classes.map { OracleApp.type($0, classes, &random) }
+        isDeclared = random.chance(25)
+        let drafts = isDeclared ? OracleObjects.types : classes.map { OracleApp.type($0, classes, &random) }
         let draft = Schema(drafts + [OracleApp.place])
         let names = Set(drafts.flatMap { $0.properties.map(\.name) })
         fields = QueryableFields(global: OracleApp.queryable.intersection(names), indexed: random.chance(60) ? "zone" : nil)

@@ -24,6 +24,8 @@ final class OracleDevice {
     /// Kept over restarts, as apps keep it.
     private var token: String { account.token }
     private(set) var replica: Replica
+    /// What the app has of the file, where it is one with objects; it goes before the file does.
+    private var objects: OracleObjects?
     private var engine: SyncEngine
     private var running: Task<Void, Never>
     private let reports: Reports
@@ -46,17 +48,23 @@ final class OracleDevice {
         zone = random.pick(OracleApp.zones)
         held = [(role, zone)]
         account = try await gateway.account(customData: OracleDevice.data(role, zone))
-        // An app may know less of a class than the server does.
-        schema = Schema(
-            app.schema.types.map { type in
+        let hasObjects = app.isDeclared && role == .everybody
+        schema = hasObjects ? OracleObjects.schema : OracleDevice.part(of: app.schema, &random)
+        path = "\(folder)/\(UUID().uuidString).replica"
+        reports = Reports()
+        replica = try Replica(path: path, schema: schema)
+        objects = hasObjects ? try OracleObjects(replica, of: app) : nil
+        (engine, running) = OracleDevice.begin(replica, gateway, account.token, reports)
+    }
+
+    /// An app may know less of a class than the server does.
+    private static func part(of schema: Schema, _ random: inout SplitMix64) -> Schema {
+        Schema(
+            schema.types.map { type in
                 if type.kind == .embedded { return type }
                 let properties = type.properties.enumerated().filter { $0.offset < 2 || !random.chance(10) }.map(\.element)
                 return ObjectType(name: type.name, properties: properties)
             })
-        path = "\(folder)/\(UUID().uuidString).replica"
-        reports = Reports()
-        replica = try Replica(path: path, schema: schema)
-        (engine, running) = OracleDevice.begin(replica, gateway, account.token, reports)
     }
 
     private static func data(_ role: OracleApp.Role, _ zone: String) -> String {
@@ -88,7 +96,9 @@ final class OracleDevice {
         OracleTests.trace("\(name) begins again")
         await stop()
         gateway = random.pick(gateways)
+        let hadObjects = objects.take() != nil
         replica = try Replica(path: path, schema: schema)
+        if hadObjects { objects = try OracleObjects(replica, of: app) }
         (engine, running) = OracleDevice.begin(replica, gateway, token, reports)
     }
 
@@ -161,6 +171,12 @@ final class OracleDevice {
         let isMore = queries.contains { !$0.options.includes.isEmpty }
         let open = schema.types.indices.filter { isNamed($0) || isMore && schema.types[$0].kind == .topLevel }
         guard !open.isEmpty else { return }
+        if let objects {
+            let named = open.filter(isNamed).map { schema.types[$0] }
+            // What objects alone have no way to say: that a class cannot be written is the end of an app that tries.
+            guard !named.isEmpty else { return }
+            return try objects.write(named, &random) { object, fields in written[object, default: []].formUnion(fields) }
+        }
         let transaction = try replica.beginWrite()
         for _ in 0...random.below(4) {
             let index = random.pick(open)
@@ -229,6 +245,9 @@ final class OracleDevice {
         }
         return rows
     }
+
+    /// Holds what the app's objects say against the file.
+    func expectObjects(_ comment: String) throws { objects?.expect(try rows(), "\(comment): the objects of \(name)") }
 
     /// Holds what is in the file at any moment against the user's rules since the last barrier.
     /// - Parameters:

@@ -165,6 +165,7 @@ struct OracleStage {
                 }
             }
             #expect(device.failures.isEmpty, "\(comment): \(device.name)")
+            try device.expectObjects(comment)
             device.passBarrier()
             try device.expectFile(is: expected, open: open, veils: veils, comment)
         }
