@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import SluiceCore
+import SluiceReplica
 import Synchronization
 import Testing
 
@@ -117,6 +118,25 @@ import Testing
         }
         let again = try Realm(configuration: configuration)
         #expect(again.objects(Task.self).first?.taskName == "offline" && again.subscriptions.state == .pending)
+    }
+
+    @Test func `a synced file is open in one process at a time`() throws {
+        let configuration = try configuration(cancels: false)
+        let path = try #require(configuration.fileURL).path
+        try FileManager.default.createDirectory(
+            atPath: URL(fileURLWithPath: path).deletingLastPathComponent().path, withIntermediateDirectories: true)
+        do {
+            // The lock is the open file's, as it would be another process's.
+            let other = try SyncClaim.take(path)
+            let error = #expect(throws: Realm.Error.self) { _ = try Realm(configuration: configuration) }
+            #expect(error?.code == .multipleSyncAgents && error?.fileURL?.path == path && other != nil)
+        }
+        do {
+            let realm = try Realm(configuration: configuration)
+            #expect(try SyncClaim.take(path, within: 0) == nil && realm.syncSession != nil)
+        }
+        #expect(try SyncClaim.take(path) != nil)
+        #expect(try Realm.deleteFiles(for: configuration) && !FileManager.default.fileExists(atPath: SyncClaim.file(of: path)))
     }
 
     @Test func `an opening that is to end with the connection does, and says so`() async throws {

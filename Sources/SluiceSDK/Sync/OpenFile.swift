@@ -12,6 +12,8 @@ final class OpenFile: Sendable {
     /// Nil for a file that is not synced.
     let session: SyncSession?
     let isReadOnly: Bool
+    /// Nil for a file that is not synced.
+    private let claim: SyncClaim?
     let cores = CoreCache()
     /// Why nothing can be written any more.
     let damage = Mutex<SluiceError?>(nil)
@@ -62,6 +64,7 @@ final class OpenFile: Sendable {
         self.replica = replica
         session = nil
         isReadOnly = false
+        claim = nil
     }
 
     /// Runs the body unless a Realm of this process has the file open; none is opened meanwhile.
@@ -92,6 +95,7 @@ final class OpenFile: Sendable {
         if sync == nil, let asymmetric = schemas.first(where: { $0.objectClass is AsymmetricObject.Type }) {
             throw Realm.Error(.schemaMismatch, "Asymmetric table '\(asymmetric.name)' not allowed in a local Realm")
         }
+        claim = sync == nil ? nil : try OpenFile.claim(path)
         // A process of this number that crashed may have left one.
         if configuration.inMemoryIdentifier != nil { ReplicaFile.remove(path) }
         try SetAside.performNoted(path)
@@ -121,6 +125,15 @@ final class OpenFile: Sendable {
             throw Realm.Error(.invalidInput, "A synced Realm cannot be read only: what the server sends is written.")
         }
         if configuration.inMemoryIdentifier != nil { throw Realm.Error(.invalidInput, "A synced Realm cannot be in memory: set fileURL.") }
+    }
+
+    private static func claim(_ path: String) throws -> SyncClaim {
+        guard let claim = try asRealmError({ try SyncClaim.take(path) }) else {
+            throw Realm.Error(
+                .multipleSyncAgents,
+                "The synced Realm at path '\(path)' is open in another process, and one at a time syncs it. Close it there.")
+        }
+        return claim
     }
 
     /// Begins to sync; harmless when it has begun.
