@@ -20,7 +20,7 @@ enum FetchPause {
     ///   - bytes: the answer's size; a fetch without records has some dozens for each partition.
     ///   - elapsed: microseconds from the request to the answer; negative when that is not known.
     static func after(request: Int16, bytes: Int, elapsed: Int64) -> UInt32 {
-        request == 1 && bytes < 4_096 && (0..<1_000).contains(elapsed) ? 2_000 : 0
+        request == 1 && bytes < 4_096 && (0..<1_000).contains(elapsed) ? 1_000 : 0
     }
 
     /// Has a client that is made of `configuration` keep to it.

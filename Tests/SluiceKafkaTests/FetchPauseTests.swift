@@ -4,8 +4,8 @@ import Testing
 
 struct FetchPauseTests {
     @Test func `a broker that has nothing and says so at once is not asked again at once`() {
-        #expect(FetchPause.after(request: 1, bytes: 70, elapsed: 0) == 2_000)
-        #expect(FetchPause.after(request: 1, bytes: 900, elapsed: 999) == 2_000)
+        #expect(FetchPause.after(request: 1, bytes: 70, elapsed: 0) == 1_000)
+        #expect(FetchPause.after(request: 1, bytes: 900, elapsed: 999) == 1_000)
     }
 
     @Test func `a broker that held the fetch, or had records, is`() {
