@@ -81,6 +81,7 @@ package struct DevelopmentProcess: Sendable {
         var lines = [
             "", "Sluice is ready. This is for development: it learns the schema from clients and, without rules, allows everything.", "",
             "  url         \(addresses.url)", "  app id      \(addresses.appID)", "  admin       \(addresses.adminURL)",
+            "  console     \(addresses.adminURL)/console",
             "  PostgreSQL  \(postgres.conninfo)", "  log         \(kafka ?? "embedded")",
         ]
         for user in users {
