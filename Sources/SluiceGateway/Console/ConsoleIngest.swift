@@ -1,8 +1,9 @@
 /// What has become of asymmetric objects, by type.
 struct ConsoleIngest: Sendable {
-    private static let columns: [(head: HTML, metric: MetricName)] = [
-        ("Accepted", .ingested), ("Duplicates", .ingestDuplicates), ("Refused", .ingestRefused), ("Dropped", .ingestDropped),
-        ("Lag", .ingestLag),
+    /// `none` is shown where nothing was counted: the lag of a type is known where there is a topic.
+    private static let columns: [(head: HTML, metric: MetricName, none: HTML)] = [
+        ("Accepted", .ingested, ConsoleNumber.count(0)), ("Duplicates", .ingestDuplicates, ConsoleNumber.count(0)),
+        ("Refused", .ingestRefused, ConsoleNumber.count(0)), ("Dropped", .ingestDropped, ConsoleNumber.count(0)), ("Lag", .ingestLag, "–"),
     ]
 
     let metrics: Metrics
@@ -18,8 +19,7 @@ struct ConsoleIngest: Sendable {
         var table = ConsoleTable(
             "Objects since the gateway began; the lag in records, of the partitions that it has", ["Type"] + Self.columns.map(\.head))
         for type in types {
-            // The lag of a type is known where there is a topic.
-            table.add("\(type)", columns.enumerated().map { $1[type].map(ConsoleNumber.count) ?? ($0 == 4 ? "–" : ConsoleNumber.count(0)) })
+            table.add("\(type)", zip(Self.columns, columns).map { $1[type].map(ConsoleNumber.count) ?? $0.none })
         }
         return ConsolePage.section("ingest", "Ingest streams", table.html)
     }

@@ -25,7 +25,7 @@ struct ConsoleTable {
     }
 }
 
-/// Numbers and times as people read them; the exact number stands beside in the page's source.
+/// Numbers and times as people read them; the exact number stands beside in the page's source. What is not known is NaN.
 enum ConsoleNumber {
     static func count(_ number: Double) -> HTML {
         guard let whole = Int64(exactly: number) else { return data(number, "\(number)") }
@@ -33,23 +33,27 @@ enum ConsoleNumber {
     }
 
     static func bytes(_ number: Double) -> HTML {
+        guard number.isFinite, number >= 0 else { return data(number, "not known") }
         let units = ["B", "KiB", "MiB", "GiB", "TiB"]
         var (size, unit) = (number, 0)
         while size >= 1_024, unit < units.count - 1 { (size, unit) = (size / 1_024, unit + 1) }
-        return data(number, unit == 0 ? "\(Int64(size)) B" : "\(tenths(size)) \(units[unit])")
+        return data(number, unit == 0 ? "\(Int64(size.rounded())) B" : "\(tenths(size)) \(units[unit])")
     }
 
-    static func percent(_ ratio: Double) -> HTML { data(ratio, "\(tenths(ratio * 100)) %") }
+    static func percent(_ ratio: Double) -> HTML { data(ratio, ratio.isFinite ? "\(tenths(ratio * 100)) %" : "not known") }
 
-    static func seconds(_ number: Double) -> HTML { data(number, number < 60 ? "\(tenths(number)) s" : duration(number)) }
+    static func seconds(_ number: Double) -> HTML {
+        data(number, number < 60 ? "\(tenths(number)) s" : duration(number))
+    }
 
     /// Whole units of which there is at least one: `42 s`, `3 min`, `5 h`, `12 d`.
     static func duration(_ seconds: Double) -> String {
         switch seconds {
+        case let time where !time.isFinite: "not known"
         case ..<60: "\(Int64(max(seconds, 0))) s"
         case ..<3_600: "\(Int64(seconds / 60)) min"
         case ..<172_800: "\(Int64(seconds / 3_600)) h"
-        default: "\(Int64(seconds / 86_400)) d"
+        default: "\(Int64(min(seconds / 86_400, 1e9))) d"
         }
     }
 

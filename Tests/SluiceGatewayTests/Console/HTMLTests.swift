@@ -1,5 +1,6 @@
-import SluiceGateway
 import Testing
+
+@testable import SluiceGateway
 
 @Suite struct `A piece of a page` {
     @Test func `escapes whatever is put into it, in text and in attributes`() {
@@ -48,5 +49,21 @@ import Testing
     ])
     func `finds out what is wrong`(body: String) {
         #expect(throws: PageOfConsole.Flaw.self) { try PageOfConsole(Self.page(body)) }
+    }
+}
+
+struct ConsoleNumberTests {
+    @Test func `what is not known is said, and ends nothing`() {
+        for number in [Double.nan, .infinity, -.infinity] {
+            #expect(ConsoleNumber.bytes(number).text.contains(">not known<") && ConsoleNumber.percent(number).text.contains(">not known<"))
+            #expect(ConsoleNumber.duration(number) == "not known" && !ConsoleNumber.count(number).text.isEmpty)
+        }
+        #expect(ConsoleNumber.seconds(.nan).text.contains(">not known<"))
+        #expect(ConsoleNumber.duration(.greatestFiniteMagnitude) == "1000000000 d" && ConsoleNumber.duration(-1) == "0 s")
+    }
+
+    @Test func `figures are in the largest unit that they fill`() {
+        #expect(ConsoleNumber.bytes(1_023).text.contains(">1023 B<") && ConsoleNumber.bytes(1_536).text.contains(">1.5 KiB<"))
+        #expect([59, 60, 7_200, 172_800].map { ConsoleNumber.duration($0) } == ["59 s", "1 min", "2 h", "2 d"])
     }
 }
