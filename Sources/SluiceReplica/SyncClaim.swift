@@ -29,7 +29,9 @@ package final class SyncClaim: Sendable {
         let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
             let code: ErrorCode = [ENOSPC, EDQUOT].contains(errno) ? .deviceFull : .internalError
-            throw SluiceError(code, "\(file) cannot be made: \(String(cString: strerror(errno))).")
+            throw SluiceError(
+                code, "\(file) cannot be made: \(String(cString: strerror(errno))).",
+                fix: "See that the folder exists, that this user may write it, and that there is room.")
         }
         let claim = SyncClaim(descriptor: descriptor)
         var left = milliseconds

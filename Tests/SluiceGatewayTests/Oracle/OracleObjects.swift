@@ -135,7 +135,7 @@ final class OracleObjects {
                 name == "Alpha" ? alpha(value) as Any? : beta(value) as Any?
             } ?? NSNull()
         case (.embedded, .dictionary(let fields)): return Place(value: fields.mapValues { plain($0) })
-        case (.mixed, _): return mixed(value)
+        case (.mixed, _): return AnyRealmValue(scalar: value)
         default: return plain(value)
         }
     }
@@ -155,22 +155,6 @@ final class OracleObjects {
         case .list(let v): v.map { plain($0) }
         case .dictionary(let v): v.mapValues { plain($0) }
         default: NSNull()
-        }
-    }
-
-    private func mixed(_ value: Value) -> AnyRealmValue {
-        switch value {
-        case .bool(let v): .bool(v)
-        case .int(let v): .int(Int(v))
-        case .float(let v): .float(v)
-        case .double(let v): .double(v)
-        case .string(let v): .string(v)
-        case .decimal(let v): .decimal128(SluiceSDK.Decimal128(v))
-        case .objectId(let v): .objectId(ObjectId(v))
-        case .binary(let v): .data(Data(v))
-        case .timestamp(let v): .date(Date(v))
-        case .uuid(let v): .uuid(UUID(v))
-        default: .none
         }
     }
 
