@@ -3,8 +3,8 @@ import RealmSwift
 import SluicePostgres
 
 /// From an SQL commit to the change in a replica's live results, with the embedded log and with Kafka: at 100 changes a second, and
-/// at half of the highest rate that can be kept up. Beside it what `pg_recvlogical` takes to hear of
-/// the same commits. A tenth of the changes takes an object out of the view or brings it back.
+/// at half of the highest rate that can be kept up. Beside it what `pg_recvlogical` takes to hear of the same commits. A tenth of the
+/// changes takes an object out of the view or brings it back.
 @MainActor
 final class LatencyBenchmark {
     private let setup: Setup
@@ -119,8 +119,7 @@ final class LatencyBenchmark {
         }
         report.add(
             "changes a second kept up for \(confirmation) s, \(path.name), a tenth across the view's boundary", ours: low.formatted(),
-            reference: "–",
-            ratio: "–", target: "p99 lag under 2 s, not growing")
+            reference: "–", ratio: "–", target: "p99 lag under 2 s, not growing")
         let sample = try await measure(path, transactions: confirmation * Self.transactionsPerSecond, changes: low / 200)
         add(&report, "\((low / 2).formatted())/s, \(path.name)", sample.ours, sample.theirs, target: "none")
     }

@@ -8,12 +8,6 @@ struct MatchBenchmark {
     let rounds: Int
     let scale: Double
 
-    private static let type = ObjectType(
-        name: "Item",
-        properties: [
-            Property(id: 1, name: "_id", type: .int), Property(id: 2, name: "store", type: .int),
-            Property(id: 3, name: "quantity", type: .int),
-        ])
     /// Subscriptions to one store, each with a condition of its own.
     private static let perStore = 10
     /// Of these, the ones that a change concerns.
@@ -49,16 +43,19 @@ struct MatchBenchmark {
             let stores = subscriptions / perStore
             for number in 0..<subscriptions {
                 let text = "store == \(number / perStore) AND quantity > \(number % perStore * 20)"
-                let predicate = try Query.parse(text).bind(to: type)
+                let predicate = try Query.parse(text).bind(to: QueryBenchmark.type)
                 index.add(subscriber: UInt32(number), type: 0, entries: predicate.indexForm(indexedProperty: 1))
                 if subscriptions <= 1_000 { programs.append(predicate.compile()) }
             }
             for number in 0..<changes {
                 // One store after the other would be a favour to the caches.
                 let store = Int64(number &* 7_919 % stores)
-                let before = rows.append(Row([.int(Int64(number)), .int(store), .int(101)]))
-                updates.append((before, rows.append(Row([.int(Int64(number)), .int(store), .int(119)]))))
+                updates.append((rows.append(row(number, store, quantity: 101)), rows.append(row(number, store, quantity: 119))))
             }
+        }
+
+        private func row(_ number: Int, _ store: Int64, quantity: Int64) -> Row {
+            Row([.int(Int64(number)), .int(store), .string("open"), .int(quantity), .double(0.5), .null, .null])
         }
 
         /// - Returns: nanoseconds for one change.

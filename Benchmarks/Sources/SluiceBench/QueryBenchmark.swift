@@ -7,7 +7,7 @@ struct QueryBenchmark {
     let rounds: Int
     let scale: Double
 
-    private static let type = ObjectType(
+    static let type = ObjectType(
         name: "Item",
         properties: [
             Property(id: 1, name: "_id", type: .int), Property(id: 2, name: "store", type: .int),
