@@ -58,6 +58,32 @@ import Testing
     }
 
     @MainActor
+    @Test func `Scenario 9: a change of the indexed field in the database moves the object from one device to the other`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            try await gateway.sql(Self.rows)
+            let north = try await Phone.open(gateway, orders: ["store == 'north'"])
+            let south = try await Phone.open(gateway, orders: ["store == 'south'"])
+            let (leaving, news) = AsyncStream<String>.makeStream()
+            let token = north.realm.observeLeaving { objects in
+                for object in objects { news.yield("\(object.primaryKey.stringValue ?? "") \(object.reason)") }
+            }
+            var left = leaving.makeAsyncIterator()
+            try await gateway.sql("UPDATE orders SET store = 'south', title = 'moved' WHERE _id = 'n1'")
+            #expect(await left.next() == "n1 leftQuery")
+            try await south.wait { $0.contains { $0._id == "n1" && $0.title == "moved" } }
+            #expect(north.keys == [] && south.keys == ["n1", "s1"])
+            // Whose object it is now may change it, and it comes back as it is then.
+            try south.add("n1", store: "south", title: "theirs")
+            try await south.session.wait(for: .upload)
+            try await gateway.sql("UPDATE orders SET store = 'north' WHERE _id = 'n1'")
+            try await north.wait { $0.contains { $0._id == "n1" && $0.title == "theirs" } }
+            try await south.wait { $0.map(\._id) == ["s1"] }
+            #expect(north.said.sync.isEmpty && south.said.sync.isEmpty)
+            token.invalidate()
+        }
+    }
+
+    @MainActor
     @Test func `Scenario 31: of a transaction with one such write the others stand`() async throws {
         try await RunningGateway.with { @MainActor gateway in
             try await gateway.sql(Self.rows)
