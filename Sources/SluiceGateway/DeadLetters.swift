@@ -1,7 +1,7 @@
-import Logging
-import SluiceCore
-import SluicePipeline
-import SluicePostgres
+package import Logging
+package import SluiceCore
+package import SluicePipeline
+package import SluicePostgres
 
 extension DeadLetter {
     /// As the dead-letter topic and the admin API show it; the bytes in hexadecimal, where the text does not hold them.
@@ -17,35 +17,52 @@ extension DeadLetter {
 }
 
 /// Tells the dead-letter topic `<app>.ingest-rejected` of every object that was refused, within a second and once. One of the gateways
-/// does it at a time. It tells what the table says has not been told, so nothing is left out by a crash; and it begins with what the
-/// topic has been told last, which a crash may have kept from the table.
-struct DeadLetterRelay: Sendable {
+/// does it at a time, by turns. It tells what the table says has not been told, so nothing is left out by a crash; and a turn begins, when
+/// nothing that was sent in the turn before can arrive any more, with what the topic was told last, which a crash may have kept from the
+/// table.
+package struct DeadLetterRelay: Sendable {
     /// Objects that one look takes.
     private static let batch = 500
     /// Nanoseconds for reading the end of the topic.
     private static let patience: UInt64 = 30_000_000_000
 
-    let letters: DeadLetterStore
-    let ingest: any IngestStore
-    let log: any MessageLog
-    let topic: String
-    let environment: any Environment
-    let logger: Logger
+    private let letters: DeadLetterStore
+    private let log: any MessageLog
+    private let topic: String
+    private let longestAppend: Duration
+    private let claim: @Sendable () async throws -> Bool
+    private let environment: any Environment
+    private let logger: Logger
 
-    func run() async throws {
+    /// - Parameters:
+    ///   - longestAppend: how long after its beginning an append to the log may still bring records.
+    ///   - claim: asked once a second, whether this gateway is the one that tells, as far as it knows.
+    package init(
+        letters: DeadLetterStore, log: any MessageLog, topic: String, longestAppend: Duration, environment: any Environment, logger: Logger,
+        claim: @escaping @Sendable () async throws -> Bool
+    ) {
+        self.letters = letters
+        self.log = log
+        self.topic = topic
+        self.longestAppend = longestAppend
+        self.claim = claim
+        self.environment = environment
+        self.logger = logger
+    }
+
+    package func run() async throws {
         var isPrepared = false
-        var isTeller = false
+        var turn: DeadLetterStore.Turn?
         var pause: UInt64 = 1_000
         while !Task.isCancelled {
             do {
                 if !isPrepared { _ = try await log.prepare([TopicSpec(name: topic, partitions: 1)]) }
                 isPrepared = true
-                let wasTeller = isTeller
-                isTeller = false
-                if try await !ingest.claim(topic: topic, partitions: 1).isEmpty {
-                    if !wasTeller { try await letters.markPublished(try await lastTold()) }
-                    try await relay()
-                    isTeller = true
+                let before = turn
+                turn = nil
+                if try await claim() {
+                    let mine = if let before { before } else { try await takeOver() }
+                    if try await relay(mine) { turn = mine }
                 }
                 pause = 1_000
             } catch is CancellationError {
@@ -56,6 +73,17 @@ struct DeadLetterRelay: Sendable {
             }
             try await environment.sleep(nanoseconds: pause * 1_000_000)
         }
+    }
+
+    private func takeOver() async throws -> DeadLetterStore.Turn {
+        let turn = try await letters.takeTurn(longest: longestAppend)
+        if turn.rest > .zero {
+            logger.info(
+                "What the dead-letter topic was told last may still be on its way; it is waited for.", metadata: ["time": "\(turn.rest)"])
+            try await environment.sleep(nanoseconds: UInt64(turn.rest / .nanoseconds(1)))
+        }
+        try await letters.markPublished(try await lastTold())
+        return turn
     }
 
     /// The ids of the last letters in the topic: as many as one look takes.
@@ -83,18 +111,21 @@ struct DeadLetterRelay: Sendable {
         }
     }
 
-    private func relay() async throws {
+    /// - Returns: false when it is somebody else's turn.
+    private func relay(_ turn: DeadLetterStore.Turn) async throws -> Bool {
         while !Task.isCancelled {
             let rows = try await letters.unpublished(limit: Self.batch)
-            guard !rows.isEmpty else { return }
+            if rows.isEmpty { break }
+            guard try await letters.begin(turn, for: longestAppend) else { return false }
             try await tell(rows)
             try await letters.markPublished(rows.map(\.id))
-            if rows.count < Self.batch { return }
+            try await letters.end(turn)
+            if rows.count < Self.batch { break }
         }
+        return true
     }
 
     private func tell(_ rows: [DeadLetter]) async throws {
-        guard !rows.isEmpty else { return }
         var batch = LogBatch(topics: [topic])
         for row in rows { batch.append(topic: 0, partition: 0, key: row.type.utf8, value: row.json.text.utf8) }
         _ = try await log.append(batch)

@@ -166,9 +166,11 @@ struct GatewayParts: Sendable {
                     environment: environment, logger: logger
                 ).run()
             })
-        if kafka != nil {
+        if let kafka {
             let relay = DeadLetterRelay(
-                letters: letters, ingest: ingestStore, log: log, topic: topics.deadLetters, environment: environment, logger: logger)
+                letters: letters, log: kafka, topic: topics.deadLetters, longestAppend: kafka.longestAppend, environment: environment,
+                logger: logger
+            ) { try await !ingestStore.claim(topic: topics.deadLetters, partitions: 1).isEmpty }
             background.append(BackgroundService("dead letters") { try await relay.run() })
             background.append(
                 IngestService(

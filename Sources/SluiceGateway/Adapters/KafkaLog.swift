@@ -18,6 +18,10 @@ package final class KafkaLog: MessageLog {
         producer = try KafkaProducer(configuration, logger: logger)
     }
 
+    /// How long after its beginning an `append` may still bring records, whatever became of it: it waits for room, then for the delivery, and
+    /// what was sent last may be with a broker or its followers for as long again.
+    package var longestAppend: Duration { configuration.deliveryTimeout * 3 }
+
     package func close() async {
         await producer.close()
         await admin.close()

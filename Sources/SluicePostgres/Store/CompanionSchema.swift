@@ -37,7 +37,7 @@ package enum CompanionSchema {
     /// Step n leads from version n to n + 1. Never change one that was released.
     private static let steps = [
         core + users + ingest, horizon, session, appSchema, userChange, deadLetters, timePartitions, ingestRequest, refusalRule,
-        refusalObject, refusalCause, deadLettersOnce, changesetTime,
+        refusalObject, refusalCause, deadLettersOnce, changesetTime, deadLetterTurn,
     ]
 
     /// Clients, clocks, property numbers, refusals.
@@ -222,6 +222,13 @@ package enum CompanionSchema {
 
     /// When the last changeset was made, by its file's clock: tells it from another of that number.
     private static let changesetTime = "ALTER TABLE sluice.client ADD COLUMN last_time bigint NOT NULL DEFAULT 0"
+
+    /// Whose turn it is to tell the dead-letter topic, and until when what was sent may arrive; one row.
+    private static let deadLetterTurn = """
+        CREATE TABLE sluice.dead_letter_turn (number bigint NOT NULL, until timestamptz NOT NULL);
+        CREATE UNIQUE INDEX dead_letter_turn_one ON sluice.dead_letter_turn ((true));
+
+        """
 
     /// Why, for programs, and the fields at fault: as the client is told again after a reconnection.
     private static let refusalCause = """

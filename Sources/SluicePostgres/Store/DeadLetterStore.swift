@@ -41,6 +41,14 @@ package struct DeadLetterStore: Sendable {
         }
     }
 
+    /// A turn at telling the dead-letter topic. Of several gateways that take themselves for the one that tells, the last to take a turn
+    /// is: a lock alone would not do, since its connection may be lost while what its holder sent is still on its way.
+    package struct Turn: Sendable {
+        let number: Int64
+        /// How long what was sent in turns before may still be on its way.
+        package let rest: Duration
+    }
+
     private let pool: PostgresPool
 
     package init(pool: PostgresPool) { self.pool = pool }
@@ -80,6 +88,41 @@ package struct DeadLetterStore: Sendable {
         try await write("UPDATE sluice.ingest_rejected SET published = true WHERE id = ANY ($1::bigint[]) AND NOT published", ids)
         try await write("DELETE FROM sluice.ingest_rejected WHERE id = ANY ($1::bigint[]) AND gone", ids)
     }
+
+    /// Takes a turn: who has one of those before begins nothing any more.
+    /// - Parameter longest: the `rest` is no longer, whatever became of the server's clock.
+    package func takeTurn(longest: Duration) async throws -> Turn {
+        try await pool.perform { session in
+            let taken = try session.query(Self.take, [.int(Self.milliseconds(longest))], cached: true)
+            return Turn(number: taken.int(0, 0) ?? 0, rest: .milliseconds(taken.int(0, 1) ?? 0))
+        }
+    }
+
+    /// What is sent from now on is on its way for as long, at most.
+    /// - Returns: false when somebody has taken a turn since. Then nothing may be sent.
+    package func begin(_ turn: Turn, for time: Duration) async throws -> Bool {
+        try await pool.perform { try $0.query(Self.begin, [.int(turn.number), .int(Self.milliseconds(time))], cached: true).count == 1 }
+    }
+
+    /// Nothing is on its way.
+    package func end(_ turn: Turn) async throws {
+        try await pool.perform { session in
+            let sql = "UPDATE sluice.dead_letter_turn SET until = clock_timestamp() WHERE number = $1"
+            _ = try session.execute(sql, [.int(turn.number)], cached: true)
+        }
+    }
+
+    private static func milliseconds(_ time: Duration) -> Int64 { Int64(time / .milliseconds(1)) }
+
+    private static let take = """
+        INSERT INTO sluice.dead_letter_turn AS turn (number, until) VALUES (1, clock_timestamp())
+        ON CONFLICT ((true)) DO UPDATE SET number = turn.number + 1
+        RETURNING number, least($1, greatest(0, ceil(extract(epoch FROM until - clock_timestamp()) * 1000)))::bigint
+        """
+    private static let begin = """
+        UPDATE sluice.dead_letter_turn SET until = greatest(until, clock_timestamp() + $2::bigint * interval '1 millisecond')
+        WHERE number = $1 RETURNING number
+        """
 
     /// They are about to be sent again: what is refused of them is another letter.
     package func replay(_ ids: [Int64]) async throws {

@@ -1,5 +1,9 @@
 import Foundation
 import SluiceCore
+import SluiceGateway
+import SluicePipeline
+import SluicePostgres
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `The dead-letter topic` {
@@ -31,4 +35,136 @@ import Testing
             }
         }
     }
+
+    @Test func `is told once, when another gateway takes over while a letter is on its way, and when two take themselves for the teller`()
+        async throws
+    {
+        try await TwoTellers.with { tellers in
+            tellers.lead([1])
+            try await tellers.refuse(1)
+            try await tellers.log.untilHeld()
+            tellers.lead([2])
+            try await tellers.untilTurn(2)
+            // Time enough for one that does not wait.
+            try await Task.sleep(for: .seconds(1))
+            #expect(try await tellers.told() == [])
+            tellers.log.release()
+            try await tellers.untilPublished(1)
+            try await tellers.refuse(2)
+            try await tellers.untilPublished(2)
+            tellers.lead([1, 2])
+            for letter in 3...10 {
+                try await tellers.refuse(letter)
+                try await tellers.untilPublished(letter)
+            }
+            #expect(try await tellers.told() == Array(1...10))
+        }
+    }
+}
+
+/// Two relays of one database and one log, which holds the first append until it is released.
+private struct TwoTellers {
+    let log: LateLog
+    private let leaders: Leaders
+    private let connection: PostgresConnection
+    private static let topic = "shop.ingest-rejected"
+
+    private final class Leaders: Sendable {
+        let ids = Mutex<Set<Int>>([])
+    }
+
+    static func with(_ body: (TwoTellers) async throws -> Void) async throws {
+        try await GatewayDatabase.with { conninfo in
+            let connection = try await PostgresConnection.connect(conninfo)
+            try await CompanionSchema.migrate(connection)
+            let pool = PostgresPool(conninfo, size: 4)
+            let tellers = TwoTellers(log: LateLog(), leaders: Leaders(), connection: connection)
+            let relays = [1, 2].map { id in
+                let leaders = tellers.leaders
+                let relay = DeadLetterRelay(
+                    letters: DeadLetterStore(pool: pool), log: tellers.log, topic: topic, longestAppend: .seconds(3),
+                    environment: SystemEnvironment(), logger: `Every log`.quiet
+                ) { leaders.ids.withLock { $0.contains(id) } }
+                return Task { try await relay.run() }
+            }
+            let result: Result<Void, any Error>
+            do { result = .success(try await body(tellers)) } catch { result = .failure(error) }
+            for relay in relays { relay.cancel() }
+            for relay in relays { _ = await relay.result }
+            await pool.close()
+            await connection.close()
+            try result.get()
+        }
+    }
+
+    func lead(_ ids: Set<Int>) { leaders.ids.withLock { $0 = ids } }
+
+    func refuse(_ id: Int) async throws {
+        let sql = "INSERT INTO sluice.ingest_rejected (type, source, code, reason, object) VALUES ('R', 's', 800, 'r', '\(id)')"
+        _ = try await connection.script(sql)
+    }
+
+    func untilTurn(_ number: Int64) async throws { try await until("SELECT max(number) FROM sluice.dead_letter_turn", is: number) }
+
+    func untilPublished(_ count: Int) async throws {
+        try await until("SELECT count(*) FROM sluice.ingest_rejected WHERE published", is: Int64(count))
+    }
+
+    private func until(_ sql: String, is value: Int64) async throws {
+        let end = ContinuousClock.now + .seconds(60)
+        while try await connection.query(sql).int(0, 0) != value {
+            try #require(ContinuousClock.now < end, "\(sql) did not become \(value).")
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    /// The ids in the topic, in order.
+    func told() async throws -> [Int] {
+        let partition = LogPartition(Self.topic, 0)
+        let end = try await log.ends(of: [partition])[partition] ?? 0
+        guard end > 0 else { return [] }
+        return try await log.withReader { reader in
+            try await reader.assign([partition: 0])
+            var (ids, fetch) = ([Int](), LogFetch())
+            while ids.count < end {
+                fetch = try await reader.next(fetch, milliseconds: 1_000)
+                for entry in fetch.entries { ids.append(Int(try JSON.parse(Array(fetch.arena[entry.value]))["id"]?.int ?? 0)) }
+            }
+            return ids
+        }
+    }
+}
+
+/// A log whose first append stays on its way until it is released.
+private final class LateLog: MessageLog {
+    private enum State {
+        case open, held(CheckedContinuation<Void, Never>), released
+    }
+
+    private let log = EmbeddedLog(environment: SystemEnvironment())
+    private let state = Mutex(State.open)
+
+    func untilHeld() async throws {
+        while !state.withLock({ if case .held = $0 { true } else { false } }) { try await Task.sleep(for: .milliseconds(5)) }
+    }
+
+    func release() {
+        state.withLock { state in
+            if case .held(let continuation) = state { continuation.resume() }
+            state = .released
+        }
+    }
+
+    func append(_ batch: LogBatch) async throws -> [LogPartition: Int64] {
+        if state.withLock({ if case .open = $0 { true } else { false } }) {
+            await withCheckedContinuation { continuation in state.withLock { $0 = .held(continuation) } }
+        }
+        return try await log.append(batch)
+    }
+
+    func prepare(_ topics: [TopicSpec]) async throws -> [Int32] { try await log.prepare(topics) }
+    func place(_ batch: LogBatch) async throws -> [Int64] { try await log.place(batch) }
+    func ends(of partitions: [LogPartition]) async throws -> [LogPartition: Int64] { try await log.ends(of: partitions) }
+    func ranges(of partitions: [LogPartition]) async throws -> [LogPartition: Range<Int64>] { try await log.ranges(of: partitions) }
+    func makeReader() async throws -> any LogReader { try await log.makeReader() }
 }
