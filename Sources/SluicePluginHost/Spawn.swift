@@ -34,7 +34,10 @@ enum Spawn {
         unsafe sigfillset(&all)
         unsafe posix_spawnattr_setsigmask(&attributes, &none)
         unsafe posix_spawnattr_setsigdefault(&attributes, &all)
-        unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+        // In a group of its own: Ctrl-C in a terminal is for the gateway, which ends it.
+        unsafe posix_spawnattr_setpgroup(&attributes, 0)
+        let flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP
+        unsafe posix_spawnattr_setflags(&attributes, Int16(flags))
         var pid: pid_t = 0
         let result = unsafe withStrings(arguments) { argv in
             unsafe withStrings(environment()) { environ in

@@ -169,6 +169,13 @@ import Testing
         #expect(errno == ESRCH)
     }
 
+    @Test func `Ctrl-C in the gateway's terminal does not reach the host`() async throws {
+        try await withChain([faulty()]) { chain in
+            let host = try #require(chain.processIDs[0])
+            #expect(getpgid(host) == host && getpgid(host) != getpgrp())
+        }
+    }
+
     @Test func `what a plugin says reaches the log`() async throws {
         let log = LogBook()
         try await withChain([faulty()], log: log) { chain in
