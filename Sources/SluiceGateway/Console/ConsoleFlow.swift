@@ -64,7 +64,11 @@ struct ConsoleFlow: Sendable {
             "Slot", [ConsoleNumber.bytes(Double(state.bytesKept)), "<span class=\"long\">\(MetricName.slotBytes.help)</span>"])
         let ratio = SlotBudget.ratio(kept: state.bytesKept, left: state.bytesLeft, isLost: state.isLost)
         let note =
-            state.isLost ? "It is LOST." : state.bytesLeft == nil ? "There is no max_slot_wal_keep_size." : MetricName.slotBudget.help
+            state.isLost
+            ? "It is LOST."
+            : state.bytesLeft == nil
+                ? "There is no max_slot_wal_keep_size."
+                : "The same as a part of max_slot_wal_keep_size; at 100 % the slot is lost."
         table.add("Slot's budget", [ConsoleNumber.percent(ratio), "<span class=\"long\">\(note)</span>"])
     }
 }

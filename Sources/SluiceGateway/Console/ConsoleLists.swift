@@ -10,7 +10,7 @@ enum ConsoleLists {
                 table.add(
                     "\(letter.id)",
                     [
-                        "\(letter.type)", "\(letter.at)", code(letter.code), long(letter.reason), long(letter.source),
+                        "\(letter.type)", time(letter.at), code(letter.code), long(letter.reason), long(letter.source),
                         "<code>\(long(letter.object))</code>",
                     ])
             }
@@ -21,7 +21,7 @@ enum ConsoleLists {
     static func unfit(_ answer: Result<Console.Listed<QuarantinedRow>, SluiceError>) -> HTML {
         var table = ConsoleTable("The newest, of sluice.quarantine", ["Type", "Key", "When", "Reason"])
         return section("unfit", "Rows that do not fit", answer) { listed in
-            for row in listed.newest { table.add("\(row.type)", [long(row.key), "\(row.at)", long(row.reason)]) }
+            for row in listed.newest { table.add("\(row.type)", [long(row.key), time(row.at), long(row.reason)]) }
             return table.html
         }
     }
@@ -39,6 +39,8 @@ enum ConsoleLists {
     }
 
     private static func long(_ text: String) -> HTML { "<span class=\"long\">\(text.cut(to: Console.characters))</span>" }
+
+    private static func time(_ text: String) -> HTML { "<time>\(text)</time>" }
 
     private static func code(_ number: Int) -> HTML {
         let name = UInt16(exactly: number).flatMap { ErrorCode(rawValue: $0) }?.name

@@ -38,7 +38,7 @@ struct ConsolePage: Sendable {
         caption{text-align:left;opacity:.8;padding:.2rem 0}
         th,td{text-align:left;vertical-align:top;padding:.2rem .8rem .2rem 0;border-bottom:1px solid #8886}
         .long{display:block;min-width:14rem;overflow-wrap:anywhere}
-        data{font-variant-numeric:tabular-nums;white-space:nowrap}
+        data{font-variant-numeric:tabular-nums}data,time{white-space:nowrap}
         code,pre{font-family:ui-monospace,monospace;font-size:.9em}pre{white-space:pre-wrap;overflow-wrap:anywhere}
         label{display:block;margin:.5rem 0}
         input{display:block;box-sizing:border-box;width:100%;max-width:40rem;font:inherit;padding:.3rem}

@@ -161,7 +161,7 @@ package struct DeadLetterStore: Sendable {
         try await pool.perform { session in
             let result = try session.query(
                 """
-                SELECT id, type, source, log_offset, code, reason, \(object), to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), published
+                SELECT id, type, source, log_offset, code, reason, \(object), \(StoreText.time("at")), published
                 FROM sluice.ingest_rejected WHERE \(condition)
                 """, parameters)
             return (0..<result.count).map { row in

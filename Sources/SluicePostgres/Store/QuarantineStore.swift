@@ -8,7 +8,7 @@ package struct QuarantinedRow: Hashable, Sendable {
     package var reason: String
     /// The change that it was met in; zero when it was met by reading the table.
     package var lsn: String
-    /// When that was, as PostgreSQL prints it.
+    /// When that was, UTC.
     package var at: String
 }
 
@@ -54,7 +54,7 @@ package struct QuarantineStore: Sendable {
         try await pool.perform { session in
             let result = try session.query(
                 """
-                SELECT type, key, reason, lsn, at FROM sluice.quarantine WHERE $1::text IS NULL OR type = $1
+                SELECT type, key, reason, lsn, \(StoreText.time("at")) FROM sluice.quarantine WHERE $1::text IS NULL OR type = $1
                 ORDER BY at DESC, type, key LIMIT $2
                 """, [.optional(type), .int(limit)])
             return (0..<result.count).map { row in

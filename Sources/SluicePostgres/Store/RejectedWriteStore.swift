@@ -95,7 +95,7 @@ package struct RejectedWriteStore: Sendable {
         try await pool.perform { session in
             let result = try session.query(
                 """
-                SELECT to_char(w.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), w.client, w.code, w.reason, w.rule
+                SELECT \(StoreText.time("w.at")), w.client, w.code, w.reason, w.rule
                 FROM sluice.rejected_write w JOIN sluice.client c ON c.id = w.client
                 WHERE w.type = $1 AND w.key = $2 AND c.user_id = $3 ORDER BY w.id DESC LIMIT $4
                 """,

@@ -39,6 +39,9 @@ enum StoreText {
         }
     }
 
+    /// A column of the type `timestamptz` as answers show it: ISO 8601, UTC, milliseconds.
+    static func time(_ column: String) -> String { #"to_char(\#(column) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"# }
+
     /// An array literal of texts; nil is NULL.
     static func array(_ texts: some Sequence<String?>) -> String {
         var bytes: [UInt8] = [UInt8(ascii: "{")]

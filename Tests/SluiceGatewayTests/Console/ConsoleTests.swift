@@ -102,6 +102,7 @@ import Testing
             let page = try await gateway.console().page
             let unfit = page.text("unfit")
             #expect(unfit.contains("31 in all.") && unfit.contains("…") && unfit.contains("<b>long"))
+            #expect(page.row("Tag")?[2].wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) != nil, "\(unfit)")
             #expect(page.row("Tag")?[1] == Self.evil && page.rows.count { $0.first == "Order" } == 19, "the newest twenty")
             let refused = page.text("refused")
             #expect(refused.contains("1 in all.") && refused.contains(Self.evil) && refused.contains("ingest-rejected"), "\(refused)")

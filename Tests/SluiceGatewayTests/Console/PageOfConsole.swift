@@ -95,7 +95,7 @@ struct PageOfConsole {
     private static let known: Set<String> = [
         "html", "head", "title", "style", "body", "header", "nav", "h1", "h2", "p", "strong", "code", "a", "div", "section", "table",
         "caption",
-        "thead", "tbody", "tr", "th", "td", "span", "data", "form", "label", "button", "pre",
+        "thead", "tbody", "tr", "th", "td", "span", "data", "time", "form", "label", "button", "pre",
     ]
 
     private static func check(_ tokens: [Token]) throws {
