@@ -18,6 +18,19 @@ package enum ReplicaFile {
     /// All files of a replica, those that exist and those that do not.
     package static func files(_ path: String) -> [String] { endings.map { path + $0 } }
 
+    /// Whether another process has the file open: SQLite holds a lock of the database for as long, in the mode that writes ahead
+    /// (sqlite.org, Write-Ahead Logging and File Locking in SQLite v3). Not for files that this process has open, whose locks it
+    /// would let go of.
+    package static func isOpenElsewhere(_ path: String) -> Bool {
+        let descriptor = open(path, O_RDWR | O_CLOEXEC)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        var lock = flock()
+        lock.l_type = Int16(F_WRLCK)
+        lock.l_whence = Int16(SEEK_SET)
+        return unsafe fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
+    }
+
     /// Removes the files of a replica that nobody has open.
     /// - Returns: whether the database itself was there and is gone.
     @discardableResult

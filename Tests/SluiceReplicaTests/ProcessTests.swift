@@ -35,6 +35,15 @@ import Testing
         }
     }
 
+    @Test(.timeLimit(.minutes(1))) func `a file is open elsewhere until the process ends that has it open`() throws {
+        #expect(!ReplicaFile.isOpenElsewhere(folder.file))
+        let other = try OtherProcess("answer", folder.file)
+        #expect(other.line() == "ready" && ReplicaFile.isOpenElsewhere(folder.file))
+        other.kill()
+        _ = other.wait()
+        #expect(!ReplicaFile.isOpenElsewhere(folder.file) && ReplicaFile.remove(folder.file))
+    }
+
     @Test(.timeLimit(.minutes(1))) func `where nothing can be watched, others' commits are seen with the next own one`() async throws {
         // What processes tell each other by is a file of this name; a folder cannot be written.
         try FileManager.default.createDirectory(atPath: folder.file + ".note", withIntermediateDirectories: false)

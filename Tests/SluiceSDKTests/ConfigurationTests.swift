@@ -36,6 +36,23 @@ import Testing
         #expect(try Realm(configuration: configuration).isEmpty)
     }
 
+    private static func open(_ configuration: Realm.Configuration) throws -> Realm { try Realm(configuration: configuration) }
+
+    @Test func `a file that another process has open is not deleted`() async throws {
+        let configuration = configuration()
+        let path = try #require(configuration.fileURL).path
+        let realm = try Self.open(configuration)
+        try realm.write { _ = realm.create(Horse.self, value: ["_id": 1]) }
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            let error = #expect(throws: Realm.Error.self) {
+                try Realm.deleteFiles(for: Realm.Configuration(fileURL: URL(fileURLWithPath: path), objectTypes: [Horse.self]))
+            }
+            #expect(error?.code == .alreadyOpen && error?.localizedDescription.contains("another process") == true)
+        }
+        withExtendedLifetime(realm) {}
+        #expect(try Self.open(configuration).objects(Horse.self).count == 1)
+    }
+
     @Test func `a file begins as a copy of its seed`() throws {
         do {
             let realm = try Realm(configuration: configuration("seed"))

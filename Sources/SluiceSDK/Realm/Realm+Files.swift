@@ -50,15 +50,21 @@ extension Realm {
 
     /// Deletes the file of a configuration and those that belong to it.
     /// - Returns: whether there was one.
-    /// - Throws: `Realm.Error.alreadyOpen` when a Realm of this process has it open. That no other process has is the app's to know.
+    /// - Throws: `Realm.Error.alreadyOpen` when a Realm of this or of another process has it open.
     @discardableResult
     public static func deleteFiles(for configuration: Configuration) throws -> Bool {
         guard let path = configuration.path else { return false }
-        if OpenFile.isOpen(path) {
+        let isRemoved = try OpenFile.unlessOpen(path) {
+            if ReplicaFile.isOpenElsewhere(path) {
+                throw Error(.alreadyOpen, "The files of \(path) cannot be deleted: another process has them open. End it first.")
+            }
+            SetAside.forget(path)
+            return try RealmFiles.remove(path)
+        }
+        guard let isRemoved else {
             throw Error(.alreadyOpen, "The files of \(path) cannot be deleted: a Realm has them open. Let go of it first.")
         }
-        SetAside.forget(path)
-        return try RealmFiles.remove(path)
+        return isRemoved
     }
 
     /// Writes a compacted copy of what is committed to a file that does not exist yet; a synced Realm's copy has everything

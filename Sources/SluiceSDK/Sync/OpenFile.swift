@@ -68,10 +68,12 @@ final class OpenFile: Sendable {
     }
 
     /// Runs the body unless a Realm of this process has the file open; none is opened meanwhile.
-    static func unlessOpen(_ path: String, _ body: () -> Void) {
+    /// - Returns: what the body does; nil when one has.
+    @discardableResult
+    static func unlessOpen<R>(_ path: String, _ body: () throws -> R) rethrows -> R? {
         opening.lock()
         defer { opening.unlock() }
-        if !isOpen(path) { body() }
+        return isOpen(path) ? nil : try body()
     }
 
     /// The sessions of a user's files that are open.
