@@ -1,3 +1,5 @@
+package import SluiceKafka
+
 /// Everything a gateway is told at its start.
 package struct GatewayConfiguration: Sendable {
     package struct Network: Hashable, Sendable {
@@ -37,19 +39,22 @@ package struct GatewayConfiguration: Sendable {
     package var postgres: String
     /// Kafka's bootstrap servers; nil is the embedded log.
     package var kafka: String?
+    /// librdkafka's own settings for every client of it.
+    package var kafkaSettings: KafkaSettings
     package var network: Network
     package var plugins: Plugins
     /// Learn the schema from clients, allow what no rule forbids. Never in production (DEV-5).
     package var isDevelopment: Bool
 
     package init(
-        app: AppConfiguration, directory: String? = nil, postgres: String, kafka: String?, network: Network, plugins: Plugins = Plugins(),
-        isDevelopment: Bool = false
+        app: AppConfiguration, directory: String? = nil, postgres: String, kafka: String?,
+        kafkaSettings: KafkaSettings = [:], network: Network, plugins: Plugins = Plugins(), isDevelopment: Bool = false
     ) {
         self.app = app
         self.directory = directory
         self.postgres = postgres
         self.kafka = kafka
+        self.kafkaSettings = kafkaSettings
         self.network = network
         self.plugins = plugins
         self.isDevelopment = isDevelopment

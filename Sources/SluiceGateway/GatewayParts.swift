@@ -36,11 +36,14 @@ struct GatewayParts: Sendable {
         var kafka: KafkaLog?
         var generations: RuleGenerations?
         do {
-            let names = try await PostgresPreparation.prepare(pool, app: configuration.app.appID)
+            // Before anything is waited for: a setting that is wrong is told at once.
             kafka = try configuration.kafka.map {
                 try KafkaLog(
-                    KafkaConfiguration(bootstrapServers: $0, clientID: "sluice-\(configuration.app.appID)"), logger: logger)
+                    KafkaConfiguration(
+                        bootstrapServers: $0, clientID: "sluice-\(configuration.app.appID)", settings: configuration.kafkaSettings),
+                    logger: logger)
             }
+            let names = try await PostgresPreparation.prepare(pool, app: configuration.app.appID)
             let metrics = Metrics()
             let records = PluginRecords(
                 log: kafka, app: configuration.app.appID, isDevelopment: configuration.isDevelopment, logger: logger)
@@ -143,7 +146,7 @@ struct GatewayParts: Sendable {
             BackgroundService("watermark") {
                 try await WatermarkWatch(
                     fanout: fanout, readiness: readiness, environment: environment, logger: logger,
-                    pieces: { publisherWatch.pieces.count }, end: { try await services.snapshots.currentLSN() }
+                    pieces: { publisherWatch.pieces.count }, end: { try await services.snapshots.currentLSN() }, cause: { kafka?.trouble }
                 ).run()
             },
             BackgroundService("slot") {

@@ -32,7 +32,7 @@ struct GatewayServers: Sendable {
         ).add(to: router)
         APIKeyRoutes(keys: parts.access.keys, users: parts.access.users).add(to: router)
         IngestRoutes(services: parts.sessionServices, keys: parts.access.keys, idempotency: parts.idempotency).add(to: router)
-        HealthRoutes(readiness: parts.readiness).add(to: router)
+        HealthRoutes(readiness: parts.readiness, givesCauses: false).add(to: router)
         client = NetServer(
             configuration: .init(
                 host: configuration.network.host, port: configuration.network.port, shutdownDeadline: Self.shutdownDeadline),

@@ -22,10 +22,10 @@ struct PublisherWatch: Sendable {
             metrics.number(.isPublisher).set(0)
             quarantine.isResponsible(false)
             readiness.set("publisher", nil)
-        case .failed(let code):
+        case .failed(let error):
             metrics.number(.isPublisher).set(0)
             quarantine.isResponsible(false)
-            readiness.set("publisher", SluiceError(code, "Publishing has stopped and is being started again."))
+            readiness.set("publisher", SluiceError(error.code, "Publishing has stopped and is being started again."), cause: error.message)
         case .batch(let changes, _, let unfit):
             metrics.number(.capturedChanges).add(changes)
             metrics.number(.publishedRecords).add(changes)

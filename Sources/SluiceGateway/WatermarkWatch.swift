@@ -21,13 +21,15 @@ package struct WatermarkWatch: Sendable {
     private let logger: Logger
     private let pieces: @Sendable () -> UInt64
     private let end: @Sendable () async throws -> LSN
+    private let cause: @Sendable () -> String?
 
     /// - Parameters:
     ///   - pieces: grows while this gateway publishes a transaction that takes long by its length alone.
     ///   - end: the end of the write-ahead log now.
+    ///   - cause: what is known to stand in the way.
     package init(
         fanout: Fanout, readiness: Readiness, environment: any Environment, logger: Logger, pieces: @escaping @Sendable () -> UInt64,
-        end: @escaping @Sendable () async throws -> LSN
+        end: @escaping @Sendable () async throws -> LSN, cause: @escaping @Sendable () -> String? = { nil }
     ) {
         self.pieces = pieces
         self.fanout = fanout
@@ -35,6 +37,7 @@ package struct WatermarkWatch: Sendable {
         self.environment = environment
         self.logger = logger
         self.end = end
+        self.cause = cause
     }
 
     package func run() async throws {
@@ -81,7 +84,8 @@ package struct WatermarkWatch: Sendable {
             Self.part,
             SluiceError(
                 .timeout, "What is committed does not come through the log: the watermark has stood at \(watermark) for \(seconds) s.",
-                fix: "Check that a gateway holds the replication slot and Kafka answers (metrics sluice_publisher, sluice_slot_bytes)."))
+                fix: "Check that a gateway holds the replication slot and Kafka answers (metrics sluice_publisher, sluice_slot_bytes)."),
+            cause: cause())
     }
 
     private func tellOver(_ watermark: LSN, seconds: UInt64) {

@@ -24,13 +24,16 @@ package struct KafkaTopic: Hashable, Sendable {
 package final class KafkaAdmin: Sendable {
     private let configuration: KafkaConfiguration
     private let client: Mutex<KafkaPointer?>
+    private let trouble: BrokerTrouble
     private let questions = BlockingQueue(label: "sluice.kafka.admin")
 
     /// Makes the client. Brokers are contacted in the background; none needs to answer yet.
+    /// - Parameter trouble: where the causes of failed connections are kept, when other clients of the configuration share it.
     /// - Throws: `configInvalid` naming the setting that is refused.
-    package init(_ configuration: KafkaConfiguration) throws {
+    package init(_ configuration: KafkaConfiguration, trouble: BrokerTrouble = BrokerTrouble()) throws {
         self.configuration = configuration
-        client = Mutex(try configuration.makeClient(.consumer))
+        self.trouble = trouble
+        client = Mutex(try configuration.makeClient(.admin))
     }
 
     /// Creates the topics that do not exist yet and waits until every one of them can be used.
@@ -94,7 +97,24 @@ package final class KafkaAdmin: Sendable {
             guard let client = client.withLock({ $0 }) else {
                 throw SluiceError(.logUnreachable, "The Kafka admin client is closed.", fix: "Ask before closing it.")
             }
-            return try question(client, configuration)
+            do {
+                let answer = try question(client, configuration)
+                trouble.clear()
+                return answer
+            } catch let error as SluiceError where error.code == .logUnreachable {
+                noteEvents(of: client)
+                throw trouble.explain(error)
+            }
+        }
+    }
+
+    /// Takes what has gathered, since nobody waits for it.
+    private func noteEvents(of client: KafkaPointer) {
+        guard let queue = unsafe rd_kafka_queue_get_main(client.raw) else { return }
+        defer { unsafe rd_kafka_queue_destroy(queue) }
+        while let event = unsafe rd_kafka_queue_poll(queue, 0) {
+            if unsafe rd_kafka_event_type(event) == RD_KAFKA_EVENT_ERROR { unsafe trouble.note(errorEvent: event) }
+            unsafe rd_kafka_event_destroy(event)
         }
     }
 }

@@ -7,9 +7,8 @@ package struct KafkaConfiguration: Hashable, Sendable {
     package var bootstrapServers: String
     /// The name that brokers show in their logs and quotas.
     package var clientID: String
-    /// librdkafka's own settings, passed on as they are: `security.protocol`, `sasl.*`, `ssl.*` and whatever else a
-    /// deployment needs. Those that the guarantees hang on (acks, idempotence, offsets) are refused.
-    package var settings: [String: String] = [:]
+    /// What a deployment needs beside. Those that the guarantees hang on (acks, idempotence, offsets) are refused.
+    package var settings: KafkaSettings = [:]
     /// The most that one question to the brokers may take, and after which a silent connection counts as broken.
     package var requestTimeout: Duration = .seconds(10)
     /// The most that a record may wait for its acknowledgement, and a sender for room in the queue.
@@ -30,7 +29,7 @@ package struct KafkaConfiguration: Hashable, Sendable {
     /// is the time until an added partition is asked for.
     package var fetchWaitMilliseconds = 100
 
-    package init(bootstrapServers: String, clientID: String = "sluice", settings: [String: String] = [:]) {
+    package init(bootstrapServers: String, clientID: String = "sluice", settings: KafkaSettings = [:]) {
         self.bootstrapServers = bootstrapServers
         self.clientID = clientID
         self.settings = settings
@@ -39,33 +38,27 @@ package struct KafkaConfiguration: Hashable, Sendable {
 
 enum ClientKind {
     case producer
-    /// Reads partitions, or only asks questions.
-    case consumer
+    /// Reads partitions.
+    case reader
+    /// Only asks questions.
+    case admin
 }
 
 extension KafkaConfiguration {
-    /// Settings that callers may not pass through: the guarantees (G1, G2) or this module's inner workings hang on them.
-    private static let reserved: Set<String> = [
-        "bootstrap.servers", "metadata.broker.list", "enable.idempotence", "acks", "request.required.acks", "group.id",
-        "enable.auto.commit", "auto.commit.enable", "enable.auto.offset.store", "auto.offset.reset", "partitioner",
-        "enabled_events", "log.queue", "enable.partition.eof", "transactional.id", "allow.auto.create.topics",
-    ]
-
-    /// Every setting of a client of this kind.
+    /// Every setting of a client of this kind. Those of the deployment come last; the library passes over those of the other kind.
     /// - Throws: `configInvalid` for a reserved one.
-    func allSettings(for kind: ClientKind) throws -> [(name: String, value: String)] {
-        for name in settings.keys.sorted() where Self.reserved.contains(name) {
-            throw SluiceError(.configInvalid, "The Kafka setting \(name) cannot be changed.", fix: "Remove it: durability depends on it.")
-        }
-        let own = commonSettings + (kind == .producer ? producerSettings : consumerSettings)
-        return own + settings.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    func allSettings(for kind: ClientKind) throws(SluiceError) -> [(name: String, value: String)] {
+        try settings.check()
+        let own = commonSettings(for: kind) + (kind == .producer ? producerSettings : consumerSettings)
+        return own + settings.pairs
     }
 
-    private var commonSettings: [(name: String, value: String)] {
+    private func commonSettings(for kind: ClientKind) -> [(name: String, value: String)] {
         [
             ("bootstrap.servers", bootstrapServers),
             ("client.id", clientID),
-            ("log.queue", "true"),
+            // Nobody polls the queue of a client that is only asked.
+            ("log.queue", kind == .admin ? "false" : "true"),
             ("socket.keepalive.enable", "true"),
             ("socket.nagle.disable", "true"),
             ("socket.timeout.ms", "\(max(requestTimeout.milliseconds, 2_000))"),
@@ -116,17 +109,20 @@ extension KafkaConfiguration {
         let conf = unsafe rd_kafka_conf_new()
         do {
             for (name, value) in try allSettings(for: kind) {
-                let refusal = unsafe withErrorText { unsafe rd_kafka_conf_set(conf, name, value, $0, $1) == RD_KAFKA_CONF_OK }
-                if let refusal {
-                    throw SluiceError(
-                        .configInvalid, "The Kafka setting \(name)=\(value) is refused: \(refusal).", fix: "Correct or remove it.")
+                var answer = RD_KAFKA_CONF_OK
+                let refusal = unsafe withErrorText {
+                    unsafe answer = rd_kafka_conf_set(conf, name, value, $0, $1)
+                    return answer == RD_KAFKA_CONF_OK
                 }
+                if let refusal { throw settings.refusal(of: name, reason: answer == RD_KAFKA_CONF_UNKNOWN ? nil : refusal) }
             }
         } catch {
             unsafe rd_kafka_conf_destroy(conf)
             throw error
         }
-        if kind == .consumer { unsafe FetchPause.add(to: conf) }
+        if kind == .reader { unsafe FetchPause.add(to: conf) }
+        // Without a function for them, log lines go nowhere.
+        if kind == .admin { unsafe rd_kafka_conf_set_log_cb(conf, nil) }
         unsafe rd_kafka_conf_set_events(conf, events | RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_ERROR)
         var client: OpaquePointer?
         let refusal = unsafe withErrorText {
@@ -135,12 +131,15 @@ extension KafkaConfiguration {
         }
         guard let client = unsafe client else {
             unsafe rd_kafka_conf_destroy(conf)
-            throw SluiceError(.configInvalid, "A Kafka client cannot be made: \(refusal ?? "no reason given").")
+            throw settings.refusal(reason: refusal ?? "no reason given")
         }
-        unsafe rd_kafka_set_log_queue(client, nil)
+        if kind != .admin { unsafe rd_kafka_set_log_queue(client, nil) }
         return unsafe KafkaPointer(client)
     }
 }
+
+/// As `2.0.2`.
+var libraryVersion: String { unsafe rd_kafka_version_str().map { unsafe String(cString: $0) } ?? "" }
 
 extension Duration {
     /// Whole milliseconds, at least 0 and within 32 bits, as librdkafka takes them.

@@ -11,9 +11,11 @@ package final class KafkaProducer: Sendable {
     private let core: ProducerCore
 
     /// Makes the client and its thread. Brokers are contacted in the background; none needs to answer yet.
+    /// - Parameter trouble: where the causes of failed connections are kept, when other clients of the configuration share it.
     /// - Throws: `configInvalid` naming the setting that is refused.
-    package init(_ configuration: KafkaConfiguration, logger: Logger) throws {
-        core = ProducerCore(configuration, client: try ProducerClient(configuration), logger: logger)
+    package init(_ configuration: KafkaConfiguration, logger: Logger, trouble: BrokerTrouble? = nil) throws {
+        core = ProducerCore(
+            configuration, client: try ProducerClient(configuration), logger: logger, trouble: trouble ?? BrokerTrouble(logger: logger))
         try core.start()
     }
 

@@ -10,9 +10,10 @@ package final class KafkaReader: Sendable {
     private let core: ReaderCore
 
     /// Makes the client and its thread; nothing is read until `assign`.
+    /// - Parameter trouble: where the causes of failed connections are kept, when other clients of the configuration share it.
     /// - Throws: `configInvalid` naming the setting that is refused.
-    package init(_ configuration: KafkaConfiguration, logger: Logger) throws {
-        core = ReaderCore(configuration, logger: logger)
+    package init(_ configuration: KafkaConfiguration, logger: Logger, trouble: BrokerTrouble? = nil) throws {
+        core = ReaderCore(configuration, logger: logger, trouble: trouble ?? BrokerTrouble(logger: logger))
         try core.start()
     }
 

@@ -9,6 +9,8 @@ struct Answer {
     var offset: Int64
     var bytes: Int
     var failure: SluiceError?
+    /// Whether it failed for want of a connection.
+    var isLate = false
 
     init(_ message: rd_kafka_message_t, message pointer: UnsafePointer<rd_kafka_message_t>) {
         token = unsafe DeliverySlots.Token(word: UInt64(UInt(bitPattern: message._private)))
@@ -18,6 +20,7 @@ struct Answer {
         guard unsafe message.err != RD_KAFKA_RESP_ERR_NO_ERROR else { return }
         let topic = unsafe message.rkt.flatMap { unsafe rd_kafka_topic_name($0) }.map { unsafe String(cString: $0) } ?? "?"
         let mayBeStored = unsafe rd_kafka_message_status(pointer) != RD_KAFKA_MSG_STATUS_NOT_PERSISTED
+        isLate = unsafe message.err == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT || isUnreachable(message.err)
         failure = unsafe Self.error(message.err, partition: KafkaPartition(topic, message.partition), mayBeStored: mayBeStored)
     }
 

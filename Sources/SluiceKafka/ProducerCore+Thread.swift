@@ -53,6 +53,7 @@ extension ProducerCore {
             let error = unsafe rd_kafka_event_error(event)
             let words = unsafe rd_kafka_event_error_string(event).map { unsafe String(cString: $0) } ?? text(of: error)
             logger.debug("kafka producer error", metadata: ["error": "\(words)"])
+            unsafe trouble.note(errorEvent: event)
             return unsafe rd_kafka_event_error_is_fatal(event) != 0 || error == RD_KAFKA_RESP_ERR__FATAL
         default: break
         }
@@ -66,6 +67,13 @@ extension ProducerCore {
         answers.reserveCapacity(count)
         while let message = unsafe rd_kafka_event_message_next(event) {
             answers.append(unsafe Answer(message.pointee, message: message))
+        }
+        if answers.contains(where: { $0.failure == nil }) {
+            trouble.clear()
+        } else if trouble.words != nil {
+            for index in answers.indices where answers[index].isLate {
+                answers[index].failure = answers[index].failure.map(trouble.explain)
+            }
         }
         settle(answers)
     }

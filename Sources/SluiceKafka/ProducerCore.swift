@@ -25,13 +25,15 @@ final class ProducerCore: Sendable {
 
     let configuration: KafkaConfiguration
     let logger: Logger
+    let trouble: BrokerTrouble
     let clock = SystemEnvironment()
     let shared: Mutex<Shared>
     private let lookups = BlockingQueue(label: "sluice.kafka.lookups")
 
-    init(_ configuration: KafkaConfiguration, client: ProducerClient, logger: Logger) {
+    init(_ configuration: KafkaConfiguration, client: ProducerClient, logger: Logger, trouble: BrokerTrouble) {
         self.configuration = configuration
         self.logger = logger
+        self.trouble = trouble
         let room = ProducerRoom(recordLimit: configuration.producerRecords, byteLimit: configuration.producerBytes)
         shared = Mutex(Shared(phase: .running(client), room: room))
     }
@@ -94,10 +96,14 @@ final class ProducerCore: Sendable {
 
     func warm(topics: [String]) async throws {
         guard let client = shared.withLock({ $0.phase.client }) else { throw Self.closedError }
-        try await lookups.run { [configuration] in
-            for name in topics {
-                guard let topic = client.topic(name) else { throw TopicMetadata.badName(name) }
-                _ = try TopicMetadata.partitions(of: name, topic: topic, client: client.handle, configuration: configuration)
+        try await lookups.run { [configuration, trouble] in
+            do {
+                for name in topics {
+                    guard let topic = client.topic(name) else { throw TopicMetadata.badName(name) }
+                    _ = try TopicMetadata.partitions(of: name, topic: topic, client: client.handle, configuration: configuration)
+                }
+            } catch let error as SluiceError where error.code == .logUnreachable {
+                throw trouble.explain(error)
             }
         }
     }

@@ -18,7 +18,7 @@ struct ReaderClient {
     var nextProbe: UInt64 = 0
 
     init(_ configuration: KafkaConfiguration) throws {
-        handle = try configuration.makeClient(.consumer)
+        handle = try configuration.makeClient(.reader)
         queue = unsafe KafkaPointer(rd_kafka_queue_new(handle.raw))
         events = unsafe KafkaPointer(rd_kafka_queue_get_main(handle.raw))
     }
@@ -111,6 +111,7 @@ extension ReaderCore {
                 count += unsafe max(0, rd_kafka_consume_batch_queue(client.queue.raw, 0, rest + 1, Self.chunk - 1))
             }
             let errors = unsafe store(UnsafeMutableBufferPointer(rebasing: messages[..<count]), indices: client.indices)
+            if errors.count < count { trouble.clear() }
             for error in errors { note(error, client: &client) }
             for index in 0..<count { unsafe rd_kafka_message_destroy(messages[index]) }
         }
@@ -244,6 +245,7 @@ extension ReaderCore {
                 let error = unsafe rd_kafka_event_error(event)
                 let words = unsafe rd_kafka_event_error_string(event).map { unsafe String(cString: $0) } ?? text(of: error)
                 logger.debug("kafka reader error", metadata: ["error": "\(words)"])
+                unsafe trouble.note(errorEvent: event)
                 if error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN { setConnection(down: words) }
             default: break
             }
@@ -252,9 +254,10 @@ extension ReaderCore {
 
     private func setConnection(down words: String) {
         let place = configuration.bootstrapServers
+        let error = trouble.explain(SluiceError(.logUnreachable, "None of the Kafka brokers at \(place) answers: \(words)."))
         shared.withLock { state in
             guard state.connection == .up else { return }
-            state.connection = .down(SluiceError(.logUnreachable, "None of the Kafka brokers at \(place) answers: \(words)."))
+            state.connection = .down(error)
             state.hasNewConnection = true
         }
     }
@@ -269,6 +272,7 @@ extension ReaderCore {
         let error = unsafe rd_kafka_metadata(client.handle.raw, 0, nil, &metadata, 200)
         if let metadata = unsafe metadata { unsafe rd_kafka_metadata_destroy(metadata) }
         guard error == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
+        trouble.clear()
         shared.withLock { state in
             state.connection = .up
             state.hasNewConnection = true

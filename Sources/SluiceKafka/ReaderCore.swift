@@ -43,14 +43,16 @@ final class ReaderCore: Sendable {
 
     let configuration: KafkaConfiguration
     let logger: Logger
+    let trouble: BrokerTrouble
     let clock = SystemEnvironment()
     let shared = Mutex(Shared())
     /// Wakes the thread while it does not poll because the batch is full.
     let room = DispatchSemaphore(value: 0)
 
-    init(_ configuration: KafkaConfiguration, logger: Logger) {
+    init(_ configuration: KafkaConfiguration, logger: Logger, trouble: BrokerTrouble) {
         self.configuration = configuration
         self.logger = logger
+        self.trouble = trouble
     }
 
     var assignment: Set<KafkaPartition> { shared.withLock { $0.assignment } }

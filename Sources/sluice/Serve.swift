@@ -18,14 +18,21 @@ struct Serve: AsyncParsableCommand {
         help: ArgumentHelp("Kafka's bootstrap servers. Default: SLUICE_KAFKA. Without either, the embedded log.", valueName: "host:port"))
     var kafka: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "librdkafka's settings for Kafka's clients, name=value lines: TLS, SASL. Default: SLUICE_KAFKA_CONFIG.", valueName: "file"))
+    var kafkaConfig: String?
+
     @OptionGroup var network: NetworkOptions
     @OptionGroup var plugins: PluginOptions
 
     func run() async throws {
         let environment = ProcessEnvironment()
         try await reporting {
+            let (servers, settings) = try KafkaFile.read(
+                servers: kafka ?? environment["SLUICE_KAFKA"], file: kafkaConfig ?? environment["SLUICE_KAFKA_CONFIG"])
             let configuration = GatewayConfiguration(
-                app: try app.configuration(), directory: app.app, postgres: try app.conninfo(), kafka: kafka ?? environment["SLUICE_KAFKA"],
+                app: try app.configuration(), directory: app.app, postgres: try app.conninfo(), kafka: servers, kafkaSettings: settings,
                 network: network.configuration, plugins: try plugins.specs(), isDevelopment: false)
             try await GatewayProcess.run(configuration, json: network.json)
         }

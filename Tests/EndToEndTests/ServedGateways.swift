@@ -19,10 +19,11 @@ struct ServedGateways: Sendable {
     /// given: the app wants a name of its own.
     /// - Parameters:
     ///   - server: a PostgreSQL of the test's own; nil: the one that is everybody's.
+    ///   - kafkaFile: settings that name the broker, which nothing else does then.
     ///   - keepsPorts: whether a gateway that was killed comes back on its port. Somebody else may have taken it by then, so
     ///     that it should be for a moment only.
     static func with(
-        _ directory: String, server own: String? = nil, broker: String? = nil, keepsPorts: Bool = true,
+        _ directory: String, server own: String? = nil, broker: String? = nil, kafkaFile: String? = nil, keepsPorts: Bool = true,
         _ body: (ServedGateways) async throws -> Void
     ) async throws {
         let environment = ProcessInfo.processInfo.environment
@@ -36,7 +37,8 @@ struct ServedGateways: Sendable {
         let postgres = "\(server) dbname=\(database)"
         let apply = try Program("sluice", ["schema", "apply", "--app", directory, "--postgres", postgres])
         try #require(await apply.end() == .exit(0), "\(apply.said)")
-        let arguments = ["serve", "--app", directory, "--postgres", postgres, "--kafka", kafka, "--json"]
+        let log = kafkaFile.map { ["--kafka-config", $0] } ?? ["--kafka", kafka]
+        let arguments = ["serve", "--app", directory, "--postgres", postgres, "--json"] + log
         let gateways = ServedGateways(
             all: (0..<2).map { _ in ServedGateway(arguments, keepsPort: keepsPorts) }, kafka: kafka, postgres: postgres)
         do {

@@ -22,4 +22,27 @@ package enum TestCertificate {
         -----END PRIVATE KEY-----
 
         """
+    /// Another one for the same names, which signed itself too.
+    package static let stranger = """
+        -----BEGIN CERTIFICATE-----
+        MIIBmzCCAUGgAwIBAgIUE5JhO9YbgdBb8TVFtltv4juKCc4wCgYIKoZIzj0EAwIw
+        FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMzIzNDgyOFoYDzIxMjYxMDMw
+        MjM0ODI4WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+        PQMBBwNCAASJ0d/HrqgKoG10FJa+mXLofwZOIKBAZtG7kiGV10MXX+Wd08l1WLBZ
+        nT2r1cXpQOAHDtsqsTDDjdOXzhhj+i1Co28wbTAdBgNVHQ4EFgQUczP+fT5m2lpG
+        42kryqaAOPqafwswHwYDVR0jBBgwFoAUczP+fT5m2lpG42kryqaAOPqafwswDwYD
+        VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
+        zj0EAwIDSAAwRQIhAOmPeV1p8jkgC0KifAA0VTpamBevT2GQm3tGA+6oB3cxAiA8
+        DFWGPj1324v8FyZjctk6a8ebggmMaucfY+AQlne7vQ==
+        -----END CERTIFICATE-----
+
+        """
+    package static let strangerKey = """
+        -----BEGIN PRIVATE KEY-----
+        MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgWWJd5wYzA0xEqQDM
+        42aO1Ha0Aq8CZ6qLCSMg5zuKMb+hRANCAASJ0d/HrqgKoG10FJa+mXLofwZOIKBA
+        ZtG7kiGV10MXX+Wd08l1WLBZnT2r1cXpQOAHDtsqsTDDjdOXzhhj+i1C
+        -----END PRIVATE KEY-----
+
+        """
 }

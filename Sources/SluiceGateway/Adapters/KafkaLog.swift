@@ -10,17 +10,22 @@ package final class KafkaLog: MessageLog {
     private let admin: KafkaAdmin
     private let producer: KafkaProducer
     private let logger: Logger
+    private let troubles: BrokerTrouble
 
     package init(_ configuration: KafkaConfiguration, logger: Logger) throws {
         self.configuration = configuration
         self.logger = logger
-        admin = try KafkaAdmin(configuration)
-        producer = try KafkaProducer(configuration, logger: logger)
+        troubles = BrokerTrouble(logger: logger)
+        admin = try KafkaAdmin(configuration, trouble: troubles)
+        producer = try KafkaProducer(configuration, logger: logger, trouble: troubles)
     }
 
     /// How long after its beginning an `append` may still bring records, whatever became of it: it waits for room, then for the delivery, and
     /// what was sent last may be with a broker or its followers for as long again.
     package var longestAppend: Duration { configuration.deliveryTimeout * 3 }
+
+    /// What keeps the clients from the brokers, in librdkafka's words; nil while they answer.
+    package var trouble: String? { troubles.words }
 
     package func close() async {
         await producer.close()
@@ -70,7 +75,9 @@ package final class KafkaLog: MessageLog {
         return ranges
     }
 
-    package func makeReader() async throws -> any LogReader { KafkaLogReader(try KafkaReader(configuration, logger: logger)) }
+    package func makeReader() async throws -> any LogReader {
+        KafkaLogReader(try KafkaReader(configuration, logger: logger, trouble: troubles))
+    }
 }
 
 private final class KafkaLogReader: LogReader {

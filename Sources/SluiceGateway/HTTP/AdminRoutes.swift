@@ -22,7 +22,7 @@ struct AdminRoutes: Sendable {
         let router = Router(context: ClientContext.self)
         router.add(middleware: ErrorMiddleware())
         // Programs ask for these by whatever name a network has for the gateway, and they tell nothing of users.
-        HealthRoutes(readiness: parts.readiness).add(to: router)
+        HealthRoutes(readiness: parts.readiness, givesCauses: true).add(to: router)
         MetricsRoute(metrics: parts.metrics, refresh: gauges.refresh).add(to: router)
         let guarded = router.group().add(middleware: AdminGuard(names: [configuration.network.adminHost]))
         ConsoleRoutes(

@@ -6,28 +6,42 @@ import Synchronization
 
 /// Whether the gateway can do its work, part by part.
 package final class Readiness: Sendable {
-    private let problems = Mutex<[String: SluiceError]>([:])
+    private struct Problem {
+        var error: SluiceError
+        var cause: String?
+    }
+
+    private let problems = Mutex<[String: Problem]>([:])
 
     package init() {}
 
     /// Nil clears the part.
-    package func set(_ part: String, _ problem: SluiceError?) { problems.withLock { $0[part] = problem } }
+    /// - Parameter cause: what stands behind it, for operators alone.
+    package func set(_ part: String, _ problem: SluiceError?, cause: String? = nil) {
+        problems.withLock { $0[part] = problem.map { Problem(error: $0, cause: cause) } }
+    }
 
-    package var current: [String: SluiceError] { problems.withLock { $0 } }
+    package var current: [String: SluiceError] { problems.withLock { $0.mapValues(\.error) } }
+    var causes: [String: String] { problems.withLock { $0.compactMapValues(\.cause) } }
 }
 
 /// `GET /health` (the process answers) and `GET /ready` (it can serve clients; 503 with the parts that cannot).
 struct HealthRoutes: Sendable {
     let readiness: Readiness
+    /// Whether who asks may know the causes, which name brokers.
+    let givesCauses: Bool
 
     func add(to router: Router<some RequestContext>) {
         router.get("/health") { _, _ in JSONResponse(["status": "ok"]).response }
         router.get("/ready") { _, _ in
+            let causes = givesCauses ? readiness.causes : [:]
             let problems = readiness.current.sorted { $0.key < $1.key }
             let parts = problems.map { part, error in
-                JSON.object([
-                    .init("part", .string(part)), .init("code", .int(Int64(error.code.rawValue))), .init("error", .string(error.message)),
-                ])
+                JSON.object(
+                    [
+                        .init("part", .string(part)), .init("code", .int(Int64(error.code.rawValue))),
+                        .init("error", .string(error.message)),
+                    ] + (causes[part].map { [.init("cause", .string($0))] } ?? []))
             }
             return JSONResponse(
                 ["status": .string(problems.isEmpty ? "ready" : "not ready"), "problems": .array(parts)],

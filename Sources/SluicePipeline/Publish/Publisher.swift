@@ -67,7 +67,7 @@ package final class Publisher: Sendable {
                     logger.debug("Another gateway publishes.")
                     pause = 500
                 } else {
-                    report(.failed(failure?.code ?? .internalError))
+                    report(.failed(failure ?? SluiceError(.internalError, "\(error)")))
                     logger.error("Publishing stopped; it starts again.", metadata: ["error": "\(error)", "pause_ms": "\(pause)"])
                     pause = min(pause * 2, 5_000)
                 }
@@ -187,7 +187,7 @@ package final class Publisher: Sendable {
 package enum PublisherReport: Sendable {
     case holding
     case waiting
-    case failed(ErrorCode)
+    case failed(SluiceError)
     case batch(changes: Int, bytes: Int, unfit: [UnfitRow])
     case announced(LSN)
 }

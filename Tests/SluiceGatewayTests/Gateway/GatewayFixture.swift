@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import SluiceCore
 import SluiceGateway
+import SluiceKafka
 import SluicePipeline
 import SluicePostgres
 import TestSupport
@@ -63,14 +64,15 @@ struct RunningGateway: Sendable {
         ///   - directory: where the files are, when they are edited while the gateway runs.
         ///   - kafka: a broker; several gateways at a time need one, and an app of their own in `files`.
         func run<R: Sendable>(
-            _ files: [String: String], port: Int = 0, kafka: String? = nil, isDevelopment: Bool = false, directory: String? = nil,
+            _ files: [String: String], port: Int = 0, kafka: String? = nil, kafkaSettings: KafkaSettings = [:], isDevelopment: Bool = false,
+            directory: String? = nil,
             plugins: [String] = [], logger: Logger? = nil, environment: any Environment = SystemEnvironment(),
             _ body: @escaping @Sendable (RunningGateway) async throws -> R
         ) async throws -> R {
             let files = try isDevelopment ? files : RunningGateway.listing(plugins, in: files)
             let configuration = GatewayConfiguration(
                 app: try AppDirectory.read(files: files), directory: directory, postgres: conninfo, kafka: kafka,
-                network: .init(port: try port > 0 ? port : LocalSocket.portToComeBackTo(), adminPort: 0),
+                kafkaSettings: kafkaSettings, network: .init(port: try port > 0 ? port : LocalSocket.portToComeBackTo(), adminPort: 0),
                 plugins: .init(files: isDevelopment ? plugins : []), isDevelopment: isDevelopment)
             return try await RunningGateway.run(configuration, logger: logger, environment: environment, body)
         }
