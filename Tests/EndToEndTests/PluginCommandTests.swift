@@ -2,7 +2,56 @@ import Foundation
 import SluiceCore
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct `The command sluice plugin` {
+@Suite(.timeLimit(.minutes(10))) struct `The command sluice plugin` {
+    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..").standardized
+
+    /// Sluice's package with the kit alone: the whole one would have the package manager fetch everything that the gateway is made of.
+    private static func writeKit(to folder: URL) throws {
+        let manifest = try String(contentsOf: root.appendingPathComponent("Package.swift"), encoding: .utf8)
+        let lines = manifest.split(separator: "\n", omittingEmptySubsequences: false)
+        let start = try #require(lines.firstIndex { $0.hasPrefix("let package = Package(") })
+        let targets = ["CSluicePlugin", "SluicePluginKit"]
+        func line(_ beginning: String) throws -> Substring {
+            try #require(lines.first { $0.drop { $0 == " " }.hasPrefix(beginning) }, "Package.swift has no line \(beginning)")
+        }
+        let kit = try [
+            ["let package = Package(", "    name: \"sluice\",", "    products: ["],
+            [line(#".library(name: "SluicePluginKit""#)],
+            ["    ],", "    targets: ["],
+            targets.map { try line(#".target(name: "\#($0)""#) },
+            ["    ],", line("swiftLanguageModes:"), ")", ""],
+        ].joined()
+        try FileManager.default.createDirectory(at: folder.appendingPathComponent("Sources"), withIntermediateDirectories: true)
+        for target in targets {
+            let path = "Sources/\(target)"
+            try FileManager.default.copyItem(at: root.appendingPathComponent(path), to: folder.appendingPathComponent(path))
+        }
+        try (lines[..<start] + kit).joined(separator: "\n")
+            .write(to: folder.appendingPathComponent("Package.swift"), atomically: true, encoding: .utf8)
+    }
+
+    /// What the package manager keeps, it keeps in the test's folder.
+    @Test func `makes a plugin in Swift whose tests pass and whose library a gateway would load`() async throws {
+        let folder = try DataFolder()
+        try Self.writeKit(to: URL(fileURLWithPath: folder.path + "/sluice"))
+        let sluice = Program.folder.appendingPathComponent("sluice").path
+        let options =
+            "--jobs 1 --disable-xctest -debug-info-format none --cache-path ../cache --config-path ../config --security-path ../security"
+        #expect(
+            try Self.shell(
+                """
+                \(sluice) plugin new OwnThings --language swift 2>/dev/null
+                cd OwnThings
+                swift test \(options) >../said 2>&1 || { cat ../said >&2; exit 1; }
+                """, in: folder.path) == 0)
+        let said = try String(contentsOfFile: folder.path + "/said", encoding: .utf8)
+        #expect(said.contains("Test run with 2 tests in 1 suite passed"), "\(said.suffix(2_000))")
+        let check = try Program("sluice", ["plugin", "check", "\(folder.path)/OwnThings/.build/debug/libOwnThings.so", "--json"])
+        let checked = try JSON.parse(Array((try #require(await check.line(within: 60), "\(check.said)")).utf8))
+        #expect(checked["fit"] == true && checked["name"] == "OwnThings")
+        #expect(await check.end() == .exit(0), "\(check.said)")
+    }
+
     private static func shell(_ command: String, in folder: String) throws -> Int32 {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
