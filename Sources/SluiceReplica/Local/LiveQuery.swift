@@ -140,13 +140,45 @@ package struct LiveQuery {
         if leaving.isEmpty && entering.isEmpty { return nil }
         let count = members.count
         let before = leaving.compactMap { key in members.position(of: key).map { CollectionDiff.Place(key: key, index: $0) } }
-        for key in leaving { members.remove(key) }
         var order = KeyOrder(query, by: arrangement.last, places: places, graph: graph, store: store)
-        for key in entering { try LiveQuery.insert(key, in: &members, &order) }
+        let staying = try staying(before, entering: Set(entering), &order)
+        for key in leaving where !staying.contains(key) { members.remove(key) }
+        for key in entering where !staying.contains(key) { try LiveQuery.insert(key, in: &members, &order) }
         let after = entering.map { CollectionDiff.Place(key: $0, index: members.position(of: $0) ?? 0) }
         let all = CollectionDiff(before: before, after: after) { changed.contains($0) }
         let diff = all.limited(to: limit, from: count, to: members.count)
         return diff.isEmpty ? nil : diff
+    }
+
+    /// Those that are between the same others as before, which is told by one look at each; putting one in costs a dozen.
+    /// - Parameter touched: members that leave, or may have moved.
+    private func staying(
+        _ touched: [CollectionDiff.Place], entering: Set<Value>, _ order: inout KeyOrder
+    ) throws(SluiceError) -> Set<Value> {
+        let touched = touched.sorted { $0.index < $1.index }
+        var staying: Set<Value> = []
+        var start = 0
+        while start < touched.count {
+            // Those side by side have one neighbour before them all and one behind that are where they were.
+            var end = start + 1
+            while end < touched.count, touched[end].index == touched[end - 1].index + 1 { end += 1 }
+            var previous = try neighbour(members.key(before: touched[start].key), &order)
+            let next = try neighbour(members.key(after: touched[end - 1].key), &order)
+            for place in touched[start..<end] where entering.contains(place.key) {
+                let position = try order.position(of: place.key, isKept: true)
+                guard previous.map({ order.precedes($0, position) }) ?? true, next.map({ order.precedes(position, $0) }) ?? true
+                else { continue }
+                staying.insert(place.key)
+                previous = position
+            }
+            start = end
+        }
+        return staying
+    }
+
+    private func neighbour(_ key: Value?, _ order: inout KeyOrder) throws(SluiceError) -> KeyOrder.Position? {
+        guard let key else { return nil }
+        return try order.position(of: key, isKept: false)
     }
 
     private static func insert(_ key: Value, in keys: inout OrderedKeys, _ order: inout KeyOrder) throws(SluiceError) {

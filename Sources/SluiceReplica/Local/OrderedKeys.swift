@@ -1,79 +1,92 @@
 import SluiceCore
 
-/// A long list of keys, each once, in which a key's place, the key at a place, putting in and taking out cost some microseconds: blocks of
-/// keys, their sizes, and for each key its block. About 100 bytes a key.
+/// A long list of keys, each once, in which a key's place, the key at a place, putting in and taking out cost a microsecond or less:
+/// blocks of numbers that stand for keys, and for each number its block. About 100 bytes a key.
 struct OrderedKeys {
     private struct Block {
         var number: Int32
-        var keys: [Value]
+        /// Of its keys, in order.
+        var ids: [Int32]
     }
 
     private static let blockSize = 512
     private var blocks: [Block] = []
     /// By block number: its place among the blocks.
     private var places: [Int] = []
-    /// By key: its block's number.
-    private var homes: [Value: Int32] = [:]
-    private(set) var count = 0
+    /// By key: the number that stands for it.
+    private var ids: [Value: Int32] = [:]
+    /// By that number: the key, and its block's number.
+    private var values: [Value] = []
+    private var homes: [Int32] = []
+    /// Numbers of keys that were taken out.
+    private var free: [Int32] = []
 
     init(_ keys: [Value]) {
-        count = keys.count
-        homes.reserveCapacity(count)
-        var start = 0
-        while start < count {
-            let end = min(start + OrderedKeys.blockSize, count)
+        values = keys
+        homes = [Int32](repeating: 0, count: keys.count)
+        ids.reserveCapacity(keys.count)
+        for (id, key) in keys.enumerated() { ids[key] = Int32(id) }
+        for start in stride(from: 0, to: keys.count, by: OrderedKeys.blockSize) {
+            let range = start..<min(start + OrderedKeys.blockSize, keys.count)
             let number = Int32(blocks.count)
-            for key in keys[start..<end] { homes[key] = number }
+            for id in range { homes[id] = number }
             places.append(blocks.count)
-            blocks.append(Block(number: number, keys: Array(keys[start..<end])))
-            start = end
+            blocks.append(Block(number: number, ids: range.map(Int32.init)))
         }
     }
 
-    var keys: [Value] { blocks.flatMap(\.keys) }
+    var count: Int { ids.count }
+
+    var keys: [Value] {
+        var keys: [Value] = []
+        keys.reserveCapacity(count)
+        for block in blocks { for id in block.ids { keys.append(values[Int(id)]) } }
+        return keys
+    }
 
     subscript(_ index: Int) -> Value? {
         var rest = index
         for block in blocks {
-            if rest < block.keys.count { return rest < 0 ? nil : block.keys[rest] }
-            rest -= block.keys.count
+            if rest < block.ids.count { return rest < 0 ? nil : values[Int(block.ids[rest])] }
+            rest -= block.ids.count
         }
         return nil
     }
 
-    func contains(_ key: Value) -> Bool { homes[key] != nil }
+    func contains(_ key: Value) -> Bool { ids[key] != nil }
 
     func position(of key: Value) -> Int? {
         guard let (place, index) = find(key) else { return nil }
         var before = 0
-        for block in 0..<place { before += blocks[block].keys.count }
+        for block in 0..<place { before += blocks[block].ids.count }
         return before + index
     }
 
     /// The key right before one that is there; nil when that is the first.
     func key(before key: Value) -> Value? {
         guard let (place, index) = find(key) else { return nil }
-        return index > 0 ? blocks[place].keys[index - 1] : place > 0 ? blocks[place - 1].keys.last : nil
+        let id = index > 0 ? blocks[place].ids[index - 1] : place > 0 ? blocks[place - 1].ids.last : nil
+        return id.map { values[Int($0)] }
     }
 
     /// The key right after one that is there; nil when that is the last.
     func key(after key: Value) -> Value? {
         guard let (place, index) = find(key) else { return nil }
-        if index + 1 < blocks[place].keys.count { return blocks[place].keys[index + 1] }
-        return place + 1 < blocks.count ? blocks[place + 1].keys.first : nil
+        if index + 1 < blocks[place].ids.count { return values[Int(blocks[place].ids[index + 1])] }
+        return place + 1 < blocks.count ? blocks[place + 1].ids.first.map { values[Int($0)] } : nil
     }
 
     private func find(_ key: Value) -> (place: Int, index: Int)? {
-        guard let home = homes[key], case let place = places[Int(home)] else { return nil }
-        return blocks[place].keys.firstIndex(of: key).map { (place, $0) }
+        guard let id = ids[key], case let place = places[Int(homes[Int(id)])] else { return nil }
+        return blocks[place].ids.firstIndex(of: id).map { (place, $0) }
     }
 
     mutating func remove(_ key: Value) {
-        guard let (place, index) = find(key) else { return }
-        homes[key] = nil
-        blocks[place].keys.remove(at: index)
-        count -= 1
-        if blocks[place].keys.isEmpty {
+        guard let (place, index) = find(key), let id = ids.removeValue(forKey: key) else { return }
+        values[Int(id)] = .null
+        free.append(id)
+        blocks[place].ids.remove(at: index)
+        if blocks[place].ids.isEmpty {
             blocks.remove(at: place)
             renumber(from: place)
         }
@@ -85,33 +98,44 @@ struct OrderedKeys {
         var (low, high) = (0, blocks.count)
         while low < high {
             let middle = (low + high) / 2
-            guard let last = blocks[middle].keys.last else { break }
-            if try precedes(last) { high = middle } else { low = middle + 1 }
+            guard let last = blocks[middle].ids.last else { break }
+            if try precedes(values[Int(last)]) { high = middle } else { low = middle + 1 }
         }
         if blocks.isEmpty {
             places.append(0)
-            blocks.append(Block(number: Int32(places.count - 1), keys: []))
+            blocks.append(Block(number: Int32(places.count - 1), ids: []))
         }
         let place = min(low, blocks.count - 1)
-        (low, high) = (0, blocks[place].keys.count)
+        (low, high) = (0, blocks[place].ids.count)
         while low < high {
             let middle = (low + high) / 2
-            if try precedes(blocks[place].keys[middle]) { high = middle } else { low = middle + 1 }
+            if try precedes(values[Int(blocks[place].ids[middle])]) { high = middle } else { low = middle + 1 }
         }
-        blocks[place].keys.insert(key, at: low)
-        homes[key] = blocks[place].number
-        count += 1
-        if blocks[place].keys.count > 2 * OrderedKeys.blockSize { split(place) }
+        blocks[place].ids.insert(number(key, in: blocks[place].number), at: low)
+        if blocks[place].ids.count > 2 * OrderedKeys.blockSize { split(place) }
+    }
+
+    private mutating func number(_ key: Value, in home: Int32) -> Int32 {
+        let id = free.popLast() ?? Int32(values.count)
+        if Int(id) == values.count {
+            values.append(key)
+            homes.append(home)
+        } else {
+            values[Int(id)] = key
+            homes[Int(id)] = home
+        }
+        ids[key] = id
+        return id
     }
 
     private mutating func split(_ place: Int) {
-        let half = blocks[place].keys.count / 2
-        let upper = Array(blocks[place].keys[half...])
-        blocks[place].keys.removeSubrange(half...)
+        let half = blocks[place].ids.count / 2
+        let upper = Array(blocks[place].ids[half...])
+        blocks[place].ids.removeSubrange(half...)
         let number = Int32(places.count)
         places.append(place + 1)
-        for key in upper { homes[key] = number }
-        blocks.insert(Block(number: number, keys: upper), at: place + 1)
+        for id in upper { homes[Int(id)] = number }
+        blocks.insert(Block(number: number, ids: upper), at: place + 1)
         renumber(from: place + 1)
     }
 
