@@ -10,9 +10,9 @@ package enum KafkaFile {
     /// - Returns: the bootstrap servers, nil for the embedded log, and the settings of every client of theirs.
     /// - Throws: `configInvalid`, without any value of the file.
     package static func read(servers: String?, file: String?) throws(SluiceError) -> (servers: String?, settings: KafkaSettings) {
-        guard let file else { return (servers, [:]) }
-        // As a variable that is there and says nothing.
+        // A variable that is there and says nothing.
         let servers = servers?.isEmpty == true ? nil : servers
+        guard let file, !file.isEmpty else { return (servers, [:]) }
         let bytes: Data
         do {
             bytes = try Data(contentsOf: URL(filePath: file))

@@ -119,6 +119,30 @@ import Testing
         #expect(lsns([two], after: 9) == nil && lsns([two], after: 10)?.joined().count == 9)
     }
 
+    /// With a window or a backlog of 100,000 records, what copies it for each step takes minutes.
+    @Test(.timeLimit(.minutes(1))) func `cost what comes and goes, not what is there`() {
+        let bytes = ArraySlice<UInt8>(repeating: 0, count: 100)
+        let (partition, progress) = (LoggedTable.all[0], LoggedTable.all[1])
+        func position(_ number: Int) -> Position { Position(lsn: LSN(rawValue: UInt64(number + 1)), ordinal: 0) }
+        var feed = FeedState(recent: 100_000 * 100)
+        feed.assign(partition, from: 0)
+        feed.assign(progress, from: 0)
+        for number in 0..<100_000 {
+            let previous = number > 0 ? position(number - 1) : nil
+            feed.record(partition, offset: Int64(number), position: position(number), previous: previous, xid: 1, bytes: bytes)
+        }
+        for number in 0..<200_000 {
+            if number >= 100_000 {
+                feed.record(
+                    partition, offset: Int64(number), position: position(number), previous: position(number - 1), xid: 1, bytes: bytes)
+            }
+            let before = number > 0 ? position(number - 1).lsn : .zero
+            feed.progress(ProgressRecord(lsn: position(number).lsn, commitTime: 0, grown: [partition: Int64(number + 1)], since: before))
+            #expect(feed.release()?.records.count == 1)
+        }
+        #expect(feed.waitingBytes == 0 && feed.recent.steps == 100_000)
+    }
+
     /// Its room would be allocated anew for each fetch of which a record is kept, and grow by what the allocator rounds up to.
     @Test func `take no more room than what was fetched with them`() {
         var fetch = LogFetch()

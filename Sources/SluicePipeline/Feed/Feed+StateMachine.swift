@@ -32,10 +32,17 @@ struct FeedState {
         /// The offset after the last record seen.
         var consumed: Int64
         var last: Position?
-        var waiting: [PendingRecord] = []
+        var waiting = Fifo<PendingRecord>()
         /// Set while records are thrown away because too many wait: the newest position thrown away.
         var discarded: Position?
         var isBroken = false
+
+        /// Whether a step of the watermark to `lsn` has anything to do with it.
+        func isConcerned(by lsn: LSN) -> Bool {
+            if let first = waiting.first, first.position.lsn <= lsn { return true }
+            if let discarded, discarded.lsn <= lsn { return true }
+            return isBroken
+        }
     }
 
     private var partitions: [LogPartition: Partition] = [:]
@@ -68,7 +75,12 @@ struct FeedState {
 
     mutating func unassign(_ partition: LogPartition) {
         recent.end(partition)
-        for record in partitions.removeValue(forKey: partition)?.waiting ?? [] { waitingBytes -= record.bytes.count }
+        guard var state = partitions.removeValue(forKey: partition) else { return }
+        throwAway(&state.waiting)
+    }
+
+    private mutating func throwAway(_ waiting: inout Fifo<PendingRecord>) {
+        while let record = waiting.popFirst() { waitingBytes -= record.bytes.count }
     }
 
     /// The broker no longer has what comes next in the partition.
@@ -92,8 +104,7 @@ struct FeedState {
         if isFirst, offset < state.begin { return recent.begin(partition, at: position.lsn) }
         if isFirst, state.begin > 0 { recent.begin(partition, at: previous?.lsn) }
         if waitingBytes + bytes.count > bound || state.discarded != nil {
-            for record in state.waiting { waitingBytes -= record.bytes.count }
-            state.waiting.removeAll()
+            throwAway(&state.waiting)
             state.discarded = position
             return
         }
@@ -144,15 +155,17 @@ struct FeedState {
 
     private mutating func take(upTo lsn: LSN) -> ReleasedBatch {
         var batch = ReleasedBatch(records: [], watermark: lsn, resync: [], witness: witness)
-        for partition in partitions.keys {
-            guard var state = partitions[partition] else { continue }
-            let count = state.waiting.prefix { $0.position.lsn <= lsn }.count
-            if count > 0 {
-                batch.records.append(contentsOf: state.waiting[..<count])
-                if !state.isBroken, state.discarded == nil { recent.add(partition, state.waiting[..<count]) }
-                for record in state.waiting[..<count] { waitingBytes -= record.bytes.count }
-                state.waiting.removeFirst(count)
+        // By an array, and each taken out: what something else holds would be copied, with all that waits in it.
+        for partition in Array(partitions.keys) where partitions[partition]?.isConcerned(by: lsn) == true {
+            guard var state = partitions.removeValue(forKey: partition) else { continue }
+            defer { partitions[partition] = state }
+            let start = batch.records.count
+            while let first = state.waiting.first, first.position.lsn <= lsn {
+                batch.records.append(first)
+                waitingBytes -= first.bytes.count
+                _ = state.waiting.popFirst()
             }
+            if !state.isBroken, state.discarded == nil { recent.add(partition, batch.records[start...]) }
             if let discarded = state.discarded, discarded.lsn <= lsn {
                 state.discarded = nil
                 state.isBroken = true
@@ -162,7 +175,6 @@ struct FeedState {
                 batch.resync.insert(partition)
                 recent.begin(partition, at: lsn)
             }
-            if count > 0 || batch.resync.contains(partition) { partitions[partition] = state }
         }
         batch.records.sort { $0.position < $1.position }
         dropTwins(&batch.records)

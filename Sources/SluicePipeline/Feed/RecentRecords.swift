@@ -9,6 +9,19 @@ struct RecentRecords {
         /// Nothing behind this is missing here; nil when that is not known.
         var floor: LSN?
         var records = Fifo<PendingRecord>()
+
+        mutating func add(_ more: ArraySlice<PendingRecord>) { for record in more { records.append(record) } }
+
+        /// - Returns: bytes of what is gone.
+        mutating func drop(through last: Position) -> Int {
+            var bytes = 0
+            while let oldest = records.first, oldest.position <= last {
+                _ = records.popFirst()
+                floor = oldest.position.lsn
+                bytes += oldest.bytes.count
+            }
+            return bytes
+        }
     }
 
     /// What one step of the watermark brought of a partition.
@@ -44,24 +57,12 @@ struct RecentRecords {
 
     /// - Parameter records: of one step of the watermark, behind all that were added before.
     mutating func add(_ partition: LogPartition, _ records: ArraySlice<PendingRecord>) {
-        guard let last = records.last, var known = partitions.removeValue(forKey: partition) else { return }
-        for record in records {
-            known.records.append(record)
-            bytes += record.bytes.count
-        }
-        partitions[partition] = known
+        guard let last = records.last, partitions[partition] != nil else { return }
+        // In place: whoever held the partition here would have all of it copied when some of it is dropped below.
+        partitions[partition]?.add(records)
+        for record in records { bytes += record.bytes.count }
         remembered.append(Step(partition: partition, last: last.position))
-        while bytes > bound, let step = remembered.popFirst() { forget(step) }
-    }
-
-    private mutating func forget(_ step: Step) {
-        guard var known = partitions.removeValue(forKey: step.partition) else { return }
-        while let oldest = known.records.first, oldest.position <= step.last {
-            _ = known.records.popFirst()
-            known.floor = oldest.position.lsn
-            bytes -= oldest.bytes.count
-        }
-        partitions[step.partition] = known
+        while bytes > bound, let step = remembered.popFirst() { bytes -= partitions[step.partition]?.drop(through: step.last) ?? 0 }
     }
 
     /// The records of the partitions behind a position, in their order; nil when one of them may lack some.
