@@ -99,7 +99,7 @@ enum ModelMisuse: String, CaseIterable, Codable {
     case observesValuesByPath, observesThroughValue, observesComputed, observesStoredOfView, setsThroughLink, setsThroughLinks
     case passesUnmanaged, passesDeleted, thawsUnmanaged, beginsOverLimit
     // Subscriptions
-    case subscribesToBlock, ordersByNothing, hearsOfLeavingNowhere
+    case subscribesToBlock, ordersByNothing, hearsOfLeavingNowhere, hearsOfStateNowhere
 
     var text: String {
         switch self {
@@ -149,6 +149,7 @@ enum ModelMisuse: String, CaseIterable, Codable {
             "Only results of a class can be subscribed to, without block predicates and diacritic insensitive comparisons."
         case .ordersByNothing: "Cannot sort a subscription on 'Task' by 'length': it has no such property."
         case .hearsOfLeavingNowhere: "Only Realms of the main thread, a queue or an actor can tell what leaves."
+        case .hearsOfStateNowhere: "Only Realms of the main thread, a queue or an actor can tell a subscription's state."
         }
     }
 
@@ -169,7 +170,7 @@ enum ModelMisuse: String, CaseIterable, Codable {
         case .lacksRequired:
             let realm = try Realm(configuration: folder.configuration([Needy.self]))
             try realm.write { _ = realm.create(Needy.self, value: ["_id": 1]) }
-        case .subscribesToBlock, .ordersByNothing, .hearsOfLeavingNowhere: try commit(synced: folder)
+        case .subscribesToBlock, .ordersByNothing, .hearsOfLeavingNowhere, .hearsOfStateNowhere: try commit(synced: folder)
         case .beginsOverLimit:
             var configuration = folder.configuration([Horse.self])
             configuration.maximumNumberOfActiveVersions = 1
@@ -238,6 +239,7 @@ enum ModelMisuse: String, CaseIterable, Codable {
         switch self {
         case .subscribesToBlock: realm.objects(Task.self).filter(NSPredicate { _, _ in true }).unsubscribe()
         case .hearsOfLeavingNowhere: _ = realm.observeLeaving { _ in }
+        case .hearsOfStateNowhere: _ = realm.objects(Task.self).subscribe(named: "tasks").observe(\.state) { _ in }
         default:
             let set = realm.subscriptions
             set.update {

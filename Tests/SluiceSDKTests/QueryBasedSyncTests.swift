@@ -17,8 +17,9 @@ import Testing
     private func dogs(_ age: Int) -> Results<Terrier> { realm.objects(Terrier.self).where { $0.age > age } }
 
     /// The server's answer to the newest set: everything that it asks for, which is nothing.
-    private func answer() async throws {
-        let replica = _replica(of: realm)
+    private func answer() async throws { try await Self.answer(_replica(of: realm)) }
+
+    private nonisolated static func answer(_ replica: Replica) async throws {
         let version = try await replica.latestSubscriptionSet().version
         try await replica.beginBootstrap(version: version)
         try await replica.endBootstrap(version: version, lsn: LSN(rawValue: version), types: [])
@@ -126,6 +127,34 @@ import Testing
         subscription.unsubscribe()
         #expect(await told.next(isolation: #isolation) == "invalidated")
         for token in tokens { token.invalidate() }
+    }
+
+    @Test func `an observer hears of an answer that comes while it is told where it began`() async throws {
+        let subscription = dogs(3).subscribe(named: "dogs")
+        let replica = _replica(of: realm)
+        let (states, state) = AsyncStream<String>.makeStream(bufferingPolicy: .bufferingOldest(8))
+        var isFirst = true
+        let token = subscription.observe(\.state, options: .initial) {
+            state.yield("\($0)")
+            guard isFirst else { return }
+            isFirst = false
+            let answered = DispatchSemaphore(value: 0)
+            _Concurrency.Task.detached {
+                defer { answered.signal() }
+                try await Self.answer(replica)
+            }
+            #expect(answered.wait(timeout: .now() + 60) == .success)
+        }
+        // Should it never hear, it ends here.
+        let deadline = _Concurrency.Task.detached {
+            try await _Concurrency.Task.sleep(for: .seconds(60))
+            state.finish()
+        }
+        var told = states.makeAsyncIterator()
+        #expect(await told.next(isolation: #isolation) == "pending")
+        #expect(await told.next(isolation: #isolation) == "complete")
+        deadline.cancel()
+        token.invalidate()
     }
 
     @Test func `a limit counts in the order in which the results are sorted`() async throws {

@@ -93,11 +93,15 @@ public enum QueryBasedSync {
         ) -> NotificationToken {
             core.scheduler.verify()
             guard keyPath == \.state else { throwRealmException("Only the state of a subscription can be observed.") }
+            guard core.scheduler.canDeliver else {
+                throwRealmException("Only Realms of the main thread, a queue or an actor can tell a subscription's state.")
+            }
             let token = NotificationToken()
             let watch = Confined(StateWatch(subscription: self, token: token, block: block))
             let (replica, scheduler) = (core.file.replica, core.scheduler)
-            if options.contains(.initial) { watch.content.tell() } else { watch.content.look() }
+            // Before the first look, or an answer that comes between them would never be told of.
             let observer = replica.observeSubscriptions { scheduler.enqueue { watch.content.tell() } }
+            if options.contains(.initial) { watch.content.tell() } else { watch.content.look() }
             token.whenEnded { replica.removeObserver(observer) }
             return token
         }
