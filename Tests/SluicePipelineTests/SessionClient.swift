@@ -10,15 +10,18 @@ struct SessionClient<Store: WriteStore> {
     let channel = KeptMessages()
     let store: Store
 
+    /// - Parameter seen: puts into the hello what the file has seen of the database, which has it.
     init(
-        _ store: Store, uploaded: UInt64 = 0, rules: any Rules = OpenRules(), snapshots: any SnapshotStore = EmptyTables()
+        _ store: Store, uploaded: UInt64 = 0, rules: any Rules = OpenRules(), snapshots: any SnapshotStore = EmptyTables(),
+        log: EmbeddedLog = EmbeddedLog(environment: SystemEnvironment()), seen: ((inout PBHello) -> Void)? = nil
     ) async throws {
         self.store = store
         services = SessionFixture.services(
-            store: store, clients: OneFile(changeset: uploaded), rules: rules, snapshots: snapshots)
+            store: store, clients: OneFile(changeset: uploaded, isProven: seen != nil), rules: rules, snapshots: snapshots, log: log)
         session = Session(services: services, channel: channel)
         var (hello, order) = (PBHello(), PBObjectSchema())
         order.name = "Order"
+        seen?(&hello)
         (hello.protocol, hello.accessToken, hello.client, hello.schema) = (WireProtocol.version, "ann", 7, [order])
         try await send(.hello(hello))
     }

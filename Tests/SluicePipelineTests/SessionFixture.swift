@@ -5,16 +5,16 @@ import Synchronization
 
 @testable import SluicePipeline
 
-/// What sessions of tests work with: nobody else is there, the log is empty, and the rules allow everything.
+/// What sessions of tests work with: nobody else is there, nobody reads the log, which is empty, and the rules allow everything.
 enum SessionFixture {
     /// - Parameter layout: where the schema's classes lie in the log.
     static func services(
         authority: any SchemaAuthority = OrderAuthority(), store: any WriteStore = NoWrites(), clients: any ClientRegistry = OneFile(),
-        layout: Partitioning? = nil, rules: any Rules = OpenRules(), snapshots: any SnapshotStore = EmptyTables()
+        layout: Partitioning? = nil, rules: any Rules = OpenRules(), snapshots: any SnapshotStore = EmptyTables(),
+        log: EmbeddedLog = EmbeddedLog(environment: SystemEnvironment())
     ) -> SessionServices {
         let (time, frames) = (SystemEnvironment(), PlainFrames())
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        let log = EmbeddedLog(environment: time)
         let fanout = Fanout(authority: authority, frames: frames, environment: time, logger: quiet)
         let feed = Feed(log: log, topics: Topics(app: "app"), fanout: fanout, environment: time, logger: quiet)
         return SessionServices(
@@ -34,11 +34,16 @@ private struct Ann: Authenticator {
     func user(id: String) async throws -> UserContext { UserContext(id: id) }
 }
 
-/// One client file, of which so many changesets have taken effect.
+/// One client file, of which so many changesets have taken effect, in a database that has all that it has seen, or may not.
 struct OneFile: ClientRegistry {
     var changeset: UInt64 = 0
+    var isProven = false
 
-    private var file: ClientFile { ClientFile(id: ClientID(rawValue: 7), secret: [1], changeset: changeset, ingest: 0, session: 1) }
+    private var file: ClientFile {
+        ClientFile(
+            id: ClientID(rawValue: 7), secret: [1], changeset: changeset, ingest: 0, session: 1, isPositionProven: isProven,
+            isPointProven: isProven)
+    }
 
     func allot(user: String) async throws -> ClientFile { file }
     func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, seen: SeenHistory) async throws -> ClientFile { file }
