@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import SluiceSDK
 import Synchronization
@@ -92,6 +93,44 @@ import Testing
         #expect(error?.code == .alreadyOpen)
         let file = try #require(realm.configuration.fileURL)
         #expect(ann.state == .removed && app.allUsers.isEmpty && isThere(file))
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `keeps the files of a Realm that is being opened`() async throws {
+        let (_, _, ann, file) = try await ann()
+        let removal = Removal(of: ann)
+        var configuration = ann.flexibleSyncConfiguration()
+        configuration.objectTypes = [Task.self, Team.self]
+        // It is asked in the middle of opening.
+        configuration.shouldCompactOnLaunch = { _, _ in
+            // The removal waits for the opening; what does not wait has had the time to delete.
+            removal.begin()
+            _ = removal.wait(.milliseconds(500))
+            return false
+        }
+        let realm = try await onThread { [configuration] in Sent(try Realm(configuration: configuration)) }
+        #expect(try await onThread { removal.wait(.seconds(30)) } == .success)
+        let error = removal.error as? Realm.Error
+        #expect(error?.code == .alreadyOpen && isThere(file))
+        withExtendedLifetime(realm) {}
+    }
+
+    private final class Removal: Sendable {
+        private let user: User
+        private let failure = Mutex<(any Error)?>(nil)
+        private let ended = DispatchSemaphore(value: 0)
+
+        init(of user: User) { self.user = user }
+
+        var error: (any Error)? { failure.withLock { $0 } }
+
+        func begin() {
+            user.remove { error in
+                self.failure.withLock { $0 = error }
+                self.ended.signal()
+            }
+        }
+
+        func wait(_ time: DispatchTimeInterval) -> DispatchTimeoutResult { ended.wait(timeout: .now() + time) }
     }
 
     @Test func `deletes the account with a token that is good, and then what is here`() async throws {

@@ -115,12 +115,16 @@ public final class User: Hashable, Sendable {
     private func removeFromDevice() async throws {
         stored.withLock { $0.isRemoved = true }
         app.forget(self)
-        var open: String?
+        var open: Realm.Error?
         let files = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
         for path in files.filter({ $0.hasSuffix(".realm") }).map({ folder.appendingPathComponent($0).path }) {
-            if OpenFile.isOpen(path) { open = path } else { _ = try RealmFiles.remove(path) }
+            do {
+                _ = try RealmFiles.removeUnlessOpen(path)
+            } catch let error as Realm.Error where error.code == .alreadyOpen {
+                open = error
+            }
         }
-        if let open { throw Realm.Error(.alreadyOpen, "The files of \(open) stay: a Realm has them open.") }
+        if let open { throw open }
     }
 
     public static func == (lhs: User, rhs: User) -> Bool { lhs === rhs }

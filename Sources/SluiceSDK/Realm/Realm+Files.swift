@@ -17,6 +17,23 @@ enum RealmFiles {
         return isRemoved
     }
 
+    /// The same while nobody of this process can open the file.
+    /// - Throws: `Realm.Error.alreadyOpen` when a Realm of this or of another process has it open.
+    static func removeUnlessOpen(_ path: String) throws -> Bool {
+        let isRemoved = try OpenFile.unlessOpen(path) {
+            if ReplicaFile.isOpenElsewhere(path) {
+                throw Realm.Error(
+                    .alreadyOpen, "The files of \(path) cannot be deleted: another process has them open. End it first.")
+            }
+            SetAside.forget(path)
+            return try RealmFiles.remove(path)
+        }
+        guard let isRemoved else {
+            throw Realm.Error(.alreadyOpen, "The files of \(path) cannot be deleted: a Realm has them open. Let go of it first.")
+        }
+        return isRemoved
+    }
+
     /// Copies a file to where there is none yet.
     static func plant(_ seed: URL, at path: String) throws {
         if FileManager.default.fileExists(atPath: path) { return }
@@ -54,17 +71,7 @@ extension Realm {
     @discardableResult
     public static func deleteFiles(for configuration: Configuration) throws -> Bool {
         guard let path = configuration.path else { return false }
-        let isRemoved = try OpenFile.unlessOpen(path) {
-            if ReplicaFile.isOpenElsewhere(path) {
-                throw Error(.alreadyOpen, "The files of \(path) cannot be deleted: another process has them open. End it first.")
-            }
-            SetAside.forget(path)
-            return try RealmFiles.remove(path)
-        }
-        guard let isRemoved else {
-            throw Error(.alreadyOpen, "The files of \(path) cannot be deleted: a Realm has them open. Let go of it first.")
-        }
-        return isRemoved
+        return try RealmFiles.removeUnlessOpen(path)
     }
 
     /// Writes a compacted copy of what is committed to a file that does not exist yet; a synced Realm's copy has everything
