@@ -1,5 +1,6 @@
 import Foundation
 import SluiceCore
+import Synchronization
 import Testing
 
 @testable import SluiceSDK
@@ -54,6 +55,45 @@ import Testing
             ])
         #expect(server.requests.first?.body == #"{"email":"a@b.c","password":"secret"}"#)
         #expect(server.requests.last?.body.contains(#""username":"a@b.c","password":"secret""#) == true)
+    }
+
+    /// Where two threads wait for each other.
+    private final class Meeting: Sendable {
+        private let arrivals = Atomic<Int>(0)
+
+        func meet(_ time: Int) {
+            arrivals.add(1, ordering: .acquiringAndReleasing)
+            while arrivals.load(ordering: .acquiring) < 2 * time { sched_yield() }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `what is stored last is how the users are, whoever stores at the same time`() async throws {
+        let server = try server()
+        let app = app(server)
+        let users = [
+            try await app.login(credentials: .emailPassword(email: "a@b.c", password: "secret")),
+            try await app.login(credentials: .anonymous),
+        ]
+        let meeting = Meeting()
+        let stale = try await withThrowingTaskGroup(of: [Int].self) { group in
+            for user in users {
+                group.addTask {
+                    try await onThread {
+                        (0..<500).filter { round in
+                            meeting.meet(3 * round + 1)
+                            app.switch(to: user)
+                            meeting.meet(3 * round + 2)
+                            let stored = StoredUsers.read(app.storage)
+                            let isStale = stored.current != app.currentUser?.id || stored.users.count != 2
+                            meeting.meet(3 * round + 3)
+                            return isStale
+                        }
+                    }
+                }
+            }
+            return try await group.reduce([], +)
+        }
+        #expect(stale.isEmpty)
     }
 
     @Test func `a wrong password is an error by name`() async throws {

@@ -67,6 +67,8 @@ public final class App: Hashable, Sendable {
         let storage: URL
         let syncManager = SyncManager()
         let users = Mutex(UserList())
+        /// Held while the list of users is stored.
+        let storing = Mutex(())
 
         init(_ identity: Identity) {
             self.identity = identity
@@ -182,10 +184,13 @@ public final class App: Hashable, Sendable {
         save()
     }
 
+    /// Stores the users as they are. One list after the other: a list that was read earlier never takes the place of a later one.
     func save() {
-        let (all, current) = shared.users.withLock { ($0.all, $0.current) }
-        let stored = StoredUsers(users: all.values.map(\.session), current: current)
-        if let failure = stored.write(storage) { syncManager.report(failure, nil) }
+        let failure = shared.storing.withLock { _ in
+            let (all, current) = shared.users.withLock { ($0.all, $0.current) }
+            return StoredUsers(users: all.values.map(\.session), current: current).write(storage)
+        }
+        if let failure { syncManager.report(failure, nil) }
     }
 
     /// - Throws: `AppError`.
