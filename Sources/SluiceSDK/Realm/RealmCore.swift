@@ -81,6 +81,8 @@ final class RealmCore {
         observer = file.replica.observeChanges { change in
             if inbox.put(change) { scheduler.enqueue { weak.content?.deliver() } }
         }
+        // What was committed between the two was told to nobody here.
+        if (try? state.isStale()) == true { scheduler.enqueue { weak.content?.deliver() } }
     }
 
     /// A Realm that shows what another shows now.
