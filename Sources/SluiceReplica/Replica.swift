@@ -36,6 +36,8 @@ package final class Replica: Sendable {
     /// All writing happens here.
     private let queue = DispatchQueue(label: "sluice.replica", qos: .userInitiated)
     let writer: Writer
+    /// For questions that no writer is waited for with.
+    let committed: CommittedState
     private let observers = Mutex(Observers())
     /// The versions that readers stand on.
     private let readers = Mutex<[ObjectIdentifier: UInt64]>([:])
@@ -74,6 +76,7 @@ package final class Replica: Sendable {
         writer = Writer(
             connection: try Connection.open(path: path, options.isReadOnly ? .readOnly : .writer(isTemporary: options.isTemporary)),
             layouts: layouts, links: links, isSynced: isSynced, owner: options.owner, environment: environment)
+        committed = CommittedState(path: path, isReadOnly: options.isReadOnly)
         if options.isReadOnly {
             try writer.openReadOnly()
             bell = nil

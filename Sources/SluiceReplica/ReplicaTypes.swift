@@ -182,6 +182,9 @@ package enum SubscriptionState: Hashable, Sendable {
 
 /// One subscription of a set.
 package struct StoredSubscription: Hashable, Sendable {
+    /// Of one that gets its number when it is stored.
+    package static let unnumbered: UInt64 = 0
+
     /// Stays the same while a subscription's query is replaced.
     package var id: UInt64
     package var name: String?

@@ -22,7 +22,8 @@ enum Misuse: String, CaseIterable, Codable {
     // Realms
     case commitsNothing, freezesInTransaction, copiesInTransaction, writesReadOnly, observesReadOnly, observesFrozen, refreshesFrozen
     // Subscriptions
-    case subscribesLocal, appendsOutsideOfUpdate, removesOutsideOfUpdate, updatesWithinUpdate, appendsNameTwice, asksForNegativeIndex
+    case subscribesLocal, appendsOutsideOfUpdate, removesOutsideOfUpdate, updatesWithinUpdate, updatesWithinWrite, appendsNameTwice
+    case asksForNegativeIndex
     case asksBehindEndOfSet, changesClassOfQuery, changesGoneQuery, subscribesToBlock, appendsNameOfOtherClass
     case changesOutsideOfUpdate, removesHandleOutsideOfUpdate, removesQueryOutsideOfUpdate, removesAllOutsideOfUpdate
     case removesClassOutsideOfUpdate
@@ -61,6 +62,7 @@ enum Misuse: String, CaseIterable, Codable {
             "A subscription named 'a' already exists. If you meant to update the existing subscription please use the `update` method."
         case .asksForNegativeIndex: "Index -1 is out of bounds"
         case .asksBehindEndOfSet: "Index 0 is out of bounds (must be less than 0)."
+        case .updatesWithinWrite: "Cannot update subscriptions within a write transaction of their Realm"
         case .updatesWithinUpdate: "Cannot initiate a write transaction on subscription set that is already being updated."
         case .changesGoneQuery: "Cannot update a non-existent subscription."
         case .subscribesToBlock: "Block predicates and diacritic insensitive comparisons are not supported in subscriptions."
@@ -72,7 +74,8 @@ enum Misuse: String, CaseIterable, Codable {
     func commit() throws {
         let folder = try TemporaryFolder()
         switch self {
-        case .subscribesLocal, .appendsOutsideOfUpdate, .removesOutsideOfUpdate, .updatesWithinUpdate, .appendsNameTwice,
+        case .subscribesLocal, .appendsOutsideOfUpdate, .removesOutsideOfUpdate, .updatesWithinUpdate, .updatesWithinWrite,
+            .appendsNameTwice,
             .asksForNegativeIndex, .asksBehindEndOfSet, .changesClassOfQuery, .changesGoneQuery, .subscribesToBlock,
             .appendsNameOfOtherClass, .changesOutsideOfUpdate, .removesHandleOutsideOfUpdate, .removesQueryOutsideOfUpdate,
             .removesAllOutsideOfUpdate, .removesClassOutsideOfUpdate:
@@ -136,7 +139,9 @@ enum Misuse: String, CaseIterable, Codable {
 
     private func commit(synced folder: TemporaryFolder) throws {
         if self == .subscribesLocal { _ = try Realm(configuration: folder.local).subscriptions }
-        let set = try Realm(configuration: folder.synced()).subscriptions
+        let realm = try Realm(configuration: folder.synced())
+        let set = realm.subscriptions
+        if self == .updatesWithinWrite { try realm.write { set.update {} } }
         if self == .appendsOutsideOfUpdate { set.append(QuerySubscription<Task>(name: "a")) }
         if self == .removesOutsideOfUpdate { set.remove(named: "a") }
         if self == .asksForNegativeIndex { _ = set[-1] }

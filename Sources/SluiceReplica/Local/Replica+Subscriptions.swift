@@ -1,30 +1,40 @@
 package import SluiceCore
 
-/// The subscription store for the app's side; these calls block for the time of a small transaction.
+/// The subscription store for the app's side. Reading waits for no writer, changing blocks for the time of a small transaction.
 extension Replica {
     /// The newest set, whatever its state.
     package func currentSubscriptionSet() throws(SluiceError) -> StoredSubscriptionSet {
-        try readNow { writer throws(SluiceError) in try writer.latestSubscriptionSet() }
+        try committed.read { connection throws(SluiceError) in try connection.latestSubscriptionSet() }
     }
 
     /// The set that the file has everything of; version 0 when there is none.
     package func completeSubscriptionSet() throws(SluiceError) -> StoredSubscriptionSet {
-        try readNow { writer throws(SluiceError) in try writer.subscriptionSet(version: writer.meta.applied.version) }
+        try committed.read { connection throws(SluiceError) in
+            try connection.subscriptionSet(version: ReplicaMeta(connection.meta()).applied.version)
+        }
     }
 
     /// A set by version; one that is no longer kept is superseded and empty.
     package func subscriptionSet(version: UInt64) throws(SluiceError) -> StoredSubscriptionSet {
-        try readNow { writer throws(SluiceError) in try writer.subscriptionSet(version: version) }
+        try committed.read { connection throws(SluiceError) in try connection.subscriptionSet(version: version) }
     }
 
-    /// Stores a new version of the whole set, pending. - Returns: its version.
+    /// Makes a new version of the whole set, pending, from the newest. Nobody else changes it meanwhile.
+    /// - Parameter change: the subscriptions of the new version, those without a number `unnumbered`; nil: it stays as it is. It runs
+    ///   where all writing happens: it must not wait.
+    /// - Returns: the set as it was stored; nil when it stays.
+    package func changeSubscriptionSet(
+        _ change: (StoredSubscriptionSet) -> [StoredSubscription]?
+    ) throws(SluiceError) -> StoredSubscriptionSet? {
+        try commitNow { writer throws(SluiceError) in
+            guard let subscriptions = change(try writer.connection.latestSubscriptionSet()) else { return nil }
+            return try writer.addSubscriptionSet(subscriptions)
+        }
+    }
+
+    /// Stores a new version of the whole set, pending, whatever the newest is. - Returns: its version.
     package func addSubscriptionSet(_ subscriptions: [StoredSubscription]) throws(SluiceError) -> UInt64 {
-        try commitNow { writer throws(SluiceError) in try writer.addSubscriptionSet(subscriptions) }
-    }
-
-    /// The highest id that a subscription ever had.
-    package func highestSubscriptionID() throws(SluiceError) -> UInt64 {
-        try readNow { writer throws(SluiceError) in writer.meta.subscription }
+        try commitNow { writer throws(SluiceError) in try writer.addSubscriptionSet(subscriptions).version }
     }
 
     /// Waits until the set has an answer: complete, superseded or error. A deadline is the caller's (cancel the task).
@@ -34,7 +44,7 @@ extension Replica {
         defer { removeObserver(observer) }
         continuation.yield()
         for await _ in news {
-            let state = try await onWriter { writer throws(SluiceError) in try writer.subscriptionState(version: version) }
+            let state = try await onWriter { writer throws(SluiceError) in try writer.connection.subscriptionState(version: version) }
             switch state {
             case .complete, .superseded, .error: return state
             case .pending, .bootstrapping: continue

@@ -13,7 +13,7 @@ extension Writer {
         connection.forgetStatements()
         meta.checkpoint = checkpoint
         meta.bootstrapping = version
-        if try subscriptionState(version: version) == .pending {
+        if try connection.subscriptionState(version: version) == .pending {
             try setSubscriptionState(version: version, .bootstrapping)
         }
     }
@@ -146,7 +146,9 @@ extension Writer {
             if !staged && !replaced.contains(layout.index) { continue }
             if !staged { try connection.execute(layout.creation(of: layout.staging)) }
             try takePending(layout, replaces: replaced.contains(layout.index))
-            if replaced.contains(layout.index) { try removeUnstaged(layout, LeavingReason(try subscriptionSet(version: version), layout)) }
+            if replaced.contains(layout.index) {
+                try removeUnstaged(layout, LeavingReason(try connection.subscriptionSet(version: version), layout))
+            }
             try showStaged(layout)
         }
         connection.forgetStatements()

@@ -15,7 +15,7 @@ extension Writer {
         // A copy is nobody's until somebody opens it.
         if reset == nil || reset == .disown { meta.owner = owner ?? "" }
         try renumber()
-        let latest = try latestSubscriptionSet()
+        let latest = try connection.latestSubscriptionSet()
         if latest.version > 0 { try setSubscriptionState(version: latest.version, .pending) }
         news.local = true
         guard let reset else { return }

@@ -2,58 +2,6 @@ import SluiceCore
 
 /// The subscription store.
 extension Writer {
-    func latestSubscriptionSet() throws(SluiceError) -> StoredSubscriptionSet {
-        let newest = try connection.statement("SELECT max(version) FROM _sluice_subscription_set")
-        let version = try newest.step() ? newest.unsigned(0) : 0
-        newest.reset()
-        return try subscriptionSet(version: version)
-    }
-
-    /// A version that is not kept any more reads as superseded and empty; version 0 as complete and empty.
-    func subscriptionSet(version: UInt64) throws(SluiceError) -> StoredSubscriptionSet {
-        let state = try subscriptionState(version: version)
-        let statement = try connection.statement(
-            "SELECT id, name, type, query, created, updated, options FROM _sluice_subscription WHERE version = ? ORDER BY position")
-        statement.bind(0, version)
-        defer { statement.reset() }
-        var subscriptions: [StoredSubscription] = []
-        while try statement.step() {
-            subscriptions.append(
-                StoredSubscription(
-                    id: statement.unsigned(0), name: statement.isNull(1) ? nil : statement.string(1),
-                    type: statement.string(2), query: statement.string(3), created: time(statement, 4),
-                    updated: time(statement, 5), options: SubscriptionOptions(stored: statement.bytes(6))))
-        }
-        return StoredSubscriptionSet(
-            version: version, state: state, subscriptions: subscriptions, changesetsBefore: try changesets(before: version))
-    }
-
-    private func changesets(before version: UInt64) throws(SluiceError) -> UInt64 {
-        let statement = try connection.statement("SELECT changesets FROM _sluice_subscription_set WHERE version = ?")
-        statement.bind(0, version)
-        defer { statement.reset() }
-        return try statement.step() ? statement.unsigned(0) : 0
-    }
-
-    private func time(_ statement: Statement, _ column: Int) -> Timestamp {
-        if case .timestamp(let time)? = StoredValue.decode(statement.bytes(column)) { time } else { Timestamp(seconds: 0) }
-    }
-
-    func subscriptionState(version: UInt64) throws(SluiceError) -> SubscriptionState {
-        if version == 0 { return .complete }
-        let statement = try connection.statement("SELECT state, code, message FROM _sluice_subscription_set WHERE version = ?")
-        statement.bind(0, version)
-        defer { statement.reset() }
-        guard try statement.step() else { return .superseded }
-        switch statement.string(0) {
-        case "pending": return .pending
-        case "bootstrapping": return .bootstrapping
-        case "complete": return .complete
-        case "error": return .error(code: UInt16(clamping: statement.int(1)), message: statement.string(2))
-        default: return .superseded
-        }
-    }
-
     func setSubscriptionState(version: UInt64, _ state: SubscriptionState) throws(SluiceError) {
         if version == 0 { return }
         let statement = try connection.statement(
@@ -80,14 +28,19 @@ extension Writer {
         news.subscriptions = true
     }
 
-    /// Stores a new version of the set, pending.
-    func addSubscriptionSet(_ subscriptions: [StoredSubscription]) throws(SluiceError) -> UInt64 {
-        let version = try latestSubscriptionSet().version + 1
+    /// Stores a new version of the set, pending. Subscriptions without a number get one that none ever had.
+    func addSubscriptionSet(_ subscriptions: [StoredSubscription]) throws(SluiceError) -> StoredSubscriptionSet {
+        let version = try connection.newestSubscriptionSet() + 1
+        meta.subscription = max(meta.subscription, subscriptions.map(\.id).max() ?? 0)
+        var subscriptions = subscriptions
+        for index in subscriptions.indices where subscriptions[index].id == StoredSubscription.unnumbered {
+            meta.subscription += 1
+            subscriptions[index].id = meta.subscription
+        }
         let set = try connection.statement("INSERT INTO _sluice_subscription_set VALUES (?, 'pending', NULL, NULL, ?)")
         set.bind(0, version)
         set.bind(1, meta.changeset)
         try set.run()
-        meta.subscription = max(meta.subscription, subscriptions.map(\.id).max() ?? 0)
         for (position, subscription) in subscriptions.enumerated() {
             let row = try connection.statement("INSERT INTO _sluice_subscription VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
             row.bind(0, version)
@@ -103,7 +56,8 @@ extension Writer {
         }
         news.subscriptions = true
         news.local = true
-        return version
+        return StoredSubscriptionSet(
+            version: version, state: .pending, subscriptions: subscriptions, changesetsBefore: meta.changeset)
     }
 
     /// Whether the newest set has a subscription on the class.
@@ -120,7 +74,7 @@ extension Writer {
 
     /// Whether objects of the class come along with a subscription of the newest set.
     func comesAlong(_ type: String) throws(SluiceError) -> Bool {
-        for subscription in try latestSubscriptionSet().subscriptions
+        for subscription in try connection.latestSubscriptionSet().subscriptions
         where subscription.options.reaches(type, from: subscription.type, store.schema) {
             return true
         }

@@ -160,8 +160,13 @@ final class Writer: @unchecked Sendable {
         try statement.run()
     }
 
-    func readMeta() throws(SluiceError) -> [String: Value] {
-        let statement = try connection.statement("SELECT name, value FROM _sluice_meta")
+    func readMeta() throws(SluiceError) -> [String: Value] { try connection.meta() }
+}
+
+extension Connection {
+    /// The single values of the file, by name.
+    func meta() throws(SluiceError) -> [String: Value] {
+        let statement = try statement("SELECT name, value FROM _sluice_meta")
         var fields: [String: Value] = [:]
         while try statement.step() { fields[statement.string(0)] = StoredValue.decode(statement.bytes(1)) }
         statement.reset()

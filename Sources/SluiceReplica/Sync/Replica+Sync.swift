@@ -51,12 +51,12 @@ extension Replica {
 
     /// The newest subscription set, whatever its state. Its subscriptions' `type` and `query` are what Subscribe sends.
     package func latestSubscriptionSet() async throws(SluiceError) -> StoredSubscriptionSet {
-        try await onWriter { writer throws(SluiceError) in try writer.latestSubscriptionSet() }
+        try await onWriter { writer throws(SluiceError) in try writer.connection.latestSubscriptionSet() }
     }
 
     /// A set by version; one that is no longer kept is superseded and empty.
     package func syncSubscriptionSet(version: UInt64) async throws(SluiceError) -> StoredSubscriptionSet {
-        try await onWriter { writer throws(SluiceError) in try writer.subscriptionSet(version: version) }
+        try await onWriter { writer throws(SluiceError) in try writer.connection.subscriptionSet(version: version) }
     }
 
     /// Records the server's answer. A complete set supersedes all older ones; an error leaves older ones as they are.

@@ -56,7 +56,7 @@ final class OpenFile: Sendable {
     }
 
     /// Whether a Realm of this process has the file open.
-    static func isOpen(_ path: String) -> Bool { open.withLock { $0[path]?.file != nil } }
+    private static func isOpen(_ path: String) -> Bool { open.withLock { $0[path]?.file != nil } }
 
     /// For the old and the new side of a migration, which nobody else sees.
     init(path: String, replica: Replica) {
@@ -155,8 +155,8 @@ final class OpenFile: Sendable {
     /// Takes subscriptions whose time is over out of the set. They go when the file is opened and when the set changes.
     private func dropExpired() throws {
         let set = try SyncSubscriptionSet(file: self)
-        guard set.storage.hasExpired else { return }
-        _ = try set.commit {}
+        // Nobody writes the file for a look.
+        if set.storage.hasExpired { try set.change { $0.hasExpired } }
     }
 
     /// Waits for the server's answer to a subscription set.

@@ -108,9 +108,12 @@ public enum QueryBasedSync {
 
         /// Removes it. Its objects leave the device when the server has answered, unless another subscription covers them.
         public func unsubscribe() {
-            let set = Realm(core: core).subscriptions
-            guard let stored, set.storage.committed.subscriptions.contains(where: { $0.id == stored.id }) else { return }
-            set.update { set.storage.erase { $0.id == stored.id } }
+            guard let stored else { return }
+            _ = try? Realm(core: core).subscriptions.change { set in
+                guard set.committed.subscriptions.contains(where: { $0.id == stored.id }) else { return false }
+                set.erase { $0.id == stored.id }
+                return true
+            }
         }
     }
 
@@ -164,10 +167,13 @@ extension Results where Element: Object {
         let (type, text) = (Element.className(), subscriptionText)
         do {
             let stored = try stored(options)
-            if let refusal = set.storage.refusal(of: options, stored, type: type, text: text) { throw refusal }
-            var id: UInt64 = 0
-            _ = try set.commit { id = set.storage.put(name: named, stored, keepsTime: !update, type: type, text: text) }
-            return QueryBasedSync.Subscription(core: core, stored: set.storage.committed.subscriptions.first { $0.id == id })
+            var index = 0
+            try set.change { set in
+                if let refusal = set.refusal(of: options, stored, type: type, text: text) { throw refusal }
+                index = set.put(name: named, stored, keepsTime: !update, type: type, text: text)
+                return true
+            }
+            return QueryBasedSync.Subscription(core: core, stored: set.storage.committed.subscriptions[index])
         } catch {
             return QueryBasedSync.Subscription(core: core, stored: nil, failure: error as? Realm.Error)
         }

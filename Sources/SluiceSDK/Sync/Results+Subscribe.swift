@@ -23,9 +23,9 @@ extension Results where Element: Object {
         name: String? = nil, waitForSync: WaitForSyncMode = .onCreation, timeout: TimeInterval? = nil,
         _isolation: isolated (any Actor)? = #isolation
     ) async throws -> Results<Element> {
-        let set = Realm(core: storage.core).subscriptions
-        if waitForSync == .onCreation, set.storage.holds(name: name, type: Element.className(), text: subscriptionText) { return self }
-        return try await commit(set, name, SubscriptionOptions(), waitForSync, timeout)
+        try await put(name, SubscriptionOptions(), timeout) { [text = subscriptionText] set in
+            waitForSync == .onCreation && set.holds(name: name, type: Element.className(), text: text) ? nil : waitForSync
+        }
     }
 
     /// Subscribes to the query with options that RealmSwift's `subscribe` does not have.
@@ -39,14 +39,14 @@ extension Results where Element: Object {
         options: SyncSubscriptionOptions, waitForSync: WaitForSyncMode = .onCreation, timeout: TimeInterval? = nil,
         _isolation: isolated (any Actor)? = #isolation
     ) async throws -> Results<Element> {
-        let set = Realm(core: storage.core).subscriptions
         let (text, type) = (subscriptionText, Element.className())
         let stored = try stored(options)
-        if let refusal = set.storage.refusal(of: options, stored, type: type, text: text) { throw refusal }
-        let isThere = set.storage.holds(name: options.name, stored, type: type, text: text)
-        // Even one that is there is renewed: its time begins again.
-        let mode = isThere && waitForSync == .onCreation ? .never : waitForSync
-        return try await commit(set, options.name, stored, keepsTime: !options.overwriteExisting, mode, timeout)
+        return try await put(options.name, stored, keepsTime: !options.overwriteExisting, timeout) { set in
+            if let refusal = set.refusal(of: options, stored, type: type, text: text) { throw refusal }
+            // Even one that is there is renewed: its time begins again.
+            let isThere = set.holds(name: options.name, stored, type: type, text: text)
+            return isThere && waitForSync == .onCreation ? .never : waitForSync
+        }
     }
 
     /// The options with the names in the file, and the order that the results have where none is given.
@@ -62,15 +62,26 @@ extension Results where Element: Object {
         return stored
     }
 
-    private func commit(
-        _ set: SyncSubscriptionSet, _ name: String?, _ options: SubscriptionOptions, keepsTime: Bool = false, _ mode: WaitForSyncMode,
-        _ timeout: TimeInterval?, _isolation: isolated (any Actor)? = #isolation
+    /// Stores the subscription in the newest set and waits as the mode says.
+    /// - Parameter mode: by what is in a set; nil: the subscription is there, and nothing is to be stored.
+    private func put(
+        _ name: String?, _ options: SubscriptionOptions, keepsTime: Bool = false, _ timeout: TimeInterval?,
+        _isolation: isolated (any Actor)? = #isolation, mode: (SyncSubscriptionSet.Storage) throws -> WaitForSyncMode?
     ) async throws -> Results<Element> {
         let text = subscriptionText
-        let version = try set.commit {
-            storage.subscription = set.storage.put(name: name, options, keepsTime: keepsTime, type: Element.className(), text: text)
+        let set = Realm(core: storage.core).subscriptions
+        // Most apps subscribe to what is there at each start: they need not wait for the writer.
+        guard var chosen = try mode(set.storage) else { return self }
+        var index = 0
+        let version = try set.change { set in
+            guard let now = try mode(set) else { return false }
+            chosen = now
+            index = set.put(name: name, options, keepsTime: keepsTime, type: Element.className(), text: text)
+            return true
         }
-        if mode == .never { return self }
+        guard let version else { return self }
+        storage.subscription = set.storage.committed.subscriptions[index].id
+        if chosen == .never { return self }
         try await storage.core.file.waitForSubscriptionSet(version, seconds: timeout)
         storage.core.refresh()
         return self
@@ -79,9 +90,8 @@ extension Results where Element: Object {
     /// Removes the subscription that `subscribe` made, or else the unnamed one with this query. Its objects leave the device
     /// when the server has answered, unless another subscription covers them.
     public func unsubscribe() {
-        let set = Realm(core: storage.core).subscriptions
-        guard let id = subscriptionToEnd(in: set) else { return }
-        set.update { set.storage.erase { $0.id == id } }
+        // As in `update`, what fails is told to nobody here: the subscription is still there, and the session says why.
+        _ = try? end()
     }
 
     /// The same, and waits until the objects that no other subscription covers have left the device.
@@ -91,16 +101,24 @@ extension Results where Element: Object {
     public func unsubscribe(
         waitForSync: WaitForSyncMode, timeout: TimeInterval? = nil, _isolation: isolated (any Actor)? = #isolation
     ) async throws {
-        let set = Realm(core: storage.core).subscriptions
-        guard let id = subscriptionToEnd(in: set) else { return }
-        let version = try set.commit { set.storage.erase { $0.id == id } }
-        if waitForSync == .never { return }
+        guard let version = try end(), waitForSync != .never else { return }
         try await storage.core.file.waitForSubscriptionSet(version, seconds: timeout)
         storage.core.refresh()
     }
 
-    private func subscriptionToEnd(in set: SyncSubscriptionSet) -> UInt64? {
-        let all = set.storage.committed.subscriptions
+    /// - Returns: the version of the set without the subscription; nil when there is none to end.
+    private func end() throws -> UInt64? {
+        let set = Realm(core: storage.core).subscriptions
+        guard subscriptionToEnd(in: set.storage) != nil else { return nil }
+        return try set.change { set in
+            guard let id = subscriptionToEnd(in: set) else { return false }
+            set.erase { $0.id == id }
+            return true
+        }
+    }
+
+    private func subscriptionToEnd(in set: SyncSubscriptionSet.Storage) -> UInt64? {
+        let all = set.committed.subscriptions
         if let id = storage.subscription { return all.first { $0.id == id }?.id }
         let text = subscriptionText
         let found = all.first { $0.type == Element.className() && $0.query == text }

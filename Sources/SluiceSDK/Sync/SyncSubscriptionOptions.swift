@@ -108,11 +108,11 @@ extension SyncSubscriptionSet.Storage {
 
     /// Adds a subscription, or replaces the query of the one with its name.
     /// - Parameter keepsTime: one that is there keeps its time to live, which begins again.
-    /// - Returns: its id.
+    /// - Returns: where in the set it is. A new one gets its number when the set is stored.
     @discardableResult
     func put(
         name: String?, _ options: SubscriptionOptions = SubscriptionOptions(), keepsTime: Bool = false, type: String, text: String
-    ) -> UInt64 {
+    ) -> Int {
         let now = Date().timestamp
         let index = writable.firstIndex { name == nil ? $0.name == nil && $0.asks(type, text, options) : $0.name == name }
         if let index {
@@ -122,12 +122,12 @@ extension SyncSubscriptionSet.Storage {
             let time = keepsTime ? writable[index].options.timeToLive : options.timeToLive
             writable[index].options = options
             writable[index].options.timeToLive = time
-            return writable[index].id
+            return index
         }
-        defer { nextID += 1 }
         writable.append(
-            StoredSubscription(id: nextID, name: name, type: type, query: text, created: now, updated: now, options: options))
-        return nextID
+            StoredSubscription(
+                id: StoredSubscription.unnumbered, name: name, type: type, query: text, created: now, updated: now, options: options))
+        return writable.count - 1
     }
 
     /// Takes one out; the last takes its place.

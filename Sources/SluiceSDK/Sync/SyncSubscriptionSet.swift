@@ -27,16 +27,18 @@ public struct SyncSubscriptionSet: Sequence {
     /// What copies of the handle share.
     final class Storage {
         let file: OpenFile
+        /// Whose handle it is. Weak because: a handle keeps the file open, not the Realm.
+        private weak let core: RealmCore?
         /// The committed set that the handle shows.
         var committed: StoredSubscriptionSet
         /// Why no set could be read; none is written then.
         let unreadable: (any Error)?
         /// The set being built by `update`.
         var draft: [StoredSubscription]?
-        var nextID: UInt64 = 1
 
-        init(file: OpenFile, committed: StoredSubscriptionSet, unreadable: (any Error)? = nil) {
+        init(file: OpenFile, core: RealmCore?, committed: StoredSubscriptionSet, unreadable: (any Error)? = nil) {
             self.file = file
+            self.core = core
             self.committed = committed
             self.unreadable = unreadable
         }
@@ -50,18 +52,29 @@ public struct SyncSubscriptionSet: Sequence {
             }
             set { draft = newValue }
         }
+
+        /// What keeps a set from being changed now. A write transaction has the only writer, which would be waited for without end.
+        func requireChangeable() throws {
+            if draft != nil {
+                throwRealmException("Cannot initiate a write transaction on subscription set that is already being updated.")
+            }
+            if core?.isWriting == true {
+                throwRealmException("Cannot update subscriptions within a write transaction of their Realm: commit it first.")
+            }
+            if let unreadable { throw unreadable }
+        }
     }
 
     let storage: Storage
 
-    init(file: OpenFile) throws {
-        storage = Storage(file: file, committed: try asRealmError { try file.replica.currentSubscriptionSet() })
+    init(file: OpenFile, core: RealmCore? = nil) throws {
+        storage = Storage(file: file, core: core, committed: try asRealmError { try file.replica.currentSubscriptionSet() })
     }
 
     /// What stands for a set that cannot be read: it is empty, says why, and cannot be changed.
     init(file: OpenFile, unreadable error: any Error) {
         let empty = StoredSubscriptionSet(version: 0, state: .pending, subscriptions: [])
-        storage = Storage(file: file, committed: empty, unreadable: error)
+        storage = Storage(file: file, core: nil, committed: empty, unreadable: error)
     }
 
     // MARK: Reading
@@ -135,22 +148,44 @@ public struct SyncSubscriptionSet: Sequence {
 
     // MARK: Changing
 
-    /// Runs the block and stores the set that it makes as a new version.
+    /// Runs the app's block and stores the set that it makes of the one that is shown as a new version.
     /// - Returns: the version.
     func commit(_ block: () -> Void) throws -> UInt64 {
-        if storage.draft != nil {
-            throwRealmException("Cannot initiate a write transaction on subscription set that is already being updated.")
-        }
-        if let error = storage.unreadable { throw error }
-        storage.nextID = try asRealmError { try storage.file.replica.highestSubscriptionID() + 1 }
+        try storage.requireChangeable()
         storage.draft = storage.committed.subscriptions
         storage.eraseExpired()
         block()
         let draft = storage.writable
         storage.draft = nil
-        let version = try asRealmError { try storage.file.replica.addSubscriptionSet(draft) }
-        storage.committed = StoredSubscriptionSet(version: version, state: .pending, subscriptions: draft)
-        return version
+        storage.committed =
+            try asRealmError { try storage.file.replica.changeSubscriptionSet { _ in draft } } ?? storage.committed
+        return storage.committed.version
+    }
+
+    /// Changes the newest set, whichever is shown, in one transaction: of several who subscribe at once each finds what the others stored.
+    /// - Parameter change: looks at the committed set and makes the draft; it must not wait. False: nothing is to be stored.
+    /// - Returns: the version; nil when nothing was stored.
+    @discardableResult
+    func change(_ change: (Storage) throws -> Bool) throws -> UInt64? {
+        try storage.requireChangeable()
+        var failure: (any Error)?
+        let stored = try asRealmError {
+            try storage.file.replica.changeSubscriptionSet { newest in
+                storage.committed = newest
+                storage.draft = newest.subscriptions
+                defer { storage.draft = nil }
+                storage.eraseExpired()
+                do {
+                    return try change(storage) ? storage.draft : nil
+                } catch {
+                    failure = error
+                    return nil
+                }
+            }
+        }
+        if let failure { throw failure }
+        if let stored { storage.committed = stored }
+        return stored?.version
     }
 
     /// Changes the set in the block and sends it to the server.
@@ -310,7 +345,7 @@ extension Realm {
             throwRealmException("This Realm was not configured with flexible sync")
         }
         do {
-            return try SyncSubscriptionSet(file: core.file)
+            return try SyncSubscriptionSet(file: core.file, core: core)
         } catch {
             return SyncSubscriptionSet(file: core.file, unreadable: error)
         }

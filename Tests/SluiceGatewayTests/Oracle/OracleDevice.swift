@@ -143,12 +143,11 @@ final class OracleDevice {
         if queries.isEmpty { queries = [OracleQuery(app.classes[0], in: app, &random)] }
         OracleTests.trace("\(name) subscribes to \(queries)")
         let now = Timestamp(seconds: clock)
-        var next = try replica.highestSubscriptionID()
         _ = try replica.addSubscriptionSet(
-            queries.map { query in
-                next += 1
-                return StoredSubscription(
-                    id: next, name: "s\(next)", type: query.type, query: query.text, created: now, updated: now, options: query.options)
+            queries.enumerated().map { number, query in
+                StoredSubscription(
+                    id: StoredSubscription.unnumbered, name: "s\(number)", type: query.type, query: query.text, created: now, updated: now,
+                    options: query.options)
             })
     }
 
