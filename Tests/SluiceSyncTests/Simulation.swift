@@ -301,11 +301,12 @@ struct Simulation {
         let actions = clients[index].machine.handle(input, now: now, random: random.next())
         // An app can end between any two actions.
         let end = isCalm || below(300 * calm) > 0 ? nil : below(actions.count + 1)
-        let full = isCalm || below(300 * calm) > 0 ? nil : below(actions.count + 1)
+        let onFile = actions.indices.filter { actions[$0].isOnFile }
+        let full = isCalm || onFile.isEmpty || below(300 * calm) > 0 ? nil : onFile[below(onFile.count)]
         var failure: SluiceError?
         for (number, action) in actions.prefix(end ?? actions.count).enumerated() {
             // The disk is full from here on: the file takes nothing, the gateway hears nothing, and nobody that all is well.
-            if failure == nil, number == full, action.isOnFile { failure = SluiceError(.deviceFull, "made up") }
+            if number == full { failure = SluiceError(.deviceFull, "made up") }
             guard let failure else {
                 perform(action, index)
                 continue
