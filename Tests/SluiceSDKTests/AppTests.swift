@@ -1,6 +1,5 @@
 import Foundation
 import SluiceCore
-import Synchronization
 import Testing
 
 @testable import SluiceSDK
@@ -55,16 +54,6 @@ import Testing
             ])
         #expect(server.requests.first?.body == #"{"email":"a@b.c","password":"secret"}"#)
         #expect(server.requests.last?.body.contains(#""username":"a@b.c","password":"secret""#) == true)
-    }
-
-    /// Where two threads wait for each other.
-    private final class Meeting: Sendable {
-        private let arrivals = Atomic<Int>(0)
-
-        func meet(_ time: Int) {
-            arrivals.add(1, ordering: .acquiringAndReleasing)
-            while arrivals.load(ordering: .acquiring) < 2 * time { sched_yield() }
-        }
     }
 
     @Test(.timeLimit(.minutes(1))) func `what is stored last is how the users are, whoever stores at the same time`() async throws {

@@ -1,5 +1,6 @@
 import Foundation
 import SluiceSDK
+import Synchronization
 import Testing
 
 /// A folder that goes away with its owner.
@@ -47,6 +48,17 @@ final class TemporaryFolder: Sendable {
 
 /// What a program that has ended wrote at its end.
 func message(_ result: ExitTest.Result?) -> String { String(decoding: result?.standardErrorContent ?? [], as: UTF8.self) }
+
+/// Where two threads wait for each other.
+final class Meeting: Sendable {
+    private let arrivals = Atomic<Int>(0)
+
+    /// - Parameter time: 1 for the first time that they meet, and so on.
+    func meet(_ time: Int) {
+        arrivals.add(1, ordering: .acquiringAndReleasing)
+        while arrivals.load(ordering: .acquiring) < 2 * time { sched_yield() }
+    }
+}
 
 class Task: Object {
     @Persisted(primaryKey: true) var _id: ObjectId

@@ -26,6 +26,20 @@ import Testing
         #expect(harness.actions.contains { if case .setIdentity(let identity) = $0 { identity.client.rawValue == 7 } else { false } })
     }
 
+    @Test func `a start after an end is told, so that a late end is not taken for the last word`() {
+        var harness = MachineHarness()
+        harness.feed(.start(token: "t"))
+        #expect(harness.reports == [.connection(.connecting)])
+        harness.feed(.start(token: "t"))
+        #expect(harness.reports.isEmpty)
+        harness.open()
+        let error = SluiceError(.badAuthentication, "revoked")
+        harness.receive(.error(error, SluiceWireAction.applicationBug.action, fatal: true, backoffMilliseconds: 0))
+        #expect(harness.reports == [.stopped(error), .connection(.disconnected)])
+        harness.feed(.start(token: "t"))
+        #expect(harness.reports == [.resumed, .connection(.connecting)])
+    }
+
     @Test func `without a token one is fetched first, and it is used`() {
         var harness = MachineHarness()
         harness.feed(.start(token: nil))

@@ -15,19 +15,24 @@ private final class Device: Sendable {
     final class Reports: Sendable {
         private struct State {
             var all: [SyncReport] = []
+            var isHeard = true
             var waiters: [(matches: @Sendable (SyncReport) -> Bool, CheckedContinuation<SyncReport, Never>)] = []
         }
 
         private let state = Mutex(State())
 
-        func add(_ report: SyncReport) {
-            let waiters = state.withLock { state in
+        /// What the app answers to reports from now on.
+        func hear(_ isHeard: Bool) { state.withLock { $0.isHeard = isHeard } }
+
+        func add(_ report: SyncReport) -> Bool {
+            let (waiters, isHeard) = state.withLock { state in
                 state.all.append(report)
                 let met = state.waiters.filter { $0.matches(report) }
                 state.waiters.removeAll { $0.matches(report) }
-                return met
+                return (met, state.isHeard)
             }
             for waiter in waiters { waiter.1.resume(returning: report) }
+            return isHeard
         }
 
         func first(_ matches: @escaping @Sendable (SyncReport) -> Bool) async -> SyncReport {
@@ -44,10 +49,15 @@ private final class Device: Sendable {
         var all: [SyncReport] { state.withLock(\.all) }
     }
 
-    init(_ network: MemoryNetwork, token: @escaping @Sendable () async throws(SluiceError) -> String = { "token-0" }) throws {
+    /// - Parameter replica: nil: of a file of its own.
+    init(
+        _ network: MemoryNetwork, replica: Replica? = nil,
+        token: @escaping @Sendable () async throws(SluiceError) -> String = { "token-0" }
+    ) throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("sluice-sync-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        replica = try Replica(path: folder.appendingPathComponent("file").path, schema: clientTypes)
+        let replica = try replica ?? Replica(path: folder.appendingPathComponent("file").path, schema: clientTypes)
+        self.replica = replica
         let reports = Reports()
         self.reports = reports
         engine = SyncEngine(
@@ -58,6 +68,9 @@ private final class Device: Sendable {
     deinit { try? FileManager.default.removeItem(at: folder) }
 
     var all: [SyncReport] { reports.all }
+    /// Those of refused writes.
+    var refusals: Int { all.filter { if case .refused = $0 { true } else { false } }.count }
+    func hear(_ isHeard: Bool) { reports.hear(isHeard) }
     func report(_ matches: @escaping @Sendable (SyncReport) -> Bool) async -> SyncReport { await reports.first(matches) }
 
     /// Runs the engine while the body runs.
@@ -134,7 +147,30 @@ private final class Device: Sendable {
             device.engine.reconnect()
             try await device.engine.wait(for: .upload)
         }
-        #expect(device.all.filter { if case .refused = $0 { true } else { false } }.count == 1)
+        #expect(device.refusals == 1)
+        #expect(try await device.replica.unreportedRefusals().isEmpty)
+    }
+
+    @Test func `a refused write that nobody hears of is told when the file is synced the next time`() async throws {
+        let network = MemoryNetwork()
+        await network.commit(1, Item(store: "north", value: "theirs"))
+        let device = try Device(network)
+        _ = try device.subscribe(["north"])
+        device.hear(false)
+        try await device.running {
+            try await device.engine.wait(for: .download)
+            try device.write(1, Item(store: "north", value: "forbidden"))
+            _ = await device.report { if case .refused = $0 { true } else { false } }
+            try await device.engine.wait(for: .upload)
+        }
+        let kept = try await device.replica.unreportedRefusals()
+        #expect(kept.map(\.writes.count) == [1])
+        // As after two restarts of the app.
+        for expected in [1, 0] {
+            let next = try Device(network, replica: device.replica)
+            try await next.running { try await next.engine.wait(for: .download) }
+            #expect(next.refusals == expected)
+        }
         #expect(try await device.replica.unreportedRefusals().isEmpty)
     }
 

@@ -265,7 +265,7 @@ extension SluiceWireAction {
         let refused = RefusedWrite(object: ObjectKey(type: "Reading", key: .int(3)), code: 230, reason: "no")
         harness.receive(.ingestAck(number: 3, [refused]))
         #expect(harness.actions.contains { if case .acknowledgeIngest(3, [refused]) = $0 { true } else { false } })
-        #expect(harness.queries.map(\.ingestAfter) == [6])
+        #expect(harness.queries.map(\.ingestAfter) == [6] && harness.reports == [.ingested(3)])
     }
 
     // MARK: Waits

@@ -45,7 +45,7 @@ struct ApplyBenchmark {
         let gateway = ScriptedGateway(schema: Self.schema)
         let engine = SyncEngine(
             configuration: SyncConfiguration(url: "ws://127.0.0.1", app: "bench"), replica: replica, transport: gateway,
-            refresh: { "token" }, onReport: { _ in })
+            refresh: { "token" }, onReport: { _ in true })
         // Unstructured because: it is cancelled below, when the last message has been applied.
         let running = Task { await engine.run() }
         defer { running.cancel() }

@@ -311,13 +311,20 @@ extension Writer {
         return values
     }
 
+    /// Refusals that nobody has heard of and that are kept; the oldest go first.
+    static let keptRefusals: UInt64 = 1_000
+
     func keepRefusal(_ writes: [RefusedWrite]) throws(SluiceError) -> WriteRefusal? {
         if writes.isEmpty { return nil }
         let statement = try connection.statement("INSERT INTO _sluice_error (writes) VALUES (?) RETURNING id")
         statement.bind(0, ChangeCoding.encode(writes))
-        defer { statement.reset() }
         guard try statement.step() else { return nil }
-        return WriteRefusal(id: statement.unsigned(0), writes: writes)
+        let id = statement.unsigned(0)
+        statement.reset()
+        let oldest = try connection.statement("DELETE FROM _sluice_error WHERE id <= ?")
+        oldest.bind(0, id - min(id, Writer.keptRefusals))
+        try oldest.run()
+        return WriteRefusal(id: id, writes: writes)
     }
 
     func refusals() throws(SluiceError) -> [WriteRefusal] {

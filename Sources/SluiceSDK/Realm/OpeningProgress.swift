@@ -7,24 +7,23 @@ final class OpeningProgress: Sendable {
         var listeners: [@Sendable (SyncSession.Progress) -> Void] = []
     }
 
+    /// Held while listeners are told, so that no two steps come in the wrong order.
     private let state = Mutex(State())
 
-    /// - Parameter listener: called with what is known now, and after each step.
+    /// - Parameter listener: called with what is known now, and after each step; it must only pass the news on.
     func add(_ listener: @escaping @Sendable (SyncSession.Progress) -> Void) {
-        let estimate = state.withLock { state in
+        state.withLock { state in
             state.listeners.append(listener)
-            return state.estimate
+            listener(.init(progressEstimate: state.estimate))
         }
-        listener(.init(progressEstimate: estimate))
     }
 
     /// A step; one that would go back is none.
     func reached(_ estimate: Double) {
-        let listeners = state.withLock { state -> [@Sendable (SyncSession.Progress) -> Void] in
-            guard estimate > state.estimate else { return [] }
+        state.withLock { state in
+            guard estimate > state.estimate else { return }
             state.estimate = min(1, estimate)
-            return state.listeners
+            for listener in state.listeners { listener(.init(progressEstimate: state.estimate)) }
         }
-        for listener in listeners { listener(.init(progressEstimate: min(1, estimate))) }
     }
 }

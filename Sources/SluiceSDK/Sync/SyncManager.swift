@@ -12,7 +12,8 @@ public final class SyncManager: Sendable {
 
     init() {}
 
-    /// Called for errors of sync, on no particular thread. Set it before opening a Realm; nil: errors are not shown.
+    /// Called for errors of sync, on no particular thread. Set it before opening a Realm; nil: errors are not shown, but writes that the
+    /// server refused are told when a Realm is opened that finds one.
     public var errorHandler: ErrorReportingBlock? {
         get { state.withLock { $0.handler } }
         set { state.withLock { $0.handler = newValue } }
@@ -36,7 +37,13 @@ public final class SyncManager: Sendable {
         return "sluice-swift/\(SDKVersion.text)" + (agent.isEmpty ? "" : " \(agent)")
     }
 
-    func report(_ error: any Error, _ session: SyncSession?) { errorHandler?(error, session) }
+    /// - Returns: whether anybody heard.
+    @discardableResult
+    func report(_ error: any Error, _ session: SyncSession?) -> Bool {
+        guard let errorHandler else { return false }
+        errorHandler(error, session)
+        return true
+    }
 }
 
 /// Takes an error and the session that it happened in, if one was concerned.

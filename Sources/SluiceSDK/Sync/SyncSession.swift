@@ -11,16 +11,19 @@ public final class SyncSession: Sendable {
     public enum ConnectionState: Sendable { case disconnected, connecting, connected }
 
     private struct Status {
-        var state = State.inactive
-        var connection = ConnectionState.disconnected
-        var hasStarted = false
+        /// What the app wants: begun or resumed, and not suspended.
+        var isWanted = false
+        /// The engine has stopped by itself, until it says that it goes on.
+        var hasEnded = false
+        var isClosed = false
+        /// Of an active session.
+        var connected = ConnectionState.disconnected
         var loop: _Concurrency.Task<Void, Never>?
 
-        /// At once, although the connection's end takes a moment: the app has been told to expect nothing more of it.
-        mutating func end(as state: State) {
-            self.state = state
-            connection = .disconnected
-        }
+        var state: State { isClosed ? .invalid : isWanted && !hasEnded ? .active : .inactive }
+
+        /// Disconnected at once, although the connection's end takes a moment: the app has been told to expect nothing more of it.
+        var connection: ConnectionState { state == .active ? connected : .disconnected }
     }
 
     let user: User
@@ -59,64 +62,77 @@ public final class SyncSession: Sendable {
                 headers: user.app.syncManager.customRequestHeaders ?? [:], reset: sync.clientResetMode.engineMode),
             replica: replica,
             refresh: { () async throws(SluiceError) in try await user.tokenForSync() },
-            onReport: { report in back.session?.take(report) },
-            onReset: { step in reset.take(step) })
+            onReport: { report in back.session?.take(report) ?? false },
+            onReset: { step in
+                reset.take(step)
+                // It may have dropped what was to be uploaded.
+                if step == .after { uploads.look() }
+            })
         back.session = self
     }
 
     /// Begins to sync the first time that it is called.
     func startOnce() {
         let isFirst = status.withLock { status in
-            defer { status.hasStarted = true }
-            return !status.hasStarted
+            guard status.loop == nil, !status.isClosed else { return false }
+            status.isWanted = true
+            // Unstructured because: the engine lives as long as the file is open; `close` ends it.
+            status.loop = _Concurrency.Task { [engine] in await engine.run() }
+            return true
         }
-        guard isFirst else { return }
-        let engine = engine
-        // Before the engine runs: it may end with an error at once, which needs no server where the file is another user's.
-        status.withLock { $0.state = .active }
-        // Unstructured because: the engine lives as long as the file is open; `close` ends it.
-        let loop = _Concurrency.Task { await engine.run() }
-        status.withLock { $0.loop = loop }
-        if user.isLoggedIn { engine.start(token: user.accessToken) }
+        if isFirst, user.isLoggedIn { engine.start(token: user.accessToken) }
     }
 
     func close() {
         replica.removeObserver(observer)
         status.withLock { status in
+            status.isClosed = true
             status.loop?.cancel()
-            status.end(as: .invalid)
         }
         events.close()
     }
 
-    func report(_ error: any Error) { user.app.syncManager.report(error, self) }
+    /// - Returns: whether anybody heard.
+    @discardableResult
+    func report(_ error: any Error) -> Bool { user.app.syncManager.report(error, self) }
 
-    private func take(_ report: SyncReport) {
+    /// What the engine says.
+    /// - Returns: whether anybody heard who had to.
+    @discardableResult
+    func take(_ report: SyncReport) -> Bool {
         switch report {
-        case .connection(let connection):
-            status.withLock { $0.connection = $0.state == .active ? ConnectionState(connection) : .disconnected }
+        case .connection(let connection): status.withLock { $0.connected = ConnectionState(connection) }
         case .warning(let error): self.report(SyncError(.serverWarning, error.description))
         case .interrupted(let error, let isFault):
             events.tell(.interrupted(error))
             if isFault { self.report(SyncError(error)) }
-        case .stopped(let error), .loggedOut(let error): stopped(SyncError(error))
+        case .stopped(let error), .loggedOut(let error):
+            let failure = SyncError(error)
+            stopped(failure)
+            self.report(failure)
         case .clientReset(let error):
             let failure = reset.needsApp(error)
-            stopped(failure, isReported: !reset.mode.handle(failure, self))
+            // Before the app hears of it, which may resume the session.
+            stopped(failure)
+            if !reset.mode.handle(failure, self) { self.report(failure) }
+        case .resumed:
+            status.withLock { $0.hasEnded = false }
+            events.begin()
         // It mends itself, and the callbacks of the mode say when.
         case .resetting: break
-        case .refused(let writes): self.report(SyncError(refused: writes))
+        case .refused(let writes): return state != .invalid && self.report(SyncError(refused: writes))
         case .setRefused(_, let error): self.report(SyncError(.invalidFlexibleSyncSubscriptions, error.description))
-        case .downloading(let version, let rows, let expected): if version > 0 { downloads.reached(rows: rows, of: expected) }
-        case .downloaded(let version): if version > 0 { downloads.ended() }
-        case .uploaded: uploads.look()
+        case .downloading(let version, let rows, let expected):
+            if version > 0 { downloads.reached(version: version, rows: rows, of: expected) }
+        case .downloaded(let version): if version > 0 { downloads.ended(version: version) }
+        case .uploaded, .ingested: uploads.look()
         }
+        return true
     }
 
-    private func stopped(_ error: SyncError, isReported: Bool = true) {
-        status.withLock { $0.end(as: .inactive) }
+    private func stopped(_ error: SyncError) {
+        status.withLock { ($0.hasEnded, $0.connected) = (true, .disconnected) }
         events.tell(.ended(error))
-        if isReported { report(error) }
     }
 
     // MARK: The app's side
@@ -132,16 +148,21 @@ public final class SyncSession: Sendable {
 
     /// Stays off the network until `resume`; reading and writing go on.
     public func suspend() {
-        status.withLock { if $0.state != .invalid { $0.end(as: .inactive) } }
-        engine.pause()
+        // The engine hears of it in the order in which the session does.
+        status.withLock { status in
+            (status.isWanted, status.connected) = (false, .disconnected)
+            engine.pause()
+        }
     }
 
     /// Ends a suspension, and tries again after an error that ended the session.
     public func resume() {
         guard state != .invalid, user.isLoggedIn else { return }
-        status.withLock { $0.state = .active }
         events.begin()
-        engine.start(token: user.accessToken)
+        status.withLock { status in
+            (status.isWanted, status.hasEnded) = (true, false)
+            engine.start(token: user.accessToken)
+        }
     }
 
     /// The user has logged out: nothing that is waited for can happen any more.
@@ -166,22 +187,25 @@ public final class SyncSession: Sendable {
         switch direction {
         case .upload: uploads.add(listener)
         case .download:
-            let state = try? replica.currentSubscriptionSet().state
-            downloads.add(listener, isWaiting: state == .pending || state == .bootstrapping)
+            let newest = try? replica.currentSubscriptionSet()
+            let isPending = newest?.state == .pending || newest?.state == .bootstrapping
+            downloads.add(listener, pending: isPending ? newest?.version : nil)
         }
         return token
     }
 
     /// Waits until everything that was written by now is on the server, or everything that the server has by now is here.
-    /// - Throws: the error that ended the session, or `CancellationError`.
+    /// - Throws: the error that ended the session, also when the user logs out meanwhile, or `CancellationError`.
     public func wait(for direction: ProgressDirection) async throws { try await wait(for: direction, milliseconds: nil) }
 
     func wait(for direction: ProgressDirection, milliseconds: UInt64?) async throws {
         guard user.isLoggedIn else { throw SyncError.loggedOut(user) }
-        do {
-            try await engine.wait(for: direction == .upload ? .upload : .download, milliseconds: milliseconds)
-        } catch let error as SluiceError {
-            throw SyncError(error)
+        try await events.unlessEnded { [engine] in
+            do {
+                try await engine.wait(for: direction == .upload ? .upload : .download, milliseconds: milliseconds)
+            } catch let error as SluiceError {
+                throw SyncError(error)
+            }
         }
     }
 

@@ -69,27 +69,32 @@ final class ProgressListener: Sendable {
 /// How far the download of what the subscriptions ask for is.
 final class DownloadProgress: Sendable {
     private struct State {
+        /// The subscription set that the estimate is of.
+        var version: UInt64 = 0
         /// Nil before anything is known of the newest subscriptions.
         var estimate: Double?
         var listeners: [ProgressListener] = []
     }
 
+    /// Held while listeners are told, which only puts the news on their queue: else one that is added could miss the last step, and two
+    /// steps come in the wrong order.
     private let state = Mutex(State())
 
-    /// - Parameter isWaiting: whether there are subscriptions that the server has not answered.
-    func add(_ listener: ProgressListener, isWaiting: Bool) {
-        let estimate = state.withLock { state in
-            if isWaiting, state.estimate == 1 { state.estimate = nil }
-            return state.estimate
+    /// - Parameter pending: the newest subscription set, where the server has not answered it as far as the file knows.
+    func add(_ listener: ProgressListener, pending: UInt64?) {
+        state.withLock { state in
+            if let pending, pending > state.version, state.estimate == 1 { state.estimate = nil }
+            if let estimate = state.estimate, !listener.tell(estimate) { return }
+            state.listeners.append(listener)
         }
-        if let estimate, !listener.tell(estimate) { return }
-        state.withLock { $0.listeners.append(listener) }
     }
 
-    /// - Parameter expected: what the server takes the number of rows to be; 0: nothing is known, or none.
-    func reached(rows: UInt64, of expected: UInt64) {
+    /// - Parameters:
+    ///   - version: the subscription set that the rows are of.
+    ///   - expected: what the server takes the number of rows to be; 0: nothing is known, or none.
+    func reached(version: UInt64, rows: UInt64, of expected: UInt64) {
         let share = Self.share(rows, of: expected)
-        tell { estimate in max(estimate.map { $0 < 1 ? $0 : 0 } ?? 0, share) }
+        tell(version) { estimate in max(estimate.map { $0 < 1 ? $0 : 0 } ?? 0, share) }
     }
 
     /// As many rows as expected are nine tenths; what comes beyond them takes an ever smaller part of what is left, since nobody
@@ -99,17 +104,15 @@ final class DownloadProgress: Sendable {
         return part <= 1 ? 0.9 * part : min(1 - 0.1 / part, 0.99)
     }
 
-    func ended() { tell { _ in 1 } }
+    func ended(version: UInt64) { tell(version) { _ in 1 } }
 
-    private func tell(_ next: (Double?) -> Double) {
-        let (estimate, listeners) = state.withLock { state in
+    private func tell(_ version: UInt64, _ next: (Double?) -> Double) {
+        state.withLock { state in
             let estimate = next(state.estimate)
+            state.version = version
             state.estimate = estimate
-            return (estimate, state.listeners)
+            state.listeners.removeAll { !$0.tell(estimate) }
         }
-        let over = Set(listeners.filter { !$0.tell(estimate) }.map { ObjectIdentifier($0) })
-        if over.isEmpty { return }
-        state.withLock { $0.listeners.removeAll { over.contains(ObjectIdentifier($0)) } }
     }
 }
 

@@ -15,7 +15,7 @@ package final class SyncEngine: Sendable {
     let transport: any SyncTransport
     let environment: any Environment
     let refresh: @Sendable () async throws(SluiceError) -> String
-    let onReport: @Sendable (SyncReport) -> Void
+    let onReport: @Sendable (SyncReport) -> Bool
     let onReset: @Sendable (ResetStep) -> Void
     let mailbox = Mailbox()
     let waiters = SyncWaiters()
@@ -23,14 +23,15 @@ package final class SyncEngine: Sendable {
     /// - Parameters:
     ///   - refresh: fetches a new access token. `invalidSession`, `userDisabled` and `badAuthentication` end the engine as
     ///     logged out; any other error is tried again later.
-    ///   - onReport: called on the engine's task, in order; it must not block.
+    ///   - onReport: called on the engine's task, in order; it must not block. False: nobody has heard of it. A refusal is kept then, and
+    ///     told when the file is synced the next time.
     ///   - onReset: called on the engine's task, which waits for it: before a client reset changes what the file shows, and after. After
     ///     a crash between the two both come again.
     package init(
         configuration: SyncConfiguration, replica: any SyncReplica, transport: any SyncTransport = WebSocketTransport(),
         environment: any Environment = SystemEnvironment(),
         refresh: @escaping @Sendable () async throws(SluiceError) -> String,
-        onReport: @escaping @Sendable (SyncReport) -> Void,
+        onReport: @escaping @Sendable (SyncReport) -> Bool,
         onReset: @escaping @Sendable (ResetStep) -> Void = { _ in }
     ) {
         self.configuration = configuration
@@ -87,13 +88,15 @@ package final class SyncEngine: Sendable {
     /// What the app was not told before it ended.
     private func reportOldRefusals() async {
         do throws(SluiceError) {
-            for refusal in try await replica.unreportedRefusals() {
-                onReport(.refused(refusal.writes))
-                try await replica.reported(refusal.id)
-            }
+            for refusal in try await replica.unreportedRefusals() { try await tell(refusal) }
         } catch {
-            onReport(.warning(error))
+            _ = onReport(.warning(error))
         }
+    }
+
+    /// Tells the app, then notes that it knows.
+    func tell(_ refusal: WriteRefusal) async throws(SluiceError) {
+        if onReport(.refused(refusal.writes)) { try await replica.reported(refusal.id) }
     }
 }
 

@@ -86,7 +86,7 @@ struct SyncLoop {
         case .send(let id, let message): if failure == nil { send(message, to: links[id]) }
         case .ping(let id): links[id]?.ping()
         case .refreshToken: group.addTask { await engine.fetchToken() }
-        case .report(let report): engine.onReport(report)
+        case .report(let report): _ = engine.onReport(report)
         case .finish(let id, let error): engine.waiters.finish(id, error ?? failure)
         default: return false
         }
@@ -97,7 +97,7 @@ struct SyncLoop {
         do throws(SluiceError) {
             link?.send(try WireProtocol.encode(message))
         } catch {
-            engine.onReport(.warning(error))
+            _ = engine.onReport(.warning(error))
             link?.close()
         }
     }
@@ -111,8 +111,9 @@ struct SyncLoop {
         case .renumber(let number, let time): try await replica.renumberPending(after: number, time: time)
         case .acknowledgeUpload(let number, let lsn): try await replica.acknowledgeUpload(upTo: number, lsn: lsn)
         case .acknowledgeIngest(let number, let refused):
-            try await tell(try await replica.acknowledgeIngest(upTo: number, refused: refused))
-        case .compensate(let id, let writes): try await tell(try await replica.applyCompensation(id: id, writes: writes))
+            if let refusal = try await replica.acknowledgeIngest(upTo: number, refused: refused) { try await engine.tell(refusal) }
+        case .compensate(let id, let writes):
+            if let refusal = try await replica.applyCompensation(id: id, writes: writes) { try await engine.tell(refusal) }
         case .beginBootstrap(let version, let checkpoint):
             try await replica.beginBootstrap(version: version, keeping: checkpoint?.types ?? [], checkpoint: checkpoint?.content ?? [])
         case .stage(let rows): try await stage(rows)
@@ -143,12 +144,5 @@ struct SyncLoop {
         if !staged.removed.isEmpty {
             try await engine.replica.stageRemoval(type: staged.type, keys: staged.removed, reasons: staged.reasons)
         }
-    }
-
-    /// Tells the app, then notes that it knows.
-    private func tell(_ refusal: WriteRefusal?) async throws(SluiceError) {
-        guard let refusal else { return }
-        engine.onReport(.refused(refusal.writes))
-        try await engine.replica.reported(refusal.id)
     }
 }

@@ -146,7 +146,8 @@ package struct SyncStateMachine: Sendable {
 extension SyncStateMachine {
     private mutating func start(_ token: String?) {
         switch phase {
-        case .idle, .ended: break
+        case .idle: break
+        case .ended: actions.append(.report(.resumed))
         case .waiting, .refreshing, .connecting, .loading, .greeting, .open: return
         }
         self.token = token ?? self.token

@@ -101,6 +101,8 @@ package enum SyncReport: Hashable, Sendable {
     case interrupted(SluiceError, isFault: Bool)
     /// The engine has stopped; `start` tries again.
     case stopped(SluiceError)
+    /// It had stopped, and tries again.
+    case resumed
     /// The engine has stopped: the user has to log in again.
     case loggedOut(SluiceError)
     /// The gateway does not know the file, and the engine has stopped: the app has to decide.
@@ -116,4 +118,6 @@ package enum SyncReport: Hashable, Sendable {
     case downloaded(version: UInt64)
     /// The changesets up to the number are on the gateway.
     case uploaded(UInt64)
+    /// The batches of asymmetric objects up to the number are on the gateway.
+    case ingested(UInt64)
 }

@@ -33,7 +33,7 @@ extension SyncStateMachine {
         if welcome.changeset > 0 { actions.append(.renumber(after: welcome.changeset, time: welcome.changesetTime)) }
         session?.readThrough = welcome.changeset
         session?.sentThrough = welcome.changeset
-        if welcome.ingest > 0 { actions.append(.acknowledgeIngest(welcome.ingest, [])) }
+        if welcome.ingest > 0 { ingested(welcome.ingest, []) }
         session?.ingestThrough = welcome.ingest
         if let first = state.firstUnacknowledged, first <= welcome.changeset { askForPosition(of: welcome.changeset) }
         pump()
@@ -71,7 +71,7 @@ extension SyncStateMachine {
         case .ingestAck(let number, let writes):
             session?.ingestInFlight.removeAll { $0 <= number }
             session?.mustReadIngest = true
-            actions.append(.acknowledgeIngest(number, writes))
+            ingested(number, writes)
             pump()
         case .markReached(let id):
             guard session?.marksSent.contains(id) == true else {
@@ -80,6 +80,11 @@ extension SyncStateMachine {
             reached(id)
         case .queryError(let version, let error): refuseSet(version, error)
         }
+    }
+
+    private mutating func ingested(_ number: UInt64, _ refused: [RefusedWrite]) {
+        actions.append(.acknowledgeIngest(number, refused))
+        actions.append(.report(.ingested(number)))
     }
 
     // MARK: Downloads

@@ -80,7 +80,11 @@ final class OracleDevice {
     ) -> (SyncEngine, Task<Void, Never>) {
         let engine = SyncEngine(
             configuration: SyncConfiguration(url: gateway.url, app: gateway.app), replica: replica,
-            refresh: { () throws(SluiceError) in token }, onReport: { reports.note($0) })
+            refresh: { () throws(SluiceError) in token },
+            onReport: { report in
+                reports.note(report)
+                return true
+            })
         engine.start()
         // Unstructured because: an app's engine lives as long as the app; `stop` ends it.
         return (engine, Task { await engine.run() })

@@ -46,6 +46,7 @@ final class EngineDevice: Sendable {
                 kept.reports.withLock { $0.append(report) }
                 if dies(report) { life.end() }
                 note.yield(report)
+                return true
             })
         self.engine = engine
         engine.start()

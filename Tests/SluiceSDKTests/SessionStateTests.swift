@@ -1,0 +1,130 @@
+import Foundation
+import SluiceCore
+import SluiceReplica
+import SluiceSync
+import Synchronization
+import Testing
+
+@testable import SluiceSDK
+
+/// A session and what its engine says, in whatever order it comes.
+@Suite(.timeLimit(.minutes(1))) struct SessionStateTests {
+    let folder: TemporaryFolder
+    let server: CannedServer
+    let user: User
+
+    init() async throws {
+        folder = try TemporaryFolder()
+        // It logs in, and knows nothing of sync.
+        server = try CannedServer { _ in
+            .init(status: 200, body: #"{"access_token":"h.e30.s","refresh_token":"refresh","user_id":"ann","device_id":"d"}"#)
+        }
+        let app = App(id: "shop", configuration: AppConfiguration(baseURL: server.url, storageDirectory: folder.url))
+        user = try await app.login(credentials: .emailPassword(email: "ann@example.com", password: "secret"))
+    }
+
+    private func open(_ mode: ClientResetMode = .manual()) throws -> Realm {
+        var configuration = user.flexibleSyncConfiguration(clientResetMode: mode)
+        configuration.objectTypes = [Task.self, Team.self, Reading.self]
+        return try Realm(configuration: configuration)
+    }
+
+    private func session(_ realm: Realm) throws -> SluiceSDK.SyncSession { try #require(realm.syncSession) }
+
+    /// Collects from any thread.
+    private final class Heard<Element: Sendable>: Sendable {
+        private let all = Mutex<[Element]>([])
+        var elements: [Element] { all.withLock { $0 } }
+        func add(_ element: Element) { all.withLock { $0.append(element) } }
+    }
+
+    @Test func `an end that is told after the app has resumed does not leave the session inactive`() throws {
+        let realm = try open()
+        let session = try session(realm)
+        let error = SluiceError(.badAuthentication, "revoked")
+        session.resume()
+        session.take(.stopped(error))
+        #expect(session.state == .inactive && session.connectionState == .disconnected)
+        session.take(.resumed)
+        session.take(.connection(.connected))
+        #expect(session.state == .active && session.connectionState == .connected)
+        // A suspension is the app's, which the engine does not end.
+        session.suspend()
+        session.take(.resumed)
+        session.take(.connection(.connected))
+        #expect(session.state == .inactive && session.connectionState == .disconnected)
+    }
+
+    @Test func `a session that is over stays so`() throws {
+        let realm = try open()
+        let session = try session(realm)
+        session.close()
+        session.take(.stopped(SluiceError(.badAuthentication, "revoked")))
+        session.suspend()
+        session.resume()
+        #expect(session.state == .invalid && session.connectionState == .disconnected && session.configuration() == nil)
+    }
+
+    @Test func `the handler of a client reset finds the session stopped, and can resume it`() throws {
+        let states = Heard<SluiceSDK.SyncSession.State>()
+        let realm = try open(
+            .manual { _, session in
+                if let session { states.add(session.state) }
+                session?.resume()
+            })
+        let session = try session(realm)
+        session.take(.clientReset(SluiceError(.badClientFile, "restored")))
+        #expect(states.elements == [.inactive] && session.state == .active)
+    }
+
+    @Test func `a wait ends when the user logs out`() async throws {
+        let realm = try open()
+        let session = try session(realm)
+        for direction in [SluiceSDK.SyncSession.ProgressDirection.download, .upload] {
+            for _ in 0..<10 {
+                let (begun, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+                let waiting = _Concurrency.Task {
+                    continuation.finish()
+                    try await session.wait(for: direction)
+                }
+                for await _ in begun {}
+                try await user.logOut()
+                let error = await #expect(throws: SyncError.self) { try await waiting.value }
+                #expect(error?.code == .clientUserError)
+                _ = try await user.app.login(credentials: .emailPassword(email: "ann@example.com", password: "secret"))
+            }
+        }
+    }
+
+    @Test func `refused writes that nobody hears of are not taken for told`() throws {
+        let realm = try open()
+        let session = try session(realm)
+        let object = ObjectKey(type: "Task", key: .string("t1"))
+        let refused = SyncReport.refused([RefusedWrite(object: object, code: 231, reason: "not yours")])
+        #expect(!session.take(refused))
+        let heard = Heard<String>()
+        user.app.syncManager.errorHandler = { error, _ in heard.add("\(error)") }
+        #expect(session.take(refused) && heard.elements.count == 1)
+        session.close()
+        #expect(!session.take(refused) && heard.elements.count == 1)
+    }
+
+    @Test func `the progress of an upload comes to its end with asymmetric objects`() async throws {
+        let realm = try open()
+        let session = try session(realm)
+        try realm.write { realm.create(Reading.self, value: ["celsius": 20.5]) }
+        let (steps, continuation) = AsyncStream<Double>.makeStream(bufferingPolicy: .bufferingOldest(16))
+        let token = session.addProgressNotification(for: .upload, mode: .forCurrentlyOutstandingWork) { step in
+            continuation.yield(step.progressEstimate)
+            if step.isTransferComplete { continuation.finish() }
+        }
+        var told = steps.makeAsyncIterator()
+        #expect(await told.next() == 0)
+        let replica = _replica(of: realm)
+        let batch = try #require(try await replica.pendingIngest(after: 0))
+        try await replica.acknowledgeIngest(upTo: batch.number)
+        session.take(.ingested(batch.number))
+        #expect(await told.next() == 1)
+        withExtendedLifetime(token) {}
+    }
+}
