@@ -15,11 +15,11 @@ struct OrderAuthority: SchemaAuthority {
     static let view = View(version: 1, types: [TypeView(type: 0, predicate: .true(type), mask: nil)], partitions: [])
 
     /// What the log has of an order that was inserted.
-    static func inserted(_ key: String, at lsn: LSN, by origin: Origin? = nil) -> PendingRecord {
+    static func inserted(_ key: String, size: Int64 = 2, at lsn: LSN, by origin: Origin? = nil) -> PendingRecord {
         var buffer = RowBuffer()
         buffer.beginRow()
         buffer.append(.string(key))
-        buffer.append(Cell(tag: .int, bits: 2))
+        buffer.append(Cell(tag: .int, bits: UInt64(bitPattern: size)))
         let position = Position(lsn: lsn, ordinal: 0)
         let change = CapturedChange(position: position, type: 0, operation: .insert, before: nil, after: buffer.endRow())
         let transaction = CapturedTransaction(xid: 7, lsn: lsn, commitTime: 0, origin: origin, changes: 0..<1, end: nil)
@@ -55,7 +55,13 @@ final class KeptMessages: SessionChannel {
     let bufferedBytes: Int
     var isClosed: Bool { goodbye != nil }
 
-    init(bufferedBytes: Int = 0) { self.bufferedBytes = bufferedBytes }
+    private let sending: @Sendable (PBServerMessage) -> Void
+
+    /// - Parameter sending: called with each message before it counts as sent, by whoever sends it, who waits.
+    init(bufferedBytes: Int = 0, sending: @escaping @Sendable (PBServerMessage) -> Void = { _ in }) {
+        self.bufferedBytes = bufferedBytes
+        self.sending = sending
+    }
 
     func send(_ frames: [Frame]) {
         for frame in frames {
@@ -65,6 +71,7 @@ final class KeptMessages: SessionChannel {
                 Issue.record("a frame that is no message of the server")
                 continue
             }
+            sending(message)
             kept.withLock { $0.append(message) }
         }
     }

@@ -7,15 +7,17 @@ import SluiceWire
 struct SessionClient<Store: WriteStore> {
     let session: Session
     let services: SessionServices
-    let channel = KeptMessages()
+    let channel: KeptMessages
     let store: Store
 
     /// - Parameter seen: puts into the hello what the file has seen of the database, which has it.
     init(
         _ store: Store, uploaded: UInt64 = 0, rules: any Rules = OpenRules(), snapshots: any SnapshotStore = EmptyTables(),
-        log: EmbeddedLog = EmbeddedLog(environment: SystemEnvironment()), seen: ((inout PBHello) -> Void)? = nil
+        log: EmbeddedLog = EmbeddedLog(environment: SystemEnvironment()), channel: KeptMessages = KeptMessages(),
+        seen: ((inout PBHello) -> Void)? = nil
     ) async throws {
         self.store = store
+        self.channel = channel
         services = SessionFixture.services(
             store: store, clients: OneFile(changeset: uploaded, isProven: seen != nil), rules: rules, snapshots: snapshots, log: log)
         session = Session(services: services, channel: channel)

@@ -20,28 +20,43 @@ extension Session {
     private func takeUp(newData: Bool) async {
         // Who is in doubt asks again anyway.
         guard state.phase == .open, doubt == nil else { return }
-        await review(withNewData: newData)
+        do {
+            let next = try await ask(withNewData: newData)
+            // A look at the members may have had no answer meanwhile. Who is in doubt then decides, and asks later than this did.
+            guard doubt == nil, let next, !next.selectsSame(as: target) || next.writable != target.writable else { return }
+            logger.info("What the user may see has changed.", metadata: ["version": "\(set.version)"])
+            await stopSending()
+            if doubt == nil { await bring(next) }
+        } catch let error as SluiceError where error.code.isPluginFailure {
+            beInDoubt(error)
+        } catch {
+            if doubt == nil { refuse(error) }
+        }
     }
 
-    /// Asks once. Leaves the session in doubt when there is no answer.
-    private func review(withNewData: Bool) async {
-        let isInDoubt = doubt != nil
+    /// Asks once for a session in doubt, which stays so when there is no answer, or one to what is not the question any more.
+    private func resolve() async {
+        let (asked, version) = (reviews, set.version)
         do {
-            guard let next = try await ask(withNewData: withNewData || isInDoubt) else { return doubt = nil }
-            if !isInDoubt, next.selectsSame(as: target), next.writable == target.writable { return }
-            logger.info("What the user may see has changed.", metadata: ["version": "\(set.version)"])
+            let next = try await ask(withNewData: true)
+            guard reviews == asked, set.version == version else { return }
             doubt = nil
-            if !isInDoubt { await silence() }
-            await bring(next)
+            if let next { await bring(next) }
         } catch let error as SluiceError where error.code.isPluginFailure {
-            if !isInDoubt { beInDoubt(error) }
-        } catch let error as SluiceError {
-            doubt = nil
-            fail(error.code.isQueryError ? SluiceError(.resync, "The subscriptions do not fit the new rules: \(error.message)") : error)
+            return
         } catch {
+            guard reviews == asked, set.version == version else { return }
             doubt = nil
-            fail(SluiceError(.resync, "The new rules could not be asked: \(error)."))
+            refuse(error)
         }
+    }
+
+    /// The rules' answer leaves no view.
+    private func refuse(_ error: any Error) {
+        guard let error = error as? SluiceError else {
+            return fail(SluiceError(.resync, "The new rules could not be asked: \(error)."))
+        }
+        fail(error.code.isQueryError ? SluiceError(.resync, "The subscriptions do not fit the new rules: \(error.message)") : error)
     }
 
     /// What the user may now, and the view that comes of it; nil when nothing has been subscribed to.
@@ -75,7 +90,9 @@ extension Session {
         return View(version: set.version, types: types, partitions: [])
     }
 
+    /// Asks again until there is an answer, one task for a session.
     func beInDoubt(_ error: SluiceError) {
+        guard doubt == nil else { return }
         logger.warning("A session waits for its rules.", metadata: ["error": .string(error.description)])
         // Unstructured because: the client's other messages are read meanwhile; it ends with an answer, or with the session.
         doubt = Task {
@@ -84,6 +101,7 @@ extension Session {
         }
     }
 
+    /// Sends nothing of the view that is live or under way.
     private func stopSending() async {
         guard set.version > 0 else { return }
         await silence()
@@ -105,7 +123,7 @@ extension Session {
             }
             // Somebody changed something meanwhile, which may be what was wrong.
             pause = reviews == asked ? min(pause * 2, Doubt.longestPause) : Doubt.firstPause
-            await services.reviews.pass { await self.review(withNewData: true) }
+            await services.reviews.pass { await self.resolve() }
         }
     }
 

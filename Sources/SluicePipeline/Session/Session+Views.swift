@@ -9,7 +9,8 @@ extension Session {
         do {
             let view = try await patientlyBuild(set)
             self.set = set
-            await bring(view)
+            // A look at the members of the set before may have had no answer meanwhile: what ends that doubt brings the new set.
+            if doubt == nil { await bring(view) }
         } catch let error as SluiceError where error.code.isQueryError || error.code == .pluginRefused || error.code.isPluginFailure {
             // What was live or under way goes on (QL-8).
             services.observer.failed(error.code)
@@ -23,9 +24,12 @@ extension Session {
         unannounced = (max(wanted, unannounced?.lsn ?? .zero), false)
     }
 
-    /// Bootstraps a view in the place of what is live or under way.
+    /// Bootstraps a view in the place of what is live or under way; of several that wait for its end the one that came last.
     func bring(_ view: View) async {
+        brings += 1
+        let number = brings
         await endBootstrap()
+        guard number == brings, state.phase == .open else { return }
         isBuilding = true
         target = view
         // Unstructured because: uploads go on beside it; it is cancelled by the next one or the close, and awaited there.
@@ -101,7 +105,7 @@ extension Session {
             guard watch.channel.take() else { return }
             looks.begun += 1
             let number = looks.begun
-            let next = try await build(set)
+            let next = try await buildAnew()
             if !next.selectsSame(as: view) || watch.channel.isClosed {
                 target = next
                 await self.watch(next)
@@ -111,9 +115,19 @@ extension Session {
         } catch is CancellationError {
             // Nothing was found, and nothing is said of it.
         } catch let error as SluiceError where error.code.isPluginFailure {
-            if doubt == nil { beInDoubt(error) }
+            beInDoubt(error)
         } catch {
             fail(SluiceError(.resync, "The objects of the subscriptions cannot be found again: \(error)."))
+        }
+    }
+
+    /// The view of what the user may when it is built: the rules may have been taken up anew meanwhile.
+    private func buildAnew() async throws -> View {
+        while true {
+            let known = plans
+            let next = try await build(set)
+            try Task.checkCancellation()
+            if known == plans { return next }
         }
     }
 

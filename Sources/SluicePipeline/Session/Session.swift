@@ -11,7 +11,9 @@ package actor Session {
     var state = SessionState()
     var user: Authenticated?
     private(set) var file: ClientFile?
-    var plan = SessionPlan(types: [:])
+    var plan = SessionPlan(types: [:]) { didSet { plans += 1 } }
+    /// How often the rules have said what the user may.
+    private(set) var plans = 0
     /// What was queryable when the rules were asked for it.
     var planned = QueryableFields()
     private(set) var clientTypes: [ObjectType] = []
@@ -48,6 +50,8 @@ package actor Session {
     var set = PBSubscribe()
     /// How many subscriptions of this session the observer knows of.
     var counted = 0
+    /// How often a view was to be brought.
+    var brings = 0
     /// Whether `bootstrap` is under way.
     var isBuilding = false
     var watch: (id: Fanout.Handle, channel: MemberWatch)?

@@ -1,0 +1,187 @@
+import Dispatch
+import SluiceCore
+import SluiceWire
+import Synchronization
+import Testing
+
+@testable import SluicePipeline
+
+/// Rules that show orders above a size; calls of them can be made to wait, or to fail, by their number. What one answers is what the
+/// rules said when it was made.
+private final class ChangingRules: Rules {
+    private let least = Atomic<Int>(0)
+    private let calls = Mutex((opened: 0, asked: 0))
+    private let opening: @Sendable (Int) async throws -> Void
+    private let checking: @Sendable (Int) async throws -> Void
+
+    init(
+        opening: @escaping @Sendable (Int) async throws -> Void = { _ in },
+        checking: @escaping @Sendable (Int) async throws -> Void = { _ in }
+    ) {
+        self.opening = opening
+        self.checking = checking
+    }
+
+    /// How often they were asked what a user may.
+    var opened: Int { calls.withLock(\.opened) }
+    /// How often they were asked about a subscription set.
+    var asked: Int { calls.withLock(\.asked) }
+
+    func change(to size: Int) { least.store(size, ordering: .sequentiallyConsistent) }
+
+    func openSession(user: UserContext, types: [String]) async throws -> SessionPlan {
+        let number = calls.withLock { calls in
+            calls.opened += 1
+            return calls.opened
+        }
+        try await opening(number)
+        return try await OpenRules().openSession(user: user, types: types)
+    }
+
+    func checkSubscription(user: UserContext, queries: [(type: String, query: String)]) async throws -> [String] {
+        let number = calls.withLock { calls in
+            calls.asked += 1
+            return calls.asked
+        }
+        let size = least.load(ordering: .sequentiallyConsistent)
+        try await checking(number)
+        return queries.map { _ in "size > \(size)" }
+    }
+
+    func checkWrites(user: UserContext, _ writes: [ProposedWrite]) async throws -> [WriteVerdict] { writes.map { _ in .allow } }
+    func ingest(type: ObjectType, _ objects: @Sendable () -> [[String: Value]]) async throws -> [IngestVerdict]? { nil }
+}
+
+/// Holds who comes until it is opened, also when they are cancelled.
+private final class Gate: Sendable {
+    private struct State {
+        var isOpen = false
+        var hasComer = false
+        var waiting: [CheckedContinuation<Void, Never>] = []
+    }
+    private let state = Mutex(State())
+
+    /// - Returns: whether it is the first time.
+    func come() -> Bool {
+        state.withLock { state in
+            defer { state.hasComer = true }
+            return !state.hasComer
+        }
+    }
+
+    func pass() async {
+        await withCheckedContinuation { continuation in
+            let isOpen = state.withLock { state in
+                state.hasComer = true
+                if !state.isOpen { state.waiting.append(continuation) }
+                return state.isOpen
+            }
+            if isOpen { continuation.resume() }
+        }
+    }
+
+    func open() {
+        let waiting = state.withLock { state in
+            state.isOpen = true
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    /// Returns when somebody has come.
+    func comer() async {
+        while !state.withLock(\.hasComer), !Task.isCancelled { await Task.yield() }
+    }
+}
+
+private let failure = SluiceError(.pluginFailed, "The plugin is away.")
+
+@Suite(.timeLimit(.minutes(2))) struct `A review of the rules` {
+    /// Delivers orders, by key and size.
+    private static func deliver(_ orders: [(key: String, size: Int64)], at lsn: UInt64, to client: SessionClient<NoWrites>) async {
+        let position = LSN(rawValue: lsn)
+        let records = orders.map { OrderAuthority.inserted($0.key, size: $0.size, at: position) }
+        await client.services.fanout.deliver(ReleasedBatch(records: records, watermark: position, resync: []))
+    }
+
+    private static func hears(_ client: SessionClient<NoWrites>, of key: String) -> Bool { client.told.contains { $0.contains(key) } }
+
+    @Test func `that is answered while the rules change is made again`() async throws {
+        let gate = Gate()
+        let rules = ChangingRules(checking: { number in
+            if number == 2 { throw failure }
+            if number == 3 { await gate.pass() }
+        })
+        let client = try await SessionClient(NoWrites(), rules: rules)
+        try await client.subscribe(1)
+        await client.until { $0.contains("end 1") }
+        await client.session.reconsider(user: nil)
+        // In doubt, and being answered.
+        await gate.comer()
+        rules.change(to: 5)
+        await client.session.reconsider(user: nil)
+        gate.open()
+        await client.session.settleDoubt()
+        await client.until { $0.filter { $0 == "end 1" }.count >= 2 }
+        await client.session.endOfBootstrap()
+        await Self.deliver([("small", 4), ("large", 6)], at: 1_000, to: client)
+        #expect(Self.hears(client, of: "large") && !Self.hears(client, of: "small"), "\(client.told)")
+        #expect(client.channel.goodbye == nil)
+        await client.session.closed()
+    }
+
+    @Test func `leaves nothing of the old view, whose bootstrap ends at that moment`() async throws {
+        let (ending, goesOn) = (Gate(), DispatchSemaphore(value: 0))
+        let channel = KeptMessages { message in
+            guard case .bootstrapEnd? = message.kind, ending.come() else { return }
+            // Whoever sends is the fan-out, of which the review wants something meanwhile.
+            _ = goesOn.wait(timeout: .now() + .seconds(20))
+        }
+        let rules = ChangingRules()
+        let later = Gate()
+        let client = try await SessionClient(
+            NoWrites(), rules: rules, snapshots: EmptyTables { if rules.asked > 1 { await later.pass() } }, channel: channel)
+        try await client.subscribe(1)
+        await ending.comer()
+        rules.change(to: 5)
+        async let reviewed: Void = client.session.reconsider(user: nil)
+        while rules.asked < 2 { await Task.yield() }
+        // Until the review waits for the fan-out; coming earlier it would find the bootstrap at its end, which is harder to get wrong.
+        try await Task.sleep(for: .milliseconds(50))
+        goesOn.signal()
+        await reviewed
+        await Self.deliver([("small", 4)], at: 1_000, to: client)
+        #expect(client.told == ["begin 1", "end 1"])
+        later.open()
+        await client.until { $0.filter { $0 == "end 1" }.count == 2 }
+        await client.session.closed()
+    }
+
+    @Test func `and a look at the members that both get no answer are asked again by one`() async throws {
+        let gate = Gate()
+        let rules = ChangingRules { number in
+            if number == 2 { await gate.pass() }
+        } checking: { number in
+            // The look's, which waits for the review to have begun, and the review's.
+            if number == 2 { await gate.comer() }
+            if number == 2 || number == 3 { throw failure }
+        }
+        let client = try await SessionClient(NoWrites(), rules: rules)
+        try await client.subscribe(1, limit: 2)
+        async let reviewed: Void = client.session.reconsider(user: nil)
+        while await client.session.doubt == nil { await Task.yield() }
+        gate.open()
+        await reviewed
+        await client.session.settleDoubt()
+        await client.until { $0.filter { $0 == "end 1" }.count >= 2 }
+        // Another one would have asked at the same time.
+        try await Task.sleep(for: .milliseconds(200))
+        #expect(rules.opened == 3 && client.channel.goodbye == nil, "\(rules.opened) \(client.told)")
+        await client.session.closed()
+    }
+}
+
+extension Session {
+    fileprivate func endOfBootstrap() async { await bootstrap?.value }
+}
