@@ -72,13 +72,14 @@ struct IdempotencyKeys: Sendable {
         }
     }
 
-    /// A key that is led by one request.
+    /// A key that is led by one request. It is given back at the latest when the request lets go of it: an answer may never begin.
     final class Lease: Sendable {
         private let key: IngestRequestStore.Key
         private let store: IngestRequestStore
         private let environment: any SluiceCore.Environment
         private let logger: Logger
         private let renewed: Mutex<UInt64>
+        private let isOver = Atomic<Bool>(false)
 
         fileprivate init(key: IngestRequestStore.Key, store: IngestRequestStore, environment: any SluiceCore.Environment, logger: Logger) {
             self.key = key
@@ -86,6 +87,12 @@ struct IdempotencyKeys: Sendable {
             self.environment = environment
             self.logger = logger
             renewed = Mutex(environment.monotonicNanoseconds())
+        }
+
+        deinit {
+            if isOver.load(ordering: .acquiring) { return }
+            // Unstructured because: nobody waits for it; it is one statement, which has a deadline.
+            Task { [store, key] in try? await store.release(key) }
         }
 
         /// Renews the lease when a sixth of its time has passed; asked after each piece of the body.
@@ -102,18 +109,22 @@ struct IdempotencyKeys: Sendable {
 
         /// Keeps the answer, or gives the key back when there is none to keep.
         func finish(_ summary: IngestSummary, body: [UInt8]) async {
-            do {
-                if summary.failure == nil {
-                    let (json, status) = (IngestAnswer.json(summary), IngestAnswer.status(summary))
-                    try await store.finish(key, body: body, status: status.code, json: json.text)
-                } else {
-                    try await store.release(key)
-                }
-            } catch {
-                logger.warning("The answer to a request with an idempotency key could not be kept.", metadata: ["error": "\(error)"])
-            }
+            guard summary.failure == nil else { return await release() }
+            let (json, status) = (IngestAnswer.json(summary), IngestAnswer.status(summary))
+            await end { store, key in try await store.finish(key, body: body, status: status.code, json: json.text) }
         }
 
-        func release() async { try? await store.release(key) }
+        func release() async { await end { store, key in try await store.release(key) } }
+
+        private func end(_ work: @escaping @Sendable (IngestRequestStore, IngestRequestStore.Key) async throws -> Void) async {
+            isOver.store(true, ordering: .releasing)
+            // Unstructured because: a request that was cancelled gives its key back all the same; each is one statement, which has a
+            // deadline.
+            await Task { [store, key, logger] in
+                do { try await work(store, key) } catch {
+                    logger.warning("An idempotency key could not be ended; its lease does it.", metadata: ["error": "\(error)"])
+                }
+            }.value
+        }
     }
 }
