@@ -76,5 +76,7 @@ package struct KafkaFetchBatch: Sendable {
     mutating func drop(topic: Int32, partition: KafkaPartition) {
         entries.removeAll { $0.topic == topic && $0.partition == partition.partition }
         problems.removeAll { $0.partition == partition }
+        // Nobody takes a batch that is empty, and one whose bytes are full is not read into.
+        if entries.isEmpty { bytes.removeAll(keepingCapacity: true) }
     }
 }

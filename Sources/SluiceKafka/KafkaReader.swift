@@ -39,6 +39,9 @@ package final class KafkaReader: Sendable {
     /// The partitions that are assigned.
     package var assignment: Set<KafkaPartition> { core.assignment }
 
+    /// Bytes that are read and not taken.
+    package var waiting: Int { core.waiting }
+
     /// Whether the brokers answer.
     package var connection: KafkaConnection { core.connection }
 

@@ -57,7 +57,13 @@ extension ReaderCore {
         let client = Mutex(try ReaderClient(configuration))
         let box = ReaderClientBox(client)
         shared.withLock { $0.queue = box.client.withLock { $0.queue } }
-        try ClientThread.start(name: "kafka-reader") { box.client.withLock { self.run(&$0) } }
+        do {
+            try ClientThread.start(name: "kafka-reader") { box.client.withLock { self.run(&$0) } }
+        } catch {
+            shared.withLock { $0.queue = nil }
+            box.client.withLock { $0.free() }
+            throw error
+        }
     }
 
     private func run(_ client: inout ReaderClient) {

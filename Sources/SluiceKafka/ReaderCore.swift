@@ -56,6 +56,7 @@ final class ReaderCore: Sendable {
     }
 
     var assignment: Set<KafkaPartition> { shared.withLock { $0.assignment } }
+    var waiting: Int { shared.withLock { $0.ready.bytes.count } }
     var connection: KafkaConnection { shared.withLock { $0.connection } }
 
     func assign(_ starts: [KafkaPartition: KafkaStart], removing: Set<KafkaPartition>) async throws {

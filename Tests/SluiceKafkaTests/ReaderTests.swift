@@ -116,6 +116,20 @@ struct ReaderTests {
         }
     }
 
+    @Test func `a reader that is full of what nobody wants any more reads on`() async throws {
+        let cluster = try await filled(2, count: 2_000)
+        var configuration = cluster.configuration
+        configuration.readerBytes = 512
+        try await withReader(configuration) { reader in
+            try await reader.assign([KafkaPartition("a", 0): .beginning])
+            let deadline = ContinuousClock.now + .seconds(60)
+            while reader.waiting < 512, .now < deadline { try await Task.sleep(for: .milliseconds(1)) }
+            try await reader.assign([KafkaPartition("a", 1): .beginning], removing: [KafkaPartition("a", 0)])
+            let records = try await read(reader, count: 10)
+            #expect(records.count >= 10 && records.allSatisfy { $0.partition.partition == 1 })
+        }
+    }
+
     @Test func `waiting ends at the time-out, by cancellation and by closing`() async throws {
         let cluster = try await filled(1, count: 1)
         let reader = try KafkaReader(cluster.configuration, logger: quiet)
