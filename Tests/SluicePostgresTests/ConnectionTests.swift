@@ -111,6 +111,23 @@ import Testing
         }
     }
 
+    /// A server that takes the last of what waits between two looks has nothing to answer yet.
+    @Test func `goes on copying when the server takes what waits at once`() async throws {
+        try await TestPostgres.withConnection { connection in
+            try await connection.script("CREATE TEMPORARY TABLE t (a text)")
+            let line = Array((String(repeating: "x", count: 4_095) + "\n").utf8)
+            let chunk = Array(repeatElement(line, count: 64).joined())
+            let copied = try await connection.withSession { session in
+                var left = 1_500
+                return try session.copyIn("COPY t FROM STDIN WHERE false", within: .seconds(60)) {
+                    left -= 1
+                    return left < 0 ? nil : chunk
+                }
+            }
+            #expect(copied == 0)
+        }
+    }
+
     @Test func `copies rows in, whatever the cuts, and nothing when the source fails`() async throws {
         try await TestPostgres.withConnection { connection in
             try await connection.script("CREATE TABLE t (a int, b text)")

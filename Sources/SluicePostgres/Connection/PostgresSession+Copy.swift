@@ -42,7 +42,7 @@ extension PostgresSession {
             let sent = unsafe PQputCopyEnd(handle, nil)
             if sent < 0 { throw broke(sql) }
             if sent > 0 { break }
-            try pumpOrBreak(sql, deadline)
+            try flush(sql, deadline)
         }
         return try finish(sql, deadline).affected
     }
@@ -56,20 +56,15 @@ extension PostgresSession {
             }
             if sent < 0 { throw broke(sql) }
             if sent > 0 { break }
-            try pumpOrBreak(sql, deadline)
+            try flush(sql, deadline)
         }
         // libpq queues without bound: what was given goes to the socket before more is taken.
-        while true {
-            let unsent = unsafe PQflush(handle)
-            if unsent < 0 { throw broke(sql) }
-            if unsent == 0 { return }
-            try pumpOrBreak(sql, deadline)
-        }
+        try flush(sql, deadline)
     }
 
-    private func pumpOrBreak(_ sql: String, _ deadline: ContinuousClock.Instant) throws {
+    private func flush(_ sql: String, _ deadline: ContinuousClock.Instant) throws {
         do {
-            try pump(deadline)
+            try waitToSend(deadline)
         } catch is DeadlinePassed {
             markBroken()
             throw PostgresFailure(.timeout, "“\(sql.shortened)” on \(name) took longer than its limit.", mayHaveTakenEffect: false)

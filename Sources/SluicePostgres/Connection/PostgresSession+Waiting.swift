@@ -92,6 +92,19 @@ extension PostgresSession {
         if unsafe PQconsumeInput(handle) == 0 { throw ConnectionBroke() }
     }
 
+    /// Returns when everything that waited has been sent, which the server need not answer: `pump` would wait for an answer where the
+    /// last of it goes out with its own look.
+    func waitToSend(_ deadline: ContinuousClock.Instant) throws {
+        while true {
+            let unsent = unsafe PQflush(handle)
+            if unsent < 0 { throw ConnectionBroke() }
+            if unsent == 0 { return }
+            try waitForSocket(Int16(POLLIN | POLLOUT), deadline)
+            // A server that sends and is not read takes nothing.
+            if unsafe PQconsumeInput(handle) == 0 { throw ConnectionBroke() }
+        }
+    }
+
     func waitForSocket(_ events: Int16, _ deadline: ContinuousClock.Instant) throws {
         let descriptor = unsafe PQsocket(handle)
         guard descriptor >= 0 else { throw ConnectionBroke() }
