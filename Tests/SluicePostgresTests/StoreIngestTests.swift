@@ -149,6 +149,27 @@ import Testing
         }
     }
 
+    @Test func `is asked by nobody whose claim came to no end`() async throws {
+        try await StoreFixture.with { fixture in
+            let (first, second) = (store(fixture), store(fixture))
+            var cut = 0
+            for round in 0..<150 {
+                let claim = Task { try await first.claim(topic: "t", partitions: 5) }
+                let pause = Duration.microseconds(20 * round)
+                try await Task.sleep(for: pause)
+                claim.cancel()
+                if (try? await claim.value) == nil {
+                    cut += 1
+                    // What it holds by now nobody would give back, nor read.
+                    try #require(try await second.claim(topic: "t", partitions: 5) == [0, 1, 2, 3, 4], "cut after \(pause)")
+                    await second.release(topic: "t")
+                }
+                await first.release(topic: "t")
+            }
+            #expect(cut > 0)
+        }
+    }
+
     @Test func `more of them than partitions wait, and take over from one that is gone`() async throws {
         try await StoreFixture.with { fixture in
             let stores = (0..<3).map { _ in store(fixture) }

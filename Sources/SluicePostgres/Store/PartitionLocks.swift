@@ -16,8 +16,18 @@ actor PartitionLocks {
 
     /// Takes, keeps or gives back partitions of a topic so that this gateway has its share. For one caller a topic.
     /// - Returns: the partitions that it has now.
+    /// - Throws: with the connection given up: what it took and was not told is free for others.
     func claim(_ topic: String, of partitions: Int32) async throws -> Set<Int32> {
         let connection = try await usable()
+        do {
+            return try await claim(topic, of: partitions, by: connection)
+        } catch {
+            await giveUp(connection)
+            throw error
+        }
+    }
+
+    private func claim(_ topic: String, of partitions: Int32, by connection: PostgresConnection) async throws -> Set<Int32> {
         if held[topic] == nil {
             _ = try await connection.query("SELECT pg_advisory_lock_shared(\(Self.gateways))", [.text(topic)])
             held[topic] = []
@@ -46,11 +56,17 @@ actor PartitionLocks {
             _ = try await connection.query(Self.give, [.text(topic), .text(StoreText.array(mine.sorted().map(String.init)))])
             _ = try await connection.query("SELECT pg_advisory_unlock_shared(\(Self.gateways))", [.text(topic)])
         } catch {
-            // Without an answer the locks may still be held; they go with their connection.
-            held.removeAll()
-            self.connection = nil
-            await connection.close()
+            await giveUp(connection)
         }
+    }
+
+    /// Without an answer locks may be held that nobody knows of; they go with their connection.
+    private func giveUp(_ broken: PostgresConnection) async {
+        if connection === broken {
+            held.removeAll()
+            connection = nil
+        }
+        await broken.close()
     }
 
     private static let gateways = "hashtextextended('sluice.ingest ' || $1::text, 0)"
