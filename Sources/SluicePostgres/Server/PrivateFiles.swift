@@ -96,15 +96,17 @@ struct PrivateFiles: Sendable {
     /// Removes the lock file of a server that was killed: its number may belong to another process by now, which would keep
     /// PostgreSQL from starting for ever. Waits for one that is just ending, and for what one that was killed had started: each of those
     /// goes on until it waits for something, and keeps the memory that they share.
+    /// - Parameter patience: for how long, before the deadline.
     /// - Throws: `configInvalid` when a server still runs on this data.
-    func removeStaleLock(_ deadline: ContinuousClock.Instant) async throws {
+    func removeStaleLock(_ deadline: ContinuousClock.Instant, patience: Duration = .seconds(10)) async throws {
+        let end = min(deadline, .now + patience)
         while let line = text(lockPath)?.split(separator: "\n").first {
             let first = pid_t(line).flatMap { serves($0) ? $0 : nil }
             guard let number = first ?? processes().first(where: serves) else {
                 try? FileManager.default.removeItem(atPath: lockPath)
                 return
             }
-            guard .now < min(deadline, .now + .seconds(10)) else {
+            guard .now < end else {
                 throw PostgresFailure(
                     .configInvalid, "A PostgreSQL server (process \(number)) already runs on \(data).",
                     fix: "Stop it, or use another folder.")
