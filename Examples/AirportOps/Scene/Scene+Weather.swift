@@ -26,6 +26,10 @@ extension AirportScene {
         try await eventually("all \(expected) accepted observations are in PostgreSQL", seconds: 90) {
             try await self.number("SELECT count(*) FROM weather_observations") == expected
         }
+        // The last of them is the last report of all: it may still be on its way.
+        try await eventually("all \(impossible) impossible observations are recorded as rejected") {
+            try await self.number("SELECT count(DISTINCT object::jsonb ->> '_id') FROM sluice.ingest_rejected") >= impossible
+        }
         let rejected = try await number("SELECT count(DISTINCT object::jsonb ->> '_id') FROM sluice.ingest_rejected")
         try require(rejected == impossible, "\(impossible) observations are impossible, \(rejected) are recorded as rejected")
         let foreign = try await number("SELECT count(*) FROM weather_observations WHERE units <> 'si' OR temp > 60")
