@@ -109,6 +109,20 @@ import Testing
         #expect(!session.take(refused) && heard.elements.count == 1)
     }
 
+    @Test func `the progress of a download comes to its end when the server refuses the set`() async throws {
+        let realm = try open()
+        let session = try session(realm)
+        try await realm.objects(Task.self).subscribe(name: "bad", waitForSync: .never)
+        let (steps, continuation) = AsyncStream<Double>.makeStream(bufferingPolicy: .bufferingOldest(16))
+        let token = session.addProgressNotification(for: .download, mode: .forCurrentlyOutstandingWork) { step in
+            continuation.yield(step.progressEstimate)
+            if step.isTransferComplete { continuation.finish() }
+        }
+        session.take(.setRefused(version: 1, SluiceError(.querySyntax, "bad")))
+        #expect(await steps.reduce(into: []) { $0.append($1) } == [1])
+        withExtendedLifetime(token) {}
+    }
+
     @Test func `the progress of an upload comes to its end with asymmetric objects`() async throws {
         let realm = try open()
         let session = try session(realm)
