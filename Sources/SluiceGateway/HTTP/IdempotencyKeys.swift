@@ -46,7 +46,10 @@ struct IdempotencyKeys: Sendable {
         }
         let owner = SymmetricKey(size: .bits128).withUnsafeBytes { Hex.encode(Array($0)) }
         let mine = IngestRequestStore.Key(user: user, key: key, owner: owner)
-        switch try await store.claim(mine, type: type) {
+        // Unstructured because: of a request that is cancelled here nobody would know whether it has the key; so it has it, and gives it
+        // back when it lets go of the lease.
+        let claim = Task { [store] in try await store.claim(mine, type: type) }
+        switch try await claim.value {
         case .mine: return .first(Lease(key: mine, store: store, environment: environment, logger: logger))
         case .done(let answer): return .repeated(answer)
         case .busy(let seconds):

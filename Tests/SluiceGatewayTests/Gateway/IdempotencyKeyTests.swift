@@ -50,6 +50,24 @@ import Testing
         }
     }
 
+    @Test func `that is cancelled while it is claimed is given back`() async throws {
+        try await Self.with { keys in
+            for round in 0..<50 {
+                let request = Task { _ = try? await Self.begin(keys) }
+                try await Task.sleep(for: .microseconds(100 * round))
+                request.cancel()
+                await request.value
+                let deadline = ContinuousClock.now + .seconds(30)
+                var lease = try await Self.begin(keys)
+                while lease == nil, ContinuousClock.now < deadline {
+                    try await Task.sleep(for: .milliseconds(1))
+                    lease = try await Self.begin(keys)
+                }
+                try await #require(lease, "cancelled after \(100 * round) µs").release()
+            }
+        }
+    }
+
     @Test(arguments: [false, true]) func `that is cancelled is ended all the same`(isAnswered: Bool) async throws {
         try await Self.with { keys in
             let lease = try #require(try await Self.begin(keys))
