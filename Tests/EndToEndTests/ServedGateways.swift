@@ -2,6 +2,7 @@ import Foundation
 import SluiceCore
 import SluicePostgres
 import Synchronization
+import TestSupport
 import Testing
 
 #if canImport(Glibc)
@@ -20,10 +21,8 @@ struct ServedGateways: Sendable {
     /// - Parameters:
     ///   - server: a PostgreSQL of the test's own; nil: the one that is everybody's.
     ///   - kafkaFile: settings that name the broker, which nothing else does then.
-    ///   - keepsPorts: whether a gateway that was killed comes back on its port. Somebody else may have taken it by then, so
-    ///     that it should be for a moment only.
     static func with(
-        _ directory: String, server own: String? = nil, broker: String? = nil, kafkaFile: String? = nil, keepsPorts: Bool = true,
+        _ directory: String, server own: String? = nil, broker: String? = nil, kafkaFile: String? = nil,
         _ body: (ServedGateways) async throws -> Void
     ) async throws {
         let environment = ProcessInfo.processInfo.environment
@@ -39,8 +38,7 @@ struct ServedGateways: Sendable {
         try #require(await apply.end() == .exit(0), "\(apply.said)")
         let log = kafkaFile.map { ["--kafka-config", $0] } ?? ["--kafka", kafka]
         let arguments = ["serve", "--app", directory, "--postgres", postgres, "--json"] + log
-        let gateways = ServedGateways(
-            all: (0..<2).map { _ in ServedGateway(arguments, keepsPort: keepsPorts) }, kafka: kafka, postgres: postgres)
+        let gateways = ServedGateways(all: try (0..<2).map { _ in try ServedGateway(arguments) }, kafka: kafka, postgres: postgres)
         do {
             for gateway in gateways.all { try await gateway.start() }
             try await body(gateways)
@@ -73,39 +71,37 @@ struct ServedGateways: Sendable {
     }
 }
 
-/// `sluice serve` that is started again. Its methods are called one at a time.
+/// `sluice serve` that is started again, on its port. Its methods are called one at a time.
 final class ServedGateway: Sendable {
     private struct State {
         var program: Program?
-        var port = 0
         var adminURL = ""
         var words = ""
     }
 
     private let arguments: [String]
-    private let keepsPort: Bool
+    private let ownPort: Int
     private let state = Mutex(State())
 
-    init(_ arguments: [String], keepsPort: Bool) {
-        self.arguments = arguments
-        self.keepsPort = keepsPort
+    init(_ arguments: [String]) throws {
+        ownPort = try LocalSocket.portToComeBackTo()
+        self.arguments = arguments + ["--port", "\(ownPort)", "--admin-port", "0"]
     }
 
     private var now: State { state.withLock { $0 } }
     /// Whether it is the process that was started last.
     var isRunning: Bool { now.program?.isRunning ?? false }
     /// Nil while it does not run.
-    var port: Int? { state.withLock { $0.program == nil ? nil : $0.port } }
-    var url: String { "http://127.0.0.1:\(now.port)" }
+    var port: Int? { now.program.map { _ in ownPort } }
+    var url: String { "http://127.0.0.1:\(ownPort)" }
     var adminURL: String { now.adminURL }
     var said: String { now.words + (now.program?.said ?? "") }
 
     func start() async throws {
-        let program = try Program("sluice", arguments + ["--port", "\(keepsPort ? now.port : 0)", "--admin-port", "0"])
+        let program = try Program("sluice", arguments)
         let ready = try JSON.parse(try #require(await program.line(), "The gateway did not start: \(program.said)"))
-        let port = try #require(ready["url"]?.string?.split(separator: ":").last.flatMap { Int($0) })
         let adminURL = try #require(ready["admin_url"]?.string)
-        state.withLock { $0 = State(program: program, port: port, adminURL: adminURL, words: $0.words) }
+        state.withLock { $0 = State(program: program, adminURL: adminURL, words: $0.words) }
     }
 
     /// As a power cut would: no goodbye, nothing flushed. It comes back with `start`.

@@ -18,7 +18,7 @@ final class TestBroker: Sendable {
 
     static func start() async throws -> TestBroker {
         for _ in 0..<3 {
-            let broker = try TestBroker(port: try freePort())
+            let broker = try TestBroker(port: try LocalSocket.portToComeBackTo())
             if await broker.answers() { return broker }
             await broker.end()
         }
@@ -67,6 +67,4 @@ final class TestBroker: Sendable {
         }
         return false
     }
-
-    private static func freePort() throws -> Int { try LocalSocket().boundPort() }
 }

@@ -1,6 +1,7 @@
 import NIOCore
 import SluiceCore
 import SluiceNet
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(1)))
@@ -70,6 +71,12 @@ struct HTTPTests {
             #expect(error?.code == .portInUse)
             #expect(error?.message.contains("\(port)") == true)
         }
+    }
+
+    /// Else a test's server finds another's on its port when it comes back.
+    @Test func `a port to come back to is given once`() throws {
+        let ports = try (0..<1000).map { _ in try LocalSocket.portToComeBackTo() }
+        #expect(Set(ports).count == ports.count)
     }
 
     @Test func `an address that is not this machine's is named`() async throws {

@@ -1,5 +1,6 @@
 import Foundation
 package import Glibc
+import Synchronization
 
 /// A TCP connection within this machine. Its calls block.
 package final class LocalSocket: Sendable {
@@ -25,27 +26,30 @@ package final class LocalSocket: Sendable {
 
     deinit { close(descriptor) }
 
-    /// A port that is free just now and that the kernel gives to no connection, so that a server which ended can be started on it
-    /// again.
+    /// A port that is free just now, that the kernel gives to no connection and that this process is not given again, so that a
+    /// server which ended can be started on it once more: its port would be free for another while it is away.
     package static func portToComeBackTo() throws -> Int {
         while true {
-            do { return try LocalSocket().boundPort(Int.random(in: 10_000..<32_000)) } catch let failure as Failure {
+            let port = Int.random(in: 10_000..<32_000)
+            guard given.withLock({ $0.insert(port).inserted }) else { continue }
+            do {
+                try LocalSocket().take(port)
+                return port
+            } catch let failure as Failure {
                 guard failure.number == EADDRINUSE else { throw failure }
             }
         }
     }
 
-    /// Takes a port; 0: one that nobody has.
-    package func boundPort(_ port: Int = 0) throws -> Int {
+    private static let given = Mutex<Set<Int>>([])
+
+    /// Takes a port until this ends.
+    private func take(_ port: Int) throws {
         var address = Self.address(port)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let bound = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
-            }
+        let bound = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
         }
-        guard bound else { throw Self.failure("binding") }
-        return Int(UInt16(bigEndian: address.sin_port))
+        guard bound == 0 else { throw Self.failure("binding") }
     }
 
     package func write(_ bytes: [UInt8]) throws {

@@ -33,7 +33,7 @@ import Testing
     func `devices of two gateways over Kafka stay causally consistent, whichever of them is killed`(seed: UInt64) async throws {
         let folder = try DataFolder()
         let app = "registers-\(UUID().uuidString.lowercased())"
-        try await ServedGateways.with(try RegisterApp.write(named: app, to: folder), keepsPorts: false) { gateways in
+        try await ServedGateways.with(try RegisterApp.write(named: app, to: folder)) { gateways in
             var play = CausalPlay(seed, of: app, sql: try await PostgresConnection.connect(gateways.postgres)) {
                 gateways.all.compactMap(\.port)
             }
