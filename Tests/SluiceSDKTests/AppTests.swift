@@ -228,6 +228,11 @@ import Testing
         #expect(document["pay"]??.decimal128Value?.stringValue == "12.50" && document["long"]??.int64Value == 9_007_199_254_740_993)
         #expect(document["none"]??.doubleValue?.isNaN == true && document["other"]??.documentValue == ["$key": "x"])
         #expect(AnyBSON(AnyBSON.document(document.filter { $0.key != "none" }).json).documentValue == document.filter { $0.key != "none" })
+        for number in [Double.infinity, -.infinity] { #expect(AnyBSON(AnyBSON.double(number).json) == .double(number)) }
+        #expect(AnyBSON(AnyBSON.double(.nan).json).doubleValue?.isNaN == true)
+        let day = Date(timeIntervalSince1970: 1.001)
+        #expect(AnyBSON.datetime(day).json == ["$date": ["$numberLong": "1001"]])
+        #expect(AnyBSON.datetime(Date(timeIntervalSince1970: .infinity)).json == ["$date": ["$numberLong": .string("\(Int64.max)")]])
     }
 
     @Test func `an anonymous user is used again`() async throws {

@@ -78,6 +78,8 @@ import Testing
         #expect(throws: Realm.Error.self) { try ObjectId(string: "short") }
         let now = Date(timeIntervalSince1970: 1_000_000)
         #expect(ObjectId(timestamp: now, machineId: 1, processId: 2).timestamp == now)
+        let ends = [-Double.infinity, -1, .infinity].map { ObjectId(timestamp: Date(timeIntervalSince1970: $0)).timestamp }
+        #expect(ends == [0, 0, Double(UInt32.max)].map { Date(timeIntervalSince1970: $0) })
         #expect(try JSONDecoder().decode([ObjectId].self, from: JSONEncoder().encode([id])) == [id])
     }
 }

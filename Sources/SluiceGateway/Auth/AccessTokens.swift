@@ -42,7 +42,7 @@ package struct AccessTokens: Sendable {
             user: UserContext(
                 id: claims.sub, type: UserAccount.type(identities), data: claims.data?.json ?? .object([]),
                 customData: claims.user_data?.json ?? .object([]), identities: identities),
-            expires: claims.exp * 1_000)
+            expires: claims.expires)
     }
 
     /// An access token for the account as it is now.
@@ -59,7 +59,7 @@ package struct AccessTokens: Sendable {
     /// A refresh token, and when it expires (milliseconds since 1970).
     func refresh(for user: String, lifetime: Int64) async throws(SluiceError) -> (text: String, expires: Int64) {
         let claims = blank(.refresh, user: user, lifetime: lifetime)
-        return (try await sign(claims), claims.exp * 1_000)
+        return (try await sign(claims), claims.expires)
     }
 
     /// The user whom a refresh token names. Whether it has been revoked only the directory knows.
@@ -105,7 +105,7 @@ package struct AccessTokens: Sendable {
         guard claims.app == appID, claims.typ == kind else {
             throw SluiceError(.badAuthentication, "The token is \(claims.typ.rawValue) of \(claims.app), not \(kind.rawValue) of \(appID).")
         }
-        guard environment.wallMilliseconds() < claims.exp * 1_000 else {
+        guard environment.wallMilliseconds() < claims.expires else {
             throw SluiceError(.tokenExpired, "The token of user \(claims.sub) has expired.")
         }
         return claims

@@ -21,6 +21,9 @@ struct Claims: JWTPayload {
     var data: ClaimValue?
     var identities: ClaimValue?
 
+    /// Milliseconds since 1970; who has the key may have signed any number.
+    var expires: Int64 { Timestamp(seconds: exp).milliseconds }
+
     /// Times are checked against the gateway's own clock by `AccessTokens`.
     func verify(using algorithm: some JWTAlgorithm) throws {}
 }

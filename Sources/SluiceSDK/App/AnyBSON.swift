@@ -56,15 +56,21 @@ public enum AnyBSON: Hashable, Sendable {
         case .bool(let v): .bool(v)
         case .int32(let v): .int(Int64(v))
         case .int64(let v): .int(v)
-        case .double(let v): .double(v)
+        case .double(let v): v.isFinite ? .double(v) : ["$numberDouble": .string(v.isNaN ? "NaN" : v > 0 ? "Infinity" : "-Infinity")]
         case .string(let v): .string(v)
         case .array(let v): .array(v.map { ($0 ?? .null).json })
         case .document(let v): .object(v.map { JSON.Member($0.key, ($0.value ?? .null).json) })
         case .objectId(let v): ["$oid": .string(v.stringValue)]
-        case .datetime(let v): ["$date": ["$numberLong": .string("\(Int64(v.timeIntervalSince1970 * 1_000))")]]
+        case .datetime(let v): ["$date": ["$numberLong": .string("\(Self.milliseconds(v))")]]
         case .uuid(let v): ["$uuid": .string(v.uuidString.lowercased())]
         case .binary(let v): ["$binary": ["base64": .string(Base64.encode(Array(v))), "subType": "00"]]
         case .decimal128(let v): ["$numberDecimal": .string(v.stringValue)]
         }
+    }
+
+    /// The nearest that a document can have.
+    private static func milliseconds(_ date: Date) -> Int64 {
+        let exact = (date.timeIntervalSince1970 * 1_000).rounded()
+        return Int64(exactly: exact) ?? (exact > 0 ? .max : .min)
     }
 }

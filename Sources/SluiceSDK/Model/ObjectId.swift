@@ -37,7 +37,7 @@ public final class ObjectId: Hashable, Comparable, Codable, Sendable, CustomStri
 
     /// An identifier with a given time; the other arguments are not used.
     public init(timestamp: Date, machineId: Int = 0, processId: Int = 0) {
-        bytes = ObjectId.next(seconds: UInt32(clamping: Int64(timestamp.timeIntervalSince1970)))
+        bytes = ObjectId.next(seconds: UInt32(clamping: timestamp.timestamp.seconds))
     }
 
     package init(_ bytes: ObjectIdentifierBytes) { self.bytes = bytes }

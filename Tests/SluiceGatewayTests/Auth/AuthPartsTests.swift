@@ -77,6 +77,10 @@ struct AccessTokensTests {
                 #expect(await Self.code { try await tokens.verify(token(claims)) } == .badAuthentication, "\(name): \(value ?? "none")")
             }
         }
+        let never = try await tokens.verify(token(whole.merging(["exp": "\(Int64.max)"]) { $1 }))
+        #expect(never.expires == .max)
+        let ever = token(whole.merging(["exp": "\(Int64.min)"]) { $1 })
+        #expect(await Self.code { try await tokens.verify(ever) } == .tokenExpired)
         for text in ["", "{", "[]", "3", #"{"sub":"ann"}}"#] {
             #expect(await Self.code { try await tokens.verify(Self.signed(text)) } == .badAuthentication, "\(text)")
         }
