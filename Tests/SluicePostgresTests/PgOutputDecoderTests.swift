@@ -128,6 +128,19 @@ private let schema = Schema([ObjectType(name: "Other", properties: [Property(id:
             M.commit(1, end: 2))
         #expect(batch.changes.isEmpty)
         #expect(batch.unfit.count == 2)
+    @Test mutating func `takes unsent columns from a row that does not fit, with what is wrong about them`() throws {
+        try feed(
+            M.begin(1), relation,
+            M.update(9, ["long", "", "1", nil], [.unchanged, "", "1", "a"]),
+            M.update(9, ["n", "", "x", nil], ["m", "", .unchanged, "a"]),
+            M.update(9, ["n", "", "x", "a"], [.unchanged, "", "2", nil]),
+            M.update(9, ["n", "", "2", nil], [.unchanged, "", .unchanged, "b"]), M.insert(9, [nil, "", "3", "c"]), M.commit(1, end: 2))
+        #expect(batch.story == ["insert 0 - -> 1,a,long", "insert 3 - -> 2,b,n", "insert 4 - -> 3,c,null"])
+        #expect(batch.unfit.map(\.key) == ["1", "x", "x", "2", "2"])
+        #expect(batch.unfit.map { $0.reason == nil } == [true, false, true, false, true])
+        #expect(batch.unfit[1].reason?.contains("'x'") == true)
+    }
+
         #expect(batch.unfit.allSatisfy { $0.reason?.contains("REPLICA IDENTITY FULL") == true })
     }
 

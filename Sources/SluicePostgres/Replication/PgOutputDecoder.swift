@@ -208,7 +208,7 @@ package struct PgOutputDecoder: Sendable {
         guard try reader.byte() == UInt8(ascii: "O") else { return reportIdentity(slot, position, &batch) }
         let old = try TupleDecoder.row(relations[slot], &reader, old: nil, into: &batch.rows)
         try expect("N", try reader.byte())
-        let new = try TupleDecoder.row(relations[slot], &reader, old: old.ref, into: &batch.rows)
+        let new = try TupleDecoder.row(relations[slot], &reader, old: old, into: &batch.rows)
         finish(slot, position, old: old, new: new, &batch)
     }
 
@@ -253,6 +253,9 @@ package struct PgOutputDecoder: Sendable {
             if TupleDecoder.isSame(relations[slot].keyProperty, before, after, batch.rows) {
                 batch.changes.append(CapturedChange(position: position, type: type, operation: .update, before: before, after: after))
                 return
+        // What nobody refers to is taken out where nothing follows it.
+        if let new, new.ref == nil { batch.rows.cells.removeSubrange(Int(new.image.start)...) }
+        if let old, old.ref == nil, new?.ref == nil { batch.rows.cells.removeSubrange(Int(old.image.start)...) }
             }
             batch.changes.append(CapturedChange(position: position, type: type, operation: .delete, before: before, after: nil))
             guard let next = try? nextPosition() else { return }

@@ -3,16 +3,34 @@ import SluiceCore
 /// Rows inside pgoutput's change messages.
 enum TupleDecoder {
     struct Outcome {
+        /// The row; where it does not fit, with what of it does.
+        var image: RowRef
+        /// Nil when it fits.
+        var misfit: Misfit?
+
         /// Nil when the row does not fit.
-        var ref: RowRef?
-        var misfit: (key: String, reason: String)?
+        var ref: RowRef? { misfit == nil ? image : nil }
+    }
+
+    /// Why a row does not fit.
+    struct Misfit {
+        var key: String
+        /// By property, in the order of the columns; never empty.
+        var faults: [Fault]
+
+        var reason: String { faults.first?.reason ?? "" }
+    }
+
+    struct Fault {
+        var property: Int
+        var reason: String
     }
 
     /// Decodes one row into the buffer.
-    /// - Parameter old: the row before, from which columns come that were not sent (large values that did not change).
+    /// - Parameter old: the row before, which fits or not: from it come columns that were not sent (large values that did not change).
     @inline(__always)
     static func row(
-        _ relation: borrowing RelationMap, _ reader: inout MessageReader, old: RowRef?, into rows: inout RowBuffer
+        _ relation: borrowing RelationMap, _ reader: inout MessageReader, old: Outcome?, into rows: inout RowBuffer
     ) throws(MalformedMessage) -> Outcome {
         let count = Int(try reader.uint16())
         guard count == relation.properties.count else {
@@ -20,7 +38,7 @@ enum TupleDecoder {
         }
         let row = rows.appendAbsent(count: relation.propertyCount)
         for (property, tag) in relation.missing { rows.set(row, Int(property), Cell(tag: tag)) }
-        var reason: String?
+        var faults: [Fault] = []
         var key: String?
         for column in 0..<count {
             let property = Int(relation.properties[column])
@@ -31,31 +49,33 @@ enum TupleDecoder {
                 if let cell = unsafe ColumnForm.quick(relation.codes[column], bytes, into: &rows) {
                     rows.set(row, property, cell)
                 } else {
-                    unsafe slow(relation, property, bytes, row, &rows, &reason)
+                    unsafe slow(relation, property, bytes, row, &rows, &faults)
                 }
-                if reason != nil, key == nil, column == relation.keyColumn { key = unsafe String(decoding: bytes, as: UTF8.self) }
+                if !faults.isEmpty, key == nil, column == relation.keyColumn { key = unsafe String(decoding: bytes, as: UTF8.self) }
             case UInt8(ascii: "n"):
-                if property >= 0 { unsafe slow(relation, property, nil, row, &rows, &reason) }
+                if property >= 0 { unsafe slow(relation, property, nil, row, &rows, &faults) }
             case UInt8(ascii: "u"):
-                if property >= 0, let old { rows.set(row, property, rows.cells[Int(old.start) + property]) }
+                guard property >= 0, let old else { continue }
+                rows.set(row, property, rows.cells[Int(old.image.start) + property])
+                guard let fault = old.misfit?.faults.first(where: { $0.property == property }) else { continue }
+                faults.append(fault)
+                if column == relation.keyColumn { key = old.misfit?.key }
             case let kind: throw MalformedMessage(reason: "a column of \(relation.name) has the kind \(kind)")
             }
         }
-        guard let reason else { return Outcome(ref: row, misfit: nil) }
-        let known = key ?? text(ofKey: relation, row, rows)
-        rows.cells.removeSubrange(Int(row.start)...)
-        return Outcome(ref: nil, misfit: (known, reason))
+        if faults.isEmpty { return Outcome(image: row) }
+        return Outcome(image: row, misfit: Misfit(key: key ?? text(ofKey: relation, row, rows), faults: faults))
     }
 
     /// The forms that are not quick, and whatever does not fit.
     private static func slow(
         _ relation: borrowing RelationMap, _ property: Int, _ bytes: UnsafeBufferPointer<UInt8>?, _ row: RowRef,
-        _ rows: inout RowBuffer, _ reason: inout String?
+        _ rows: inout RowBuffer, _ faults: inout [Fault]
     ) {
         do {
             rows.set(row, property, unsafe try relation.forms[property].decode(bytes, into: &rows))
         } catch {
-            if reason == nil { reason = error.reason }
+            faults.append(Fault(property: property, reason: error.reason))
         }
     }
 

@@ -93,6 +93,25 @@ import Testing
         }
     }
 
+    /// PostgreSQL keeps a large value beside its row and does not say it again when it stays as it is.
+    @MainActor
+    @Test func `a large value that was there before the row fits comes with it`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            try await gateway.sql("ALTER TABLE orders ALTER size DROP NOT NULL")
+            let phone = try await Phone.open(gateway, orders: ["store == 'north'"])
+            try await gateway.sql(
+                """
+                INSERT INTO orders (_id, store, size, title)
+                SELECT 'large', 'north', NULL, string_agg(md5(i::text), '') FROM generate_series(1, 1000) AS i
+                """)
+            try await Self.await(["Order large"], gateway)
+            try await gateway.sql("UPDATE orders SET size = 1 WHERE _id = 'large'")
+            try await phone.wait { $0.first?._id == "large" }
+            let title = try await gateway.texts("SELECT title FROM orders").first
+            #expect(phone.realm.objects(Order.self).first?.title == title && title?.count == 32_000)
+        }
+    }
+
     @Test func `a schema that grows releases what it fits, and devices that are there get it`() async throws {
         try await RunningGateway.with { gateway in
             let session = try await gateway.openSession(["Tag"])
