@@ -78,6 +78,8 @@ package struct CaptureBatch: Sendable {
     package var unfit: [UnfitRow] = []
     /// What was announced of the app's schema: rows that come later may have what it adds.
     package var schemas: [String] = []
+    /// Changes that were made before this are missing: a table was not published, or its changes came without their old rows.
+    package var gap: LSN = .zero
     /// Everything before this is in the batches up to this one; set also when nothing happened (a keep-alive).
     package var reached: LSN = .zero
 
@@ -91,5 +93,6 @@ package struct CaptureBatch: Sendable {
         rows.removeAll()
         unfit.removeAll(keepingCapacity: true)
         schemas.removeAll(keepingCapacity: true)
+        gap = .zero
     }
 }

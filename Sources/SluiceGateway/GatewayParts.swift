@@ -153,6 +153,7 @@ struct GatewayParts: Sendable {
                 try await SlotWatch(pool: pool, slot: names.slot, logger: logger).run(environment)
             },
             BackgroundService("quarantine") { try await quarantine.run() },
+            BackgroundService("tables") { try await TableWatch(tables: tables, environment: environment, logger: logger).run() },
             BackgroundService("partitions") {
                 try await PartitionKeeper(store: TimePartitionStore(pool: pool), environment: environment, logger: logger).run()
             },

@@ -111,6 +111,21 @@ import Testing
         #expect(second?.witness?.transaction == 11 && second?.commitTime == 8)
     }
 
+    @Test func `leaves out what is missing of the tables, whatever the log had`() {
+        var state = Self.state(start: 40, after: (50, 10))
+        state.passed(Self.lsn(60))
+        _ = state.takeProgress()
+        state.lost(before: Self.lsn(70))
+        state.passed(Self.lsn(80))
+        let behind = state.takeProgress()
+        #expect(behind?.since == Self.lsn(70) && behind?.completeSince == Self.lsn(70) && behind?.lsn == Self.lsn(80))
+        // Who publishes next reads the same again, and what was promised stands.
+        state.lost(before: Self.lsn(70))
+        state.passed(Self.lsn(90))
+        let next = state.takeProgress()
+        #expect(next?.since == Self.lsn(80) && next?.completeSince == Self.lsn(70))
+    }
+
     @Test func `is nothing when nothing has been reached, and never goes back`() {
         var state = Self.state(start: 10, after: nil)
         #expect(state.takeProgress() == nil)

@@ -48,6 +48,7 @@ private func item(_ properties: Property...) -> TableCatalog {
             let misfits = try await catalog.check(connection).map(\.message)
             #expect(misfits == [])
             #expect(try await catalog.create(connection) == [])
+            try await CompanionSchema.migrate(connection)
             #expect(try await catalog.setReplicaIdentity(connection).count == 1)
             #expect(try await catalog.setReplicaIdentity(connection) == [])
             let failure = await postgresFailure {
@@ -119,22 +120,6 @@ private func item(_ properties: Property...) -> TableCatalog {
             let view = TableMapping(type, schema: "shop", table: "view", columns: ["_id": "item_id", "name": "title"])
             let failures = try await TableCatalog(schema: Schema([type]), tables: [view]).check(connection)
             #expect(failures.first?.message.contains("is not a table") == true)
-        }
-    }
-
-    @Test func `publishes tables once and adds new ones`() async throws {
-        try await TestPostgres.withConnection { (connection) async throws in
-            let first = item()
-            _ = try await first.create(connection)
-            #expect(try await Publication.ensure(connection, name: "p", tables: first.tables).count == 1)
-            #expect(try await Publication.ensure(connection, name: "p", tables: first.tables).isEmpty)
-            let second = TableCatalog(schema: Schema([everything, part]))
-            _ = try await second.create(connection)
-            #expect(
-                try await Publication.ensure(connection, name: "p", tables: first.tables + second.tables).map(\.type) == ["Every Thing"])
-            let listed = try await connection.query("SELECT count(*) FROM pg_publication_tables WHERE pubname = 'p'").int(0, 0)
-            #expect(listed == 2)
-            try await Publication.drop(connection, name: "p")
         }
     }
 

@@ -90,6 +90,20 @@ private let schema = Schema([ObjectType(name: "Other", properties: [Property(id:
         #expect(batch.transactions.map(\.end) == [LSN(rawValue: 2)] && batch.reached == LSN(rawValue: 4))
     }
 
+    @Test mutating func `tells before where changes of a table are missing, of those that a type has`() throws {
+        try feed(M.begin(1), M.message("sluice-gap", #""public"."other""#), M.commit(1, end: 2))
+        #expect(batch.gap == .zero && batch.transactions.isEmpty)
+        try feed(M.begin(3), relation, M.message("sluice-gap", #""public"."items""#), M.insert(9, [nil, "", "1", "a"]))
+        #expect(batch.gap == .zero)
+        try feed(M.commit(3, end: 4), M.begin(5), M.insert(9, [nil, "", "2", "b"]), M.commit(5, end: 6))
+        #expect(batch.gap == LSN(rawValue: 4) && batch.transactions.map(\.end) == [LSN(rawValue: 4), LSN(rawValue: 6)])
+        batch.removeAll()
+        #expect(batch.gap == .zero)
+        // One with nothing else is news too.
+        try feed(M.begin(7), M.message("sluice-gap", #""public"."items""#), M.commit(7, end: 8))
+        #expect(batch.gap == LSN(rawValue: 8) && batch.transactions.map(\.end) == [LSN(rawValue: 8)])
+    }
+
     @Test mutating func `hands on what is announced of the schema, and keeps its transaction`() throws {
         try feed(M.begin(1), M.message("sluice-schema", "{}"), M.commit(1, end: 2))
         #expect(batch.schemas == ["{}"] && batch.transactions.map(\.end) == [LSN(rawValue: 2)] && !batch.isEmpty)
@@ -114,6 +128,19 @@ private let schema = Schema([ObjectType(name: "Other", properties: [Property(id:
         #expect(batch.unfit[4].reason?.contains("'x'") == true)
     }
 
+    @Test mutating func `takes unsent columns from a row that does not fit, with what is wrong about them`() throws {
+        try feed(
+            M.begin(1), relation,
+            M.update(9, ["long", "", "1", nil], [.unchanged, "", "1", "a"]),
+            M.update(9, ["n", "", "x", nil], ["m", "", .unchanged, "a"]),
+            M.update(9, ["n", "", "x", "a"], [.unchanged, "", "2", nil]),
+            M.update(9, ["n", "", "2", nil], [.unchanged, "", .unchanged, "b"]), M.insert(9, [nil, "", "3", "c"]), M.commit(1, end: 2))
+        #expect(batch.story == ["insert 0 - -> 1,a,long", "insert 3 - -> 2,b,n", "insert 4 - -> 3,c,null"])
+        #expect(batch.unfit.map(\.key) == ["1", "x", "x", "2", "2"])
+        #expect(batch.unfit.map { $0.reason == nil } == [true, false, true, false, true])
+        #expect(batch.unfit[1].reason?.contains("'x'") == true)
+    }
+
     @Test mutating func `tells of a truncation, in its place of the transaction`() throws {
         try feed(
             M.begin(1), relation, M.insert(9, ["n", "", "1", "a"]), M.truncate([9]), M.insert(9, ["n", "", "2", "b"]), M.commit(1, end: 2))
@@ -128,19 +155,6 @@ private let schema = Schema([ObjectType(name: "Other", properties: [Property(id:
             M.commit(1, end: 2))
         #expect(batch.changes.isEmpty)
         #expect(batch.unfit.count == 2)
-    @Test mutating func `takes unsent columns from a row that does not fit, with what is wrong about them`() throws {
-        try feed(
-            M.begin(1), relation,
-            M.update(9, ["long", "", "1", nil], [.unchanged, "", "1", "a"]),
-            M.update(9, ["n", "", "x", nil], ["m", "", .unchanged, "a"]),
-            M.update(9, ["n", "", "x", "a"], [.unchanged, "", "2", nil]),
-            M.update(9, ["n", "", "2", nil], [.unchanged, "", .unchanged, "b"]), M.insert(9, [nil, "", "3", "c"]), M.commit(1, end: 2))
-        #expect(batch.story == ["insert 0 - -> 1,a,long", "insert 3 - -> 2,b,n", "insert 4 - -> 3,c,null"])
-        #expect(batch.unfit.map(\.key) == ["1", "x", "x", "2", "2"])
-        #expect(batch.unfit.map { $0.reason == nil } == [true, false, true, false, true])
-        #expect(batch.unfit[1].reason?.contains("'x'") == true)
-    }
-
         #expect(batch.unfit.allSatisfy { $0.reason?.contains("REPLICA IDENTITY FULL") == true })
     }
 

@@ -20,8 +20,8 @@ struct ReplicationFixture: Sendable {
         try await TestPostgres.withDatabase { conninfo in
             let connection = try await PostgresConnection.connect(conninfo)
             let catalog = TableCatalog(schema: Schema(types))
+            try await CompanionSchema.migrate(connection)
             _ = try await catalog.create(connection)
-            _ = try await catalog.setReplicaIdentity(connection)
             let names = ReplicationNames(app: "test_\(UInt64.random(in: .min ... .max))")
             _ = try await Publication.ensure(connection, name: names.publication, tables: catalog.tables)
             _ = try await ReplicationSlot.ensure(connection, name: names.slot)

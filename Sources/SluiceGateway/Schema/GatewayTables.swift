@@ -2,10 +2,12 @@ import SluiceCore
 import SluicePostgres
 import Synchronization
 
-/// The app's tables: where they are, that they fit, and that their changes are published.
+/// The app's tables: where they are, that they fit, and that their changes are published, also when they are made anew.
 final class GatewayTables: Sendable {
     private struct State {
         var shapes: [String: TableShape] = [:]
+        /// Those whose changes are published.
+        var published: TableCatalog?
         /// Where the tables of classes are that are not in `public` under their own names.
         var places: [String: AppConfiguration.Table]
     }
@@ -37,7 +39,6 @@ final class GatewayTables: Sendable {
                 if create { _ = try await catalog.create(connection) }
                 try await catalog.requireFit(connection)
                 try await catalog.notePartitions(connection)
-                _ = try await catalog.setReplicaIdentity(connection)
                 _ = try await Publication.ensure(connection, name: publication, tables: readable)
             }
         }
@@ -45,8 +46,28 @@ final class GatewayTables: Sendable {
         for (type, mapping) in zip(numbered.filter { $0.kind != .embedded }, mappings) {
             shapes[type.name] = try TableShape(type, in: schema, mapping: mapping)
         }
-        state.withLock { $0.shapes = shapes }
+        state.withLock {
+            $0.shapes = shapes
+            $0.published = TableCatalog(schema: schema, tables: readable)
+        }
         return numbered
+    }
+
+    /// Publishes the tables that were made anew since, got or lost partitions, or were not published with their old rows.
+    /// - Returns: those of which changes are missing, so that who reads them starts again.
+    /// - Throws: `tableUnfit` while one of them does not fit; it stays unpublished.
+    func publishAgain() async throws -> [String] {
+        guard let catalog = state.withLock(\.published) else { return [] }
+        let publication = names.publication
+        return try await PostgresFailure.translating {
+            try await pool.withConnection { connection in
+                let missing = try await Publication.missing(connection, name: publication, tables: catalog.tables)
+                guard !missing.isEmpty else { return [] }
+                try await TableCatalog(schema: catalog.schema, tables: missing).requireFit(connection)
+                return try await Publication.ensure(connection, name: publication, tables: missing)
+                    .filter(\.isGap).map(\.table.displayName)
+            }
+        }
     }
 
     /// Tells who publishes of a schema that is recorded nowhere.

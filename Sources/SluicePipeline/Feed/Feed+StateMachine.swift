@@ -112,8 +112,8 @@ struct FeedState {
         state.waiting.append(PendingRecord(position: position, xid: xid, bytes: bytes))
     }
 
-    /// Takes a progress record. One that does not follow on what is known tells that the replication slot was made anew, and that
-    /// what was committed meanwhile is in no partition: all are broken.
+    /// Takes a progress record. One that does not follow on what is known tells that the replication slot was made anew, or a table
+    /// published again, and that what was committed meanwhile is in no partition: all are broken.
     /// - Returns: whether it does.
     @discardableResult
     mutating func progress(_ record: ProgressRecord) -> Bool {

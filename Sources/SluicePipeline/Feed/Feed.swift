@@ -109,7 +109,7 @@ package actor Feed {
                 }
                 if !state.progress(ProgressRecord(progress)) {
                     logger.warning(
-                        "The replication slot skipped commits: all sessions start again.",
+                        "Commits are missing in the log: all sessions start again.",
                         metadata: ["code": "\(ErrorCode.logGap.rawValue)"])
                 }
                 continue

@@ -14,7 +14,7 @@ struct PublisherState {
     /// What the next progress record follows on.
     private var since: LSN
     /// Nothing after this is missing in the log.
-    private let completeSince: LSN
+    private var completeSince: LSN
     /// Everything before this is in Kafka.
     private(set) var reached: LSN = .zero
     private(set) var commitTime: Int64 = 0
@@ -48,6 +48,12 @@ struct PublisherState {
     }
 
     mutating func appended(_ ends: [LogPartition: Int64]) { grown.merge(ends) { max($0, $1) } }
+
+    /// Changes from before this are missing, wherever the log was.
+    mutating func lost(before lsn: LSN) {
+        since = max(since, lsn)
+        completeSince = max(completeSince, lsn)
+    }
 
     /// - Parameter transaction: the one that ended there, if any did.
     mutating func passed(_ lsn: LSN, _ transaction: Witness? = nil) {

@@ -124,6 +124,7 @@ package final class Publisher: Sendable {
             }
             if let end = transaction.end { state.passed(end, Witness(transaction)) }
         }
+        if capture.gap > .zero { state.lost(before: capture.gap) }
         if capture.transactions.last?.end != nil || capture.transactions.isEmpty { state.passed(capture.reached) }
     }
 

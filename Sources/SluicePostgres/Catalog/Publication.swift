@@ -1,41 +1,124 @@
 import SluiceCore
 
-/// The publication: which tables' changes the slot's reader receives.
+/// The publication: which tables' changes the slot's reader receives, with their old rows.
+///
+/// A table that is made anew under its name is another one to PostgreSQL, and in no publication: nothing tells of the rows that went
+/// with the old one, and its own may be older than what devices have seen. The same holds of partitions that are attached and
+/// detached. So what was published is written down (`sluice.published_table`): the numbers of the table and its partitions, and
+/// since when it is these.
 package enum Publication {
-    /// Makes the publication, or adds the tables that it lacks; tables that it has beyond those stay.
-    /// - Returns: the tables that were added.
-    package static func ensure(_ connection: PostgresConnection, name: String, tables: [TableMapping]) async throws -> [TableMapping] {
+    /// What was done about a table.
+    package struct Work: Hashable, Sendable {
+        package var table: TableMapping
+        /// Whether changes of it are missing in the log: who reads it starts again (`LogGap`).
+        package var isGap: Bool
+    }
+
+    /// Publishes tables, with their old rows (REPLICA IDENTITY FULL, also of partitions), where they are not or are others than those
+    /// that were; tables that the publication has beyond these stay.
+    ///
+    /// Each table takes a transaction, in which nobody writes to it: what a transaction writes before its table is published is in no log,
+    /// also when it commits after. It gives up after five seconds of waiting for a lock.
+    package static func ensure(_ connection: PostgresConnection, name: String, tables: [TableMapping]) async throws -> [Work] {
         try await connection.withSession { session in
-            try session.inTransaction {
-                try session.query("SELECT pg_advisory_xact_lock(8317708086)", within: .seconds(60))
-                let found = try session.query(
-                    "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate AND pubviaroot FROM pg_publication WHERE pubname = $1",
-                    [.text(name)])
-                let options = "(publish = 'insert, update, delete, truncate', publish_via_partition_root = true)"
-                if found.isEmpty {
-                    try session.script("CREATE PUBLICATION \(SQLText.identifier(name)) WITH \(options)")
-                } else if found.bool(0, 0) != true {
-                    try session.script("ALTER PUBLICATION \(SQLText.identifier(name)) SET \(options)")
-                }
-                let present = try session.query(
-                    """
-                    SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname), n.nspname, c.relname
-                    FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid
-                        JOIN pg_class c ON c.oid = r.prrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-                    WHERE p.pubname = $1
-                    """, [.text(name)])
-                let names = Set((0..<present.count).map { [present[$0, 1], present[$0, 2]] })
-                let missing = tables.filter { !names.contains([$0.schema, $0.table]) }
-                if !missing.isEmpty {
-                    let list = missing.map(\.sqlName).joined(separator: ", ")
-                    try session.script("ALTER PUBLICATION \(SQLText.identifier(name)) ADD TABLE \(list)")
-                }
-                return missing
+            try session.inTransaction { try make(name, session) }
+            return try missing(name, tables, session).compactMap { table in
+                try session.inTransaction { try publish(table, in: name, session) }
             }
         }
+    }
+
+    /// The tables that `ensure` would do something about. Changes nothing.
+    package static func missing(_ connection: PostgresConnection, name: String, tables: [TableMapping]) async throws -> [TableMapping] {
+        try await connection.withSession { try missing(name, tables, $0) }
+    }
+
+    private static func missing(_ name: String, _ tables: [TableMapping], _ session: PostgresSession) throws -> [TableMapping] {
+        zip(tables, try standings(name, tables, session)).filter { !$1.isRight }.map(\.0)
     }
 
     package static func drop(_ connection: PostgresConnection, name: String) async throws {
         try await connection.script("DROP PUBLICATION IF EXISTS \(SQLText.identifier(name))")
     }
+
+    // MARK: Steps
+
+    /// Gateways that start at once must not trip over each other.
+    private static func lock(_ session: PostgresSession) throws {
+        try session.query("SELECT pg_advisory_xact_lock(8317708086)", within: .seconds(60))
+    }
+
+    private static func make(_ name: String, _ session: PostgresSession) throws {
+        try lock(session)
+        let found = try session.query(
+            "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate AND pubviaroot FROM pg_publication WHERE pubname = $1",
+            [.text(name)])
+        let options = "(publish = 'insert, update, delete, truncate', publish_via_partition_root = true)"
+        if found.isEmpty {
+            try session.script("CREATE PUBLICATION \(SQLText.identifier(name)) WITH \(options)")
+        } else if found.bool(0, 0) != true {
+            try session.script("ALTER PUBLICATION \(SQLText.identifier(name)) SET \(options)")
+        }
+    }
+
+    /// - Returns: nil when another gateway has done it meanwhile.
+    private static func publish(_ table: TableMapping, in name: String, _ session: PostgresSession) throws -> Work? {
+        try lock(session)
+        guard let now = try standings(name, [table], session).first, !now.isRight else { return nil }
+        guard let parts = now.parts else {
+            throw PostgresFailure(.tableUnfit, "The table \(table.displayName) of type \(table.type) does not exist.")
+        }
+        try session.script("SET LOCAL lock_timeout = '5s'")
+        _ = try TableCatalog.setFullIdentity(table, session)
+        if !now.isPublished {
+            try session.script(
+                """
+                LOCK TABLE \(table.sqlName) IN SHARE ROW EXCLUSIVE MODE;
+                ALTER PUBLICATION \(SQLText.identifier(name)) ADD TABLE \(table.sqlName)
+                """)
+        }
+        try LogGap.write(table, session)
+        // What an earlier release published is what devices have seen.
+        try session.execute(
+            """
+            INSERT INTO sluice.published_table AS known (table_name, parts, since)
+            VALUES ($1, $2, CASE WHEN $3 THEN '0' ELSE pg_current_xact_id() END) ON CONFLICT (table_name) DO UPDATE
+            SET parts = excluded.parts, since = CASE WHEN known.parts = excluded.parts THEN known.since ELSE excluded.since END
+            """, [.text(table.sqlName), .text(parts), .text(now.isPublished ? "true" : "false")])
+        return Work(table: table, isGap: now.known != nil)
+    }
+
+    // MARK: Looking
+
+    private struct Standing {
+        var isPublished: Bool
+        var isFull: Bool
+        /// The numbers of the table and its partitions; nil when there is none.
+        var parts: String?
+        /// Those that were published.
+        var known: String?
+
+        var isRight: Bool { isPublished && isFull && parts != nil && parts == known }
+    }
+
+    private static func standings(_ name: String, _ tables: [TableMapping], _ session: PostgresSession) throws -> [Standing] {
+        let result = try session.query(look, [.text(name), .text(StoreText.array(tables.map(\.sqlName)))], cached: true)
+        return (0..<result.count).map { row in
+            Standing(
+                isPublished: result.bool(row, 0) ?? false, isFull: result.bool(row, 1) ?? false, parts: result[row, 2],
+                known: result[row, 3])
+        }
+    }
+
+    private static let look = """
+        SELECT EXISTS (
+                SELECT FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE p.pubname = $1 AND r.prrelid = wanted.oid),
+            there.are_full, there.parts, (SELECT parts FROM sluice.published_table WHERE table_name = wanted.name)
+        FROM (SELECT name, number, to_regclass(name)::oid AS oid FROM unnest($2::text[]) WITH ORDINALITY AS u (name, number)) AS wanted
+        CROSS JOIN LATERAL (
+            SELECT bool_and(c.relreplident = 'f') AS are_full, string_agg(c.oid::text, ' ' ORDER BY c.oid) AS parts
+            FROM (SELECT wanted.oid UNION SELECT relid FROM pg_partition_tree(wanted.oid::regclass)) AS part (oid)
+                JOIN pg_class c ON c.oid = part.oid AND c.relkind IN ('r', 'p')) AS there
+        ORDER BY wanted.number
+        """
 }

@@ -122,18 +122,23 @@ package struct TableCatalog: Sendable {
     /// - Returns: the tables that were changed.
     package func setReplicaIdentity(_ connection: PostgresConnection) async throws -> [String] {
         try await connection.withSession { session in
-            var changed: [String] = []
-            for mapping in tables where schema[mapping.type]?.kind == .topLevel {
-                for name in try Self.withoutFullIdentity(mapping, session) {
-                    try session.inTransaction {
-                        try session.script("SET LOCAL lock_timeout = '5s'")
-                        try session.script("ALTER TABLE \(name) REPLICA IDENTITY FULL")
-                    }
-                    changed.append(name)
+            try tables.filter { schema[$0.type]?.kind == .topLevel }.flatMap { mapping in
+                try session.inTransaction {
+                    try session.script("SET LOCAL lock_timeout = '5s'")
+                    let changed = try Self.setFullIdentity(mapping, session)
+                    // Its changes may have come without them while it was published.
+                    if !changed.isEmpty { try LogGap.write(mapping, session) }
+                    return changed
                 }
             }
-            return changed
         }
+    }
+
+    /// - Returns: the table, or those of its partitions, that were changed.
+    static func setFullIdentity(_ mapping: TableMapping, _ session: PostgresSession) throws -> [String] {
+        let names = try withoutFullIdentity(mapping, session)
+        for name in names { try session.script("ALTER TABLE \(name) REPLICA IDENTITY FULL") }
+        return names
     }
 
     /// The table, or those of its partitions, whose changes come without their old rows.

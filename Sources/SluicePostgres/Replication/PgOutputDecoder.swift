@@ -9,7 +9,8 @@ package import SluiceCore
 /// The origin of a transaction is the logical message with prefix `sluice` and content `client:changeset`; it holds for
 /// the whole transaction, or from the piece in which it comes for one that was cut. A transaction with nothing but a mark
 /// (prefix `sluice-mark`) is reported as one without changes: its end is the news. What a message announces of the schema
-/// (prefix `sluice-schema`) is handed on as it is.
+/// (prefix `sluice-schema`) is handed on as it is; what one says is missing of a table that a type has (prefix `sluice-gap`) is missing
+/// before the end of its transaction.
 package struct PgOutputDecoder: Sendable {
     private let schema: Schema
     /// Index into `Schema.types`, mapping and forms by `schema` and `table`.
@@ -32,6 +33,8 @@ package struct PgOutputDecoder: Sendable {
         var origin: Origin?
         /// Whether its end is waited for.
         var isMark = false
+        /// Whether changes from before its end are missing.
+        var isGap = false
         var ordinal: UInt32 = 0
         /// Where its changes begin in the batch being filled.
         var start: Int
@@ -114,6 +117,7 @@ package struct PgOutputDecoder: Sendable {
         if batch.changes.count > transaction.start || transaction.isContinued || transaction.origin != nil || transaction.isMark {
             batch.transactions.append(piece(transaction, batch, end: end))
         }
+        if transaction.isGap { batch.gap = max(batch.gap, end) }
         batch.reached = max(batch.reached, end)
         open = nil
     }
@@ -125,11 +129,17 @@ package struct PgOutputDecoder: Sendable {
         let content = unsafe try reader.bytes(Int(try reader.uint32()))
         guard isTransactional, open != nil else { return }
         if prefix == LogMark.prefix { open?.isMark = true }
-        guard prefix == SchemaAnnouncement.prefix || prefix == "sluice" else { return }
+        guard [SchemaAnnouncement.prefix, LogGap.prefix, PostgresRowTransaction.messagePrefix].contains(prefix) else { return }
         let text = unsafe String(decoding: content, as: UTF8.self)
-        guard prefix == "sluice" else {
+        if prefix == SchemaAnnouncement.prefix {
             batch.schemas.append(text)
             open?.isMark = true
+            return
+        }
+        if prefix == LogGap.prefix {
+            guard tables.values.contains(where: { $0.mapping.sqlName == text }) else { return }
+            open?.isMark = true
+            open?.isGap = true
             return
         }
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
@@ -243,6 +253,9 @@ package struct PgOutputDecoder: Sendable {
         if let misfit = new?.misfit {
             batch.unfit.append(UnfitRow(position: position, type: type, key: misfit.key, reason: misfit.reason))
         }
+        // What nobody refers to is taken out where nothing follows it.
+        if let new, new.ref == nil { batch.rows.cells.removeSubrange(Int(new.image.start)...) }
+        if let old, old.ref == nil, new?.ref == nil { batch.rows.cells.removeSubrange(Int(old.image.start)...) }
         switch (old?.ref, new?.ref) {
         case (nil, nil): break
         case (nil, let after?):
@@ -253,9 +266,6 @@ package struct PgOutputDecoder: Sendable {
             if TupleDecoder.isSame(relations[slot].keyProperty, before, after, batch.rows) {
                 batch.changes.append(CapturedChange(position: position, type: type, operation: .update, before: before, after: after))
                 return
-        // What nobody refers to is taken out where nothing follows it.
-        if let new, new.ref == nil { batch.rows.cells.removeSubrange(Int(new.image.start)...) }
-        if let old, old.ref == nil, new?.ref == nil { batch.rows.cells.removeSubrange(Int(old.image.start)...) }
             }
             batch.changes.append(CapturedChange(position: position, type: type, operation: .delete, before: before, after: nil))
             guard let next = try? nextPosition() else { return }

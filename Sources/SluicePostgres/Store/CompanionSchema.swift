@@ -38,6 +38,7 @@ package enum CompanionSchema {
     private static let steps = [
         core + users + ingest, horizon, session, appSchema, userChange, deadLetters, timePartitions, ingestRequest, refusalRule,
         refusalObject, refusalCause, deadLettersOnce, changesetTime, deadLetterTurn,
+        publishedTable,
     ]
 
     /// Clients, clocks, property numbers, refusals.
@@ -229,6 +230,11 @@ package enum CompanionSchema {
         CREATE UNIQUE INDEX dead_letter_turn_one ON sluice.dead_letter_turn ((true));
 
         """
+
+    /// The tables whose changes are in the write-ahead log: the numbers of each and its partitions, and the transaction since which it
+    /// is these.
+    private static let publishedTable =
+        "CREATE TABLE sluice.published_table (table_name text COLLATE \"C\" PRIMARY KEY, parts text NOT NULL, since xid8 NOT NULL)"
 
     /// Why, for programs, and the fields at fault: as the client is told again after a reconnection.
     private static let refusalCause = """

@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Rows by the transaction that wrote them last.
+/// Rows by the transaction that wrote them last, or since which their table is what it is (`Publication`) if that is later.
 package enum RowAge: Hashable, Sendable {
     case any
     /// By one with a lower number.
@@ -111,16 +111,14 @@ package struct SnapshotSelection: Sendable {
         let ages: [PostgresParameter] =
             switch age {
             case .any: []
-            case .before(let xid), .since(let xid): [Self.parameter(xid)]
-            case .between(let first, let end): [Self.parameter(first), Self.parameter(end)]
+            case .before(let xid), .since(let xid): [.int(Int64(clamping: xid))]
+            case .between(let first, let end): [.int(Int64(clamping: first)), .int(Int64(clamping: end))]
             }
         return switch keys {
         case .all: parameters + ages
         case .through(let key), .after(let key): parameters + ages + [key]
         }
     }
-
-    private static func parameter(_ xid: UInt64) -> PostgresParameter { .int(Int64(UInt32(truncatingIfNeeded: xid))) }
 
     private var ageCondition: String {
         switch age {
@@ -133,7 +131,14 @@ package struct SnapshotSelection: Sendable {
 
     /// A row's `xmin` has the low 32 bits of the number. Of two numbers less than 2³¹ apart the difference, taken within
     /// 32 bits, tells which is lower; a row that was last written longer ago may count as new, never the other way round.
-    private func isBefore(_ parameter: Int) -> String { "(((xmin::text::bigint - $\(parameter)::bigint) & 4294967295) >= 2147483648)" }
+    /// What is not known of a table is as old as it can be.
+    private func isBefore(_ parameter: Int) -> String {
+        """
+        (((xmin::text::bigint - $\(parameter)::bigint) & 4294967295) >= 2147483648 AND coalesce(( \
+        SELECT since < $\(parameter)::bigint::text::xid8 FROM sluice.published_table \
+        WHERE table_name = \(SQLText.literal(shape.table))), true))
+        """
+    }
 
     private var keyCondition: String {
         switch keys {
