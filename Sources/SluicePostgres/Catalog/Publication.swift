@@ -84,7 +84,7 @@ package enum Publication {
             INSERT INTO sluice.published_table AS known (table_name, parts, since)
             VALUES ($1, $2, CASE WHEN $3 THEN '0' ELSE pg_current_xact_id() END) ON CONFLICT (table_name) DO UPDATE
             SET parts = excluded.parts, since = CASE WHEN known.parts = excluded.parts THEN known.since ELSE excluded.since END
-            """, [.text(table.sqlName), .text(parts), .text(now.isPublished ? "true" : "false")])
+            """, [.text(table.sqlName), .text(parts), .text(now.isPublished && now.known == nil ? "true" : "false")])
         return Work(table: table, isGap: now.known != nil)
     }
 
