@@ -28,13 +28,13 @@ enum InvalidTexts {
                 Case("a == \"x", 6, "this string has no closing quote"),
                 Case("a == 'x\"", 6, "this string has no closing quote"),
                 Case(
-                    "a == '\\x'", 7, "there is no such escape in a string; these exist: \\\" \\' \\/ \\b \\f \\n \\r \\t \\0 \\\\ \\uXXXX"),
+                    "a == '\\x'", 7, "there is no such escape in a string; these exist: \\\" \\' \\/ \\b \\f \\n \\r \\t \\0 \\\\ \\uHHHH"),
                 Case("a == '\\'", 6, "this string has no closing quote"),
                 Case("a == '\\u12'", 7, "\\u takes four hexadecimal digits"),
                 Case("a == '\\u12G4'", 7, "\\u takes four hexadecimal digits"),
                 Case("a == '\\", 6, "this string has no closing quote"),
                 Case(
-                    "a == '\\ '", 7, "there is no such escape in a string; these exist: \\\" \\' \\/ \\b \\f \\n \\r \\t \\0 \\\\ \\uXXXX"),
+                    "a == '\\ '", 7, "there is no such escape in a string; these exist: \\\" \\' \\/ \\b \\f \\n \\r \\t \\0 \\\\ \\uHHHH"),
                 Case("a == B64\"?\"", 6, "what stands between the quotes is not base64"),
                 Case("a == B64\"YQ\"", 6, "what stands between the quotes is not base64"),
                 Case("a == B64\"YQ", 6, "this string has no closing quote"),

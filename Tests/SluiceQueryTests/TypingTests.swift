@@ -31,8 +31,11 @@ struct TypingTests {
         ("1 == 1", "Cannot compare two constants", .queryTypeMismatch), ("1 + 1 == 2", "Cannot compare two constants", .queryTypeMismatch),
         ("{1} == {1}", "Cannot compare two constants", .queryTypeMismatch),
         ("1 BETWEEN {1, 2}", "Cannot compare two constants", .queryTypeMismatch),
-        ("prices == more\\ prices", "Ordered comparison between two primitive lists is not implemented yet", .queryTypeMismatch),
-        ("prices < codes", "Ordered comparison between two primitive lists", .queryTypeMismatch),
+        (
+            "prices == more\\ prices", "Two lists of values cannot be compared as wholes. Put ANY, ALL or NONE before 'prices'",
+            .queryTypeMismatch
+        ),
+        ("prices < codes", "Two lists of values cannot be compared as wholes", .queryTypeMismatch),
         ("books == null", "Cannot compare linklist ('books') with NULL", .queryTypeMismatch),
         ("ANY books != null", "Cannot compare linklist ('ANY books') with NULL", .queryTypeMismatch),
         ("books.author == null", "Cannot compare linklist ('books.author') with NULL", .queryTypeMismatch),

@@ -133,8 +133,9 @@ struct Meeting {
     private func twoPaths(_ l: BoundSide, _ r: BoundSide) throws(SluiceError) -> BoundComparison {
         if test == .isIn, !r.isMany { throw noList }
         if !l.isQuantified, !r.isQuantified, Meeting.isPrimitiveList(l), Meeting.isPrimitiveList(r) {
-            // Realm's own words for it, as with the other errors of binding: apps and their tests know them.
-            throw binder.mismatch("Ordered comparison between two primitive lists is not implemented yet", at: comparison.position)
+            throw binder.mismatch(
+                "Two lists of values cannot be compared as wholes. Put ANY, ALL or NONE before '\(written(comparison.left))'",
+                at: comparison.position)
         }
         guard areComparable(l.type, r.type) else {
             if test.isText { throw unsupportedText(r.type) }

@@ -43,7 +43,7 @@ extension Lexer {
                 position += 1
             }
         } else if !"\"'/bfnrt0\\".utf8.contains(byte) {
-            throw failure("there is no such escape in a string; these exist: \\\" \\' \\/ \\b \\f \\n \\r \\t \\0 \\\\ \\uXXXX", at: start)
+            throw failure("there is no such escape in a string; these exist: \\\" \\' \\/ \\b \\f \\n \\r \\t \\0 \\\\ \\uHHHH", at: start)
         }
     }
 
