@@ -43,13 +43,8 @@ package enum Publication {
 
     // MARK: Steps
 
-    /// Gateways that start at once must not trip over each other.
-    private static func lock(_ session: PostgresSession) throws {
-        try session.query("SELECT pg_advisory_xact_lock(8317708086)", within: .seconds(60))
-    }
-
     private static func make(_ name: String, _ session: PostgresSession) throws {
-        try lock(session)
+        try TableCatalog.lock(session)
         let found = try session.query(
             "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate AND pubviaroot FROM pg_publication WHERE pubname = $1",
             [.text(name)])
@@ -63,7 +58,7 @@ package enum Publication {
 
     /// - Returns: nil when another gateway has done it meanwhile.
     private static func publish(_ table: TableMapping, in name: String, _ session: PostgresSession) throws -> Work? {
-        try lock(session)
+        try TableCatalog.lock(session)
         guard let now = try standings(name, [table], session).first, !now.isRight else { return nil }
         guard let parts = now.parts else {
             throw PostgresFailure(.tableUnfit, "The table \(table.displayName) of type \(table.type) does not exist.")

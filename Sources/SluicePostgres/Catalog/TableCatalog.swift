@@ -73,8 +73,7 @@ package struct TableCatalog: Sendable {
     package func create(_ connection: PostgresConnection) async throws -> [String] {
         try await connection.withSession { session in
             try session.inTransaction {
-                // Gateways that start at once must not trip over each other.
-                try session.query("SELECT pg_advisory_xact_lock(8317708086)", within: .seconds(60))
+                try Self.lock(session)
                 try session.script(
                     """
                     CREATE SCHEMA IF NOT EXISTS sluice;
@@ -94,6 +93,11 @@ package struct TableCatalog: Sendable {
                 return done
             }
         }
+    }
+
+    /// Gateways that start at once must not trip over each other, until the end of the transaction.
+    static func lock(_ session: PostgresSession) throws {
+        try session.query("SELECT pg_advisory_xact_lock(8317708086)", within: .seconds(60))
     }
 
     /// Notes which tables are cut by time and how, so that their partitions are kept.

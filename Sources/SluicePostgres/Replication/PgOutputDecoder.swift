@@ -128,23 +128,22 @@ package struct PgOutputDecoder: Sendable {
         let prefix = try reader.string()
         let content = unsafe try reader.bytes(Int(try reader.uint32()))
         guard isTransactional, open != nil else { return }
-        if prefix == LogMark.prefix { open?.isMark = true }
-        guard [SchemaAnnouncement.prefix, LogGap.prefix, PostgresRowTransaction.messagePrefix].contains(prefix) else { return }
         let text = unsafe String(decoding: content, as: UTF8.self)
-        if prefix == SchemaAnnouncement.prefix {
+        switch prefix {
+        case PostgresRowTransaction.messagePrefix:
+            let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+            guard parts.count == 2, let client = UInt64(parts[0]), let changeset = UInt64(parts[1]) else { return }
+            open?.origin = Origin(client: ClientID(rawValue: client), changeset: changeset)
+        case LogMark.prefix:
+            open?.isMark = true
+        case SchemaAnnouncement.prefix:
             batch.schemas.append(text)
             open?.isMark = true
-            return
-        }
-        if prefix == LogGap.prefix {
-            guard tables.values.contains(where: { $0.mapping.sqlName == text }) else { return }
+        case LogGap.prefix where tables.values.contains { $0.mapping.sqlName == text }:
             open?.isMark = true
             open?.isGap = true
-            return
+        default: break
         }
-        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-        guard parts.count == 2, let client = UInt64(parts[0]), let changeset = UInt64(parts[1]) else { return }
-        open?.origin = Origin(client: ClientID(rawValue: client), changeset: changeset)
     }
 
     /// The position of the next row change.
@@ -247,11 +246,11 @@ package struct PgOutputDecoder: Sendable {
         _ slot: Int, _ position: Position, old: TupleDecoder.Outcome?, new: TupleDecoder.Outcome?, _ batch: inout CaptureBatch
     ) {
         let type = relations[slot].type
-        if let before = old?.misfit, before.key != new?.misfit?.key {
-            batch.unfit.append(UnfitRow(position: position, type: type, key: before.key, reason: nil))
+        if let old, !old.faults.isEmpty, old.key != new?.key {
+            batch.unfit.append(UnfitRow(position: position, type: type, key: old.key ?? "", reason: nil))
         }
-        if let misfit = new?.misfit {
-            batch.unfit.append(UnfitRow(position: position, type: type, key: misfit.key, reason: misfit.reason))
+        if let new, let fault = new.faults.first {
+            batch.unfit.append(UnfitRow(position: position, type: type, key: new.key ?? "", reason: fault.misfit.reason))
         }
         // What nobody refers to is taken out where nothing follows it.
         if let new, new.ref == nil { batch.rows.cells.removeSubrange(Int(new.image.start)...) }

@@ -5,25 +5,18 @@ enum TupleDecoder {
     struct Outcome {
         /// The row; where it does not fit, with what of it does.
         var image: RowRef
-        /// Nil when it fits.
-        var misfit: Misfit?
+        /// What of it does not, in the order of the columns.
+        var faults: [Fault] = []
+        /// The primary key as PostgreSQL writes it; nil when the row fits.
+        var key: String?
 
         /// Nil when the row does not fit.
-        var ref: RowRef? { misfit == nil ? image : nil }
-    }
-
-    /// Why a row does not fit.
-    struct Misfit {
-        var key: String
-        /// By property, in the order of the columns; never empty.
-        var faults: [Fault]
-
-        var reason: String { faults.first?.reason ?? "" }
+        var ref: RowRef? { faults.isEmpty ? image : nil }
     }
 
     struct Fault {
         var property: Int
-        var reason: String
+        var misfit: Misfit
     }
 
     /// Decodes one row into the buffer.
@@ -57,14 +50,14 @@ enum TupleDecoder {
             case UInt8(ascii: "u"):
                 guard property >= 0, let old else { continue }
                 rows.set(row, property, rows.cells[Int(old.image.start) + property])
-                guard let fault = old.misfit?.faults.first(where: { $0.property == property }) else { continue }
+                guard let fault = old.faults.first(where: { $0.property == property }) else { continue }
                 faults.append(fault)
-                if column == relation.keyColumn { key = old.misfit?.key }
+                if column == relation.keyColumn { key = old.key }
             case let kind: throw MalformedMessage(reason: "a column of \(relation.name) has the kind \(kind)")
             }
         }
         if faults.isEmpty { return Outcome(image: row) }
-        return Outcome(image: row, misfit: Misfit(key: key ?? text(ofKey: relation, row, rows), faults: faults))
+        return Outcome(image: row, faults: faults, key: key ?? text(ofKey: relation, row, rows))
     }
 
     /// The forms that are not quick, and whatever does not fit.
@@ -75,7 +68,7 @@ enum TupleDecoder {
         do {
             rows.set(row, property, unsafe try relation.forms[property].decode(bytes, into: &rows))
         } catch {
-            faults.append(Fault(property: property, reason: error.reason))
+            faults.append(Fault(property: property, misfit: error))
         }
     }
 

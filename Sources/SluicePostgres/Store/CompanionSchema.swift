@@ -37,8 +37,7 @@ package enum CompanionSchema {
     /// Step n leads from version n to n + 1. Never change one that was released.
     private static let steps = [
         core + users + ingest, horizon, session, appSchema, userChange, deadLetters, timePartitions, ingestRequest, refusalRule,
-        refusalObject, refusalCause, deadLettersOnce, changesetTime, deadLetterTurn,
-        publishedTable,
+        refusalObject, refusalCause, deadLettersOnce, changesetTime, deadLetterTurn, publishedTable,
     ]
 
     /// Clients, clocks, property numbers, refusals.

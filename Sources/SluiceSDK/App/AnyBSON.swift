@@ -56,7 +56,7 @@ public enum AnyBSON: Hashable, Sendable {
         case .bool(let v): .bool(v)
         case .int32(let v): .int(Int64(v))
         case .int64(let v): .int(v)
-        case .double(let v): v.isFinite ? .double(v) : ["$numberDouble": .string(v.isNaN ? "NaN" : v > 0 ? "Infinity" : "-Infinity")]
+        case .double(let v): ExtendedJSON.json(.double(v))
         case .string(let v): .string(v)
         case .array(let v): .array(v.map { ($0 ?? .null).json })
         case .document(let v): .object(v.map { JSON.Member($0.key, ($0.value ?? .null).json) })
