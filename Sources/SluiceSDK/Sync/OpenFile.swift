@@ -148,7 +148,7 @@ final class OpenFile: Sendable {
         defer { subscribing.unlock() }
         let current = try asRealmError { try replica.currentSubscriptionSet() }
         guard current.version == 0 || initial.rerunOnOpen && isFirstOpen else { return }
-        let set = Realm(core: core).subscriptions
+        let set = core.subscriptions
         _ = try set.commit { initial.callback(set) }
     }
 

@@ -109,7 +109,7 @@ public enum QueryBasedSync {
         /// Removes it. Its objects leave the device when the server has answered, unless another subscription covers them.
         public func unsubscribe() {
             guard let stored else { return }
-            _ = try? Realm(core: core).subscriptions.change { set in
+            _ = try? core.subscriptions.change { set in
                 guard set.committed.subscriptions.contains(where: { $0.id == stored.id }) else { return false }
                 set.erase { $0.id == stored.id }
                 return true
@@ -163,7 +163,7 @@ extension Results where Element: Object {
         let options = SyncSubscriptionOptions(
             name: named, overwriteExisting: update, timeToLive: timeToLive, limit: limit ?? 0,
             includes: schema.linkPaths + includingLinkingObjects.flatMap { schema.inversePaths($0) })
-        let set = Realm(core: core).subscriptions
+        let set = core.subscriptions
         let (type, text) = (Element.className(), subscriptionText)
         do {
             let stored = try stored(options)

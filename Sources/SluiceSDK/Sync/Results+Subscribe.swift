@@ -69,7 +69,7 @@ extension Results where Element: Object {
         _isolation: isolated (any Actor)? = #isolation, mode: (SyncSubscriptionSet.Storage) throws -> WaitForSyncMode?
     ) async throws -> Results<Element> {
         let text = subscriptionText
-        let set = Realm(core: storage.core).subscriptions
+        let set = storage.core.subscriptions
         // Most apps subscribe to what is there at each start: they need not wait for the writer.
         guard var chosen = try mode(set.storage) else { return self }
         var index = 0
@@ -108,7 +108,7 @@ extension Results where Element: Object {
 
     /// - Returns: the version of the set without the subscription; nil when there is none to end.
     private func end() throws -> UInt64? {
-        let set = Realm(core: storage.core).subscriptions
+        let set = storage.core.subscriptions
         guard subscriptionToEnd(in: set.storage) != nil else { return nil }
         return try set.change { set in
             guard let id = subscriptionToEnd(in: set) else { return false }

@@ -340,14 +340,18 @@ public struct SyncSubscription {
 extension Realm {
     /// The newest version of the Realm's subscriptions. When the file cannot be read it is an empty one whose `state` says why
     /// and whose updates fail with it.
-    public var subscriptions: SyncSubscriptionSet {
-        guard core.configuration.syncConfiguration != nil else {
+    public var subscriptions: SyncSubscriptionSet { core.subscriptions }
+}
+
+extension RealmCore {
+    var subscriptions: SyncSubscriptionSet {
+        guard configuration.syncConfiguration != nil else {
             throwRealmException("This Realm was not configured with flexible sync")
         }
         do {
-            return try SyncSubscriptionSet(file: core.file, core: core)
+            return try SyncSubscriptionSet(file: file, core: self)
         } catch {
-            return SyncSubscriptionSet(file: core.file, unreadable: error)
+            return SyncSubscriptionSet(file: file, unreadable: error)
         }
     }
 }
