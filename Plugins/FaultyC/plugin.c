@@ -326,6 +326,15 @@ static sluice_status ingest(void *opaque, sluice_text input, const sluice_sink *
     sluice_status status;
     if (misbehave(opaque, input, answer, &status)) return status;
     int count = count_of(input, "\"_id\":");
+    if (has(input, "do-set")) {
+        put(answer, "{\"objects\":[{\"verdict\":\"accept\",\"set\":{\"value\":2.5}},{\"verdict\":\"accept\",\"set\":{\"value\":\"hot\"}},"
+                    "{\"verdict\":\"accept\",\"set\":{\"odd\":1}}]}");
+        return SLUICE_OK;
+    }
+    if (has(input, "do-both")) {
+        put(answer, "{\"objects\":[{\"verdict\":\"accept\",\"set\":{\"value\":2.5},\"object\":{\"_id\":\"a\",\"value\":1}}]}");
+        return SLUICE_OK;
+    }
     if (!has(input, "do-each") && !has(input, "one alone")) {
         put_verdicts(answer, "{\"objects\":[", "{\"verdict\":\"accept\"}", count);
         return SLUICE_OK;

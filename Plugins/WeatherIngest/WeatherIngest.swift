@@ -11,44 +11,39 @@ final class WeatherIngest: IngestRules {
     init(log: PluginLog) {}
 
     /// Objects of other types are accepted as they are.
-    func ingest(type: String, objects: [PluginValue]) throws -> [IngestVerdict] {
+    func ingest(type: String, objects: [PluginRow]) throws -> [IngestVerdict] {
         guard type == "WeatherObservation" else { return objects.map { _ in .accept } }
         return objects.map { Self.verdict(on: $0) }
     }
 
-    private static func verdict(on object: PluginValue) -> IngestVerdict {
+    private static func verdict(on object: PluginRow) -> IngestVerdict {
         do throws(Rejection) {
             let units = try units(of: object)
-            var normal = object
+            var converted: [PluginValue.Member] = []
             for quantity in Quantity.all {
                 guard let value = try number(object, quantity.name) else { continue }
-                let converted = units == .us ? quantity.fromUS(value) : value
-                try quantity.check(converted, given: value, in: units)
-                if units == .us { normal.set(quantity.name, to: .double(converted)) }
+                let measured = units == .us ? quantity.fromUS(value) : value
+                try quantity.check(measured, given: value, in: units)
+                converted.append(.init(quantity.name, .double(measured)))
             }
-            guard units == .us else { return .accept }
-            normal.set("units", to: "si")
-            return .transform(normal)
+            return units == .us ? .amend(.object(converted + [.init("units", "si")])) : .accept
         } catch { return .reject(reason: error.reason) }
     }
 
     enum Units: String { case us, si }
 
-    private static func units(of object: PluginValue) throws(Rejection) -> Units {
-        guard let value = object["units"], !value.isNull else {
-            throw Rejection(reason: "units is missing; it must be \"us\" or \"si\"")
-        }
-        guard let units = value.string.flatMap({ Units(rawValue: $0) }) else {
-            throw Rejection(reason: "units is \(value.json); it must be \"us\" or \"si\"")
-        }
-        return units
+    private static func units(of object: PluginRow) throws(Rejection) -> Units {
+        if object.has("units", equalTo: Units.us.rawValue) { return .us }
+        if object.has("units", equalTo: Units.si.rawValue) { return .si }
+        let found = object.isNull("units") ? "missing" : object["units"]?.json ?? "missing"
+        throw Rejection(reason: "units is \(found); it must be \"us\" or \"si\"")
     }
 
     /// Nil when the station did not report the quantity.
-    private static func number(_ object: PluginValue, _ name: String) throws(Rejection) -> Double? {
+    private static func number(_ object: PluginRow, _ name: String) throws(Rejection) -> Double? {
+        if let number = object.number(name) { return number }
         guard let value = object[name], !value.isNull else { return nil }
-        guard let number = value.number else { throw Rejection(reason: "\(name) is \(value.json), not a number") }
-        return number
+        throw Rejection(reason: "\(name) is \(value.json), not a number")
     }
 }
 

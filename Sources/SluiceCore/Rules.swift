@@ -118,8 +118,39 @@ package struct IngestPart: Hashable, Sendable {
     }
 }
 
+/// Asymmetric objects of one type as the rules are asked about them: flat rows, in the order of the type's properties.
+package struct ObjectRows: Sendable {
+    package var type: ObjectType
+    package var buffer: RowBuffer
+    package var rows: [RowRef]
+
+    package init(type: ObjectType, buffer: RowBuffer, rows: [RowRef]) {
+        self.type = type
+        self.buffer = buffer
+        self.rows = rows
+    }
+
+    /// The same from values by property name; what they leave out is absent.
+    package init(type: ObjectType, values: [[String: Value]]) {
+        var buffer = RowBuffer()
+        let rows = values.map { buffer.append(Row($0, of: type)) }
+        self.init(type: type, buffer: buffer, rows: rows)
+    }
+
+    /// An object's values by property name; what is absent is left out.
+    package func values(_ index: Int) -> [String: Value] {
+        buffer.withView(rows[index]) { view in
+            var values: [String: Value] = [:]
+            for (property, declared) in type.properties.enumerated() { values[declared.name] = view.value(property) }
+            return values
+        }
+    }
+}
+
 package enum IngestVerdict: Hashable, Sendable {
     case accept
+    /// Accepted with these values set.
+    case amend([String: Value])
     case transform([String: Value])
     case route(type: String, values: [String: Value])
     /// Several objects in its place, of asymmetric types.

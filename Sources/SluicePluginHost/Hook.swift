@@ -10,9 +10,20 @@ package enum Hook: UInt8, CaseIterable, Sendable {
     case userChanged = 6
     /// `checkWrite` with the writes as rows: plugins that have it are asked in this form.
     case checkWriteRows = 7
+    /// `ingest` with the objects as rows, the same.
+    case ingestRows = 8
 
     /// The question that it is a form of: what deadlines and metrics are about.
-    package var question: Hook { self == .checkWriteRows ? .checkWrite : self }
+    package var question: Hook {
+        switch self {
+        case .checkWriteRows: .checkWrite
+        case .ingestRows: .ingest
+        default: self
+        }
+    }
+
+    /// Whether its input is a `RowFrame`.
+    package var takesRows: Bool { question != self }
 
     /// As sluice_plugin.h spells it.
     package var name: String {
@@ -25,6 +36,7 @@ package enum Hook: UInt8, CaseIterable, Sendable {
         case .ingest: "ingest"
         case .userChanged: "user_changed"
         case .checkWriteRows: "check_write_rows"
+        case .ingestRows: "ingest_rows"
         }
     }
 }
@@ -60,8 +72,10 @@ package struct PluginInfo: Hashable, Sendable {
     package var name: String
     package var version: String
     package var hooks: Set<Hook>
-    /// Whether it can be asked about writes, in one form or the other.
-    package var checksWrites: Bool { hooks.contains(.checkWrite) || hooks.contains(.checkWriteRows) }
+    /// The form in which it is asked about writes, and about asymmetric objects: as rows where it has that; nil: in none.
+    package var writeHook: Hook? { [.checkWriteRows, .checkWrite].first { hooks.contains($0) } }
+    package var ingestHook: Hook? { [.ingestRows, .ingest].first { hooks.contains($0) } }
+    package var checksWrites: Bool { writeHook != nil }
     /// What its configuration may hold, as the plugin declares it (`ConfigSchema`); nil: it does not say.
     package var configSchema: String?
     /// What it is not shut off by, since the kernel lacks it: `seccomp`, `landlock`, `privileges`; `process` for one in process.

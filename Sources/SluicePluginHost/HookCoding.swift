@@ -32,8 +32,17 @@ enum HookCoding {
 
     /// What check_write is asked, in one form or the other.
     static func input(_ hook: Hook, _ user: UserContext, _ writes: [ProposedWrite]) -> [UInt8] {
-        if hook == .checkWriteRows { return WriteFrame.encode(user, writes) }
+        if hook == .checkWriteRows { return RowFrame.encode(user, writes) }
         let input: JSON = ["user": json(user), "writes": .array(writes.map { json($0) })]
+        return input.utf8
+    }
+
+    /// What ingest is asked about some of the objects, in one form or the other.
+    static func input(_ hook: Hook, _ objects: ObjectRows, _ indices: [Int]) -> [UInt8] {
+        if hook == .ingestRows { return RowFrame.encode(objects, indices) }
+        let input: JSON = [
+            "type": .string(objects.type.name), "objects": .array(indices.map { ExtendedJSON.json(objects.values($0)) }),
+        ]
         return input.utf8
     }
 
@@ -97,10 +106,7 @@ enum HookCoding {
     }
 
     static func writeVerdicts(_ answer: Answer, writes: [ProposedWrite], schema: Schema) throws(SluiceError) -> [WriteVerdict] {
-        if answer.hook == .checkWriteRows, answer.json["writes"]?.string == "allow" {
-            try answer.allow(["writes", "records"], in: answer.json, at: "the answer")
-            return writes.map { _ in .allow }
-        }
+        if try answer.isOne("allow", for: "writes") { return writes.map { _ in .allow } }
         let list = try answer.verdicts("writes", count: writes.count)
         var verdicts: [WriteVerdict] = []
         for (index, json) in list.enumerated() {
@@ -155,6 +161,7 @@ enum HookCoding {
     static func ingestVerdicts(
         _ answer: Answer, count: Int, type: ObjectType, schema: Schema
     ) throws(SluiceError) -> [IngestVerdict] {
+        if try answer.isOne("accept", for: "objects") { return Array(repeating: .accept, count: count) }
         var verdicts: [IngestVerdict] = []
         for (index, json) in try answer.verdicts("objects", count: count).enumerated() {
             verdicts.append(try ingestVerdict(answer, json, type: type, schema: schema, at: "objects[\(index)]"))
@@ -165,11 +172,9 @@ enum HookCoding {
     private static func ingestVerdict(
         _ answer: Answer, _ json: JSON, type: ObjectType, schema: Schema, at place: String
     ) throws(SluiceError) -> IngestVerdict {
-        try answer.allow(["verdict", "object", "objects", "type", "reason"], in: json, at: place)
+        try answer.allow(["verdict", "object", "objects", "set", "type", "reason"], in: json, at: place)
         switch json["verdict"]?.string {
-        case "accept":
-            guard let object = json["object"], object != .null else { return .accept }
-            return values(answer, object, type: type, schema: schema) { .transform($0) }
+        case "accept": return try accepted(answer, json, type: type, schema: schema, at: place)
         case "route":
             let name = try answer.text(json, "type", at: place)
             guard let target = schema[name], target.kind == .asymmetric, let object = json["object"] else {
@@ -181,6 +186,27 @@ enum HookCoding {
         case "reject": return .reject(reason: "\(answer.plugin) rejected it: \(json["reason"]?.string ?? "it gives no reason")")
         default: throw answer.bad("\(place).verdict is not accept, route, split, drop or reject")
         }
+    }
+
+    /// As it is, in another form, or with members set.
+    private static func accepted(
+        _ answer: Answer, _ json: JSON, type: ObjectType, schema: Schema, at place: String
+    ) throws(SluiceError) -> IngestVerdict {
+        let (object, set) = (json["object"] ?? .null, json["set"] ?? .null)
+        guard object == .null || set == .null else { throw answer.bad("\(place) has an object and what to set in it") }
+        if object != .null { return values(answer, object, type: type, schema: schema) { .transform($0) } }
+        if set == .null { return .accept }
+        guard let members = set.members else { throw answer.bad("\(place).set is no object") }
+        var values: [String: Value] = [:]
+        do throws(SluiceError) {
+            for member in members {
+                guard let index = type.index(of: member.key) else {
+                    throw SluiceError(.unknownProperty, "class \(type.name) has no property \(member.key).")
+                }
+                values[member.key] = try ExtendedJSON.value(member.value, property: type.properties[index], schema: schema)
+            }
+        } catch { return unfit(answer, error) }
+        return .amend(values)
     }
 
     private static func split(_ answer: Answer, _ json: JSON, schema: Schema, at place: String) throws(SluiceError) -> IngestVerdict {
@@ -203,9 +229,11 @@ enum HookCoding {
     private static func values(
         _ answer: Answer, _ object: JSON, type: ObjectType, schema: Schema, _ verdict: ([String: Value]) -> IngestVerdict
     ) -> IngestVerdict {
-        do { return verdict(try ExtendedJSON.values(object, type: type, schema: schema)) } catch {
-            return .reject(reason: "\(answer.plugin) made it unfit: \(error.message)")
-        }
+        do { return verdict(try ExtendedJSON.values(object, type: type, schema: schema)) } catch { return unfit(answer, error) }
+    }
+
+    private static func unfit(_ answer: Answer, _ error: SluiceError) -> IngestVerdict {
+        .reject(reason: "\(answer.plugin) made it unfit: \(error.message)")
     }
 
     static func warnings(_ answer: Answer) throws(SluiceError) -> [String] {
@@ -257,6 +285,13 @@ struct Answer {
     func bool(_ json: JSON?, at place: String) throws(SluiceError) -> Bool {
         guard let bool = json?.bool else { throw bad("\(place) is not true or false") }
         return bool
+    }
+
+    /// Whether one word stands for as many verdicts, which those who are asked in rows may answer.
+    func isOne(_ word: String, for key: String) throws(SluiceError) -> Bool {
+        guard hook.takesRows, json[key]?.string == word else { return false }
+        try allow([key, "records"], in: json, at: "the answer")
+        return true
     }
 
     func verdicts(_ key: String, count: Int) throws(SluiceError) -> [JSON] {

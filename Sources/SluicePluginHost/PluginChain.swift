@@ -176,7 +176,7 @@ package final class PluginChain: Sendable {
             let open = review.undecided
             let asked = open.map { review.writes[$0] }
             do throws(SluiceError) {
-                let hook: Hook = link.info.hooks.contains(.checkWriteRows) ? .checkWriteRows : .checkWrite
+                let hook = link.info.writeHook ?? .checkWrite
                 let answer = try await ask(link, hook, HookCoding.input(hook, user, asked), parts: asked.count)
                 let verdicts = try read(link) { () throws(SluiceError) in
                     try HookCoding.writeVerdicts(answer, writes: asked, schema: schema)
@@ -191,21 +191,19 @@ package final class PluginChain: Sendable {
     }
 
     /// Whether any plugin decides about asymmetric objects.
-    package var judgesIngest: Bool { !links(with: .ingest).isEmpty }
+    package var judgesIngest: Bool { !links(where: { $0.ingestHook != nil }).isEmpty }
 
     /// Asks about asymmetric objects of one type. A plugin sees what those before it transformed.
     /// - Returns: a verdict for each object.
     /// - Throws: a failure: nothing is known about any of the objects, they are to be tried again later.
-    package func ingest(
-        type: ObjectType, objects: [[String: Value]], schema: Schema
-    ) async throws(SluiceError) -> [IngestVerdict] {
+    package func ingest(_ objects: ObjectRows, schema: Schema) async throws(SluiceError) -> [IngestVerdict] {
         var review = IngestReview(objects: objects)
-        for link in links(with: .ingest) where !review.undecided.isEmpty {
+        for link in links(where: { $0.ingestHook != nil }) where review.goesOn {
             let open = review.undecided
-            let asked = open.map { ExtendedJSON.json(review.objects[$0]) }
-            let answer = try await ask(link, .ingest, ["type": .string(type.name), "objects": .array(asked)], parts: asked.count)
+            let hook = link.info.ingestHook ?? .ingest
+            let answer = try await ask(link, hook, HookCoding.input(hook, review.objects, open), parts: open.count)
             let verdicts = try read(link) { () throws(SluiceError) in
-                try HookCoding.ingestVerdicts(answer, count: asked.count, type: type, schema: schema)
+                try HookCoding.ingestVerdicts(answer, count: open.count, type: objects.type, schema: schema)
             }
             try await keepRecords(of: answer)
             review.apply(verdicts, to: open)

@@ -83,12 +83,12 @@ package struct PluginConformance: Sendable {
                     return try await checkWrites(hook, writes)
                 })
         }
-        if info.hooks.contains(.ingest) {
+        for hook in ingestHooks {
             probes.append(
-                Probe(name: "ingest of nothing and of one object of each type") {
+                Probe(name: "\(hook.name) of nothing and of one object of each type") {
                     for type in asymmetric {
-                        _ = try await ingest(type, count: 0)
-                        _ = try await ingest(type, count: 1)
+                        _ = try await ingest(hook, type, count: 0)
+                        _ = try await ingest(hook, type, count: 1)
                     }
                     return ""
                 })
@@ -111,10 +111,10 @@ package struct PluginConformance: Sendable {
                     return try await checkWrites(hook, Array(repeating: write, count: Self.largeBatch))
                 })
         }
-        if info.hooks.contains(.ingest) {
+        for hook in ingestHooks {
             probes.append(
-                Probe(name: "ingest of \(Self.largeBatch) objects") {
-                    for type in asymmetric { _ = try await ingest(type, count: Self.largeBatch) }
+                Probe(name: "\(hook.name) of \(Self.largeBatch) objects") {
+                    for type in asymmetric { _ = try await ingest(hook, type, count: Self.largeBatch) }
                     return ""
                 })
         }
@@ -122,8 +122,7 @@ package struct PluginConformance: Sendable {
             probes.append(
                 Probe(name: "\(hook.name) outlives input that lacks everything") {
                     // Rows are of a form that the host checks: what they can lack is content.
-                    let isOfRows = hook == .checkWriteRows
-                    _ = try await host.call(hook, isOfRows ? WriteFrame.encode(UserContext(id: "", type: ""), []) : JSON.object([]).utf8)
+                    _ = try await host.call(hook, hook.takesRows ? RowFrame.encode(UserContext(id: "", type: ""), []) : JSON.object([]).utf8)
                     // It may have taken that for a configuration.
                     if hook == .configure { _ = try await call(.configure, configuration) }
                     return ""
@@ -172,8 +171,9 @@ package struct PluginConformance: Sendable {
         return ""
     }
 
-    /// The forms in which it can be asked about writes.
+    /// The forms in which it can be asked about writes, and about asymmetric objects.
     private var writeHooks: [Hook] { [.checkWrite, .checkWriteRows].filter { info.hooks.contains($0) } }
+    private var ingestHooks: [Hook] { [.ingest, .ingestRows].filter { info.hooks.contains($0) } }
 
     private func checkWrites(_ hook: Hook, _ writes: [ProposedWrite]) async throws -> String {
         let answer = try await host.call(hook, HookCoding.input(hook, Self.user, writes), parts: writes.count)
@@ -182,12 +182,11 @@ package struct PluginConformance: Sendable {
         return ""
     }
 
-    private func ingest(_ type: ObjectType, count: Int) async throws -> String {
-        let object = ExtendedJSON.json(Self.values(of: type))
-        let input: JSON = ["type": .string(type.name), "objects": .array(Array(repeating: object, count: count))]
-        let answer = try await call(.ingest, input, parts: count)
+    private func ingest(_ hook: Hook, _ type: ObjectType, count: Int) async throws -> String {
+        let objects = ObjectRows(type: type, values: Array(repeating: Self.values(of: type), count: count))
+        let answer = try await host.call(hook, HookCoding.input(hook, objects, Array(0..<count)), parts: count)
         guard answer.status == .ok else { return try Self.note(answer) }
-        _ = try HookCoding.ingestVerdicts(try Answer(answer, plugin: info.name, hook: .ingest), count: count, type: type, schema: schema)
+        _ = try HookCoding.ingestVerdicts(try Answer(answer, plugin: info.name, hook: hook), count: count, type: type, schema: schema)
         return ""
     }
 

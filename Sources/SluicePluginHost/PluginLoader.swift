@@ -73,7 +73,7 @@ final class LoadedPlugin {
         let name = unsafe table.name.string
         let file = path.split(separator: "/").last.map(String.init) ?? path
         let hooks = Hook.allCases.filter {
-            unsafe $0 == .checkWriteRows ? table.check_write_rows != nil : Self.function($0, of: table) != nil
+            unsafe $0.takesRows ? Self.rowsFunction($0, of: table) != nil : Self.function($0, of: table) != nil
         }
         info = unsafe PluginInfo(
             name: name.isEmpty ? file : name, version: table.version.string, hooks: Set(hooks),
@@ -83,7 +83,7 @@ final class LoadedPlugin {
     /// Calls a hook. A hook that the plugin lacks answers as a failure.
     func call(_ hook: Hook, _ input: [UInt8]) -> HookAnswer {
         let collector = AnswerCollector()
-        guard let result = hook == .checkWriteRows ? callRows(input, collector) : call(hook, input, collector) else {
+        guard let result = hook.takesRows ? callRows(hook, input, collector) : call(hook, input, collector) else {
             return HookAnswer(status: .failed, bytes: Array("\(info.name) has no hook \(hook.name) for this input".utf8))
         }
         guard !collector.isOverfull else {
@@ -104,9 +104,9 @@ final class LoadedPlugin {
     }
 
     /// Nil as well for a frame that is none, which no gateway sends.
-    private func callRows(_ frame: [UInt8], _ collector: AnswerCollector) -> sluice_status? {
-        guard let function = unsafe table.check_write_rows else { return nil }
-        return unsafe WriteFrame.withWrites(in: frame) { writes in
+    private func callRows(_ hook: Hook, _ frame: [UInt8], _ collector: AnswerCollector) -> sluice_status? {
+        guard let function = unsafe Self.rowsFunction(hook, of: table) else { return nil }
+        return unsafe RowFrame.withWrites(in: frame) { writes in
             unsafe collector.withSink { sink in unsafe function(table.state, writes, sink) }
         }
     }
@@ -122,7 +122,18 @@ final class LoadedPlugin {
         case .checkWrite: unsafe table.check_write
         case .ingest: unsafe table.ingest
         case .userChanged: unsafe table.user_changed
-        case .checkWriteRows: nil
+        case .checkWriteRows, .ingestRows: nil
+        }
+    }
+
+    private typealias RowsFunction =
+        @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<sluice_writes>, UnsafePointer<sluice_sink>) -> sluice_status
+
+    private static func rowsFunction(_ hook: Hook, of table: sluice_plugin) -> RowsFunction? {
+        switch hook {
+        case .checkWriteRows: unsafe table.check_write_rows
+        case .ingestRows: unsafe table.ingest_rows
+        case .load, .configure, .openSession, .checkSubscription, .checkWrite, .ingest, .userChanged: nil
         }
     }
 

@@ -77,7 +77,7 @@ extension PluginSpec {
     package func budget(_ hook: Hook, parts: Int, bytes: Int) -> CallBudget {
         let usual =
             switch hook {
-            case .checkWrite, .checkWriteRows, .ingest: Limits.pluginWriteNanoseconds
+            case .checkWrite, .checkWriteRows, .ingest, .ingestRows: Limits.pluginWriteNanoseconds
             case .load, .configure, .openSession, .checkSubscription, .userChanged: Limits.pluginSessionNanoseconds
             }
         let parts = UInt64(max(1, parts, bytes / PluginLimits.partBytes))

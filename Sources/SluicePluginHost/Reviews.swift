@@ -38,19 +38,23 @@ struct WriteReview {
 
 /// The verdicts on a batch of asymmetric objects while the plugins of a chain are asked one after the other.
 struct IngestReview {
-    private(set) var objects: [[String: Value]]
+    private(set) var objects: ObjectRows
     private(set) var verdicts: [IngestVerdict]
 
-    init(objects: [[String: Value]]) {
+    init(objects: ObjectRows) {
         self.objects = objects
-        verdicts = objects.map { _ in .accept }
+        verdicts = objects.rows.map { _ in .accept }
     }
+
+    /// Whether there is anything to ask the next plugin: objects that are undecided, or none at all, which is asked to see whether a
+    /// plugin works.
+    var goesOn: Bool { verdicts.isEmpty || !undecided.isEmpty }
 
     /// Those that are still of their type: neither routed, split, dropped nor rejected.
     var undecided: [Int] {
         verdicts.indices.filter {
             switch verdicts[$0] {
-            case .accept, .transform: true
+            case .accept, .amend, .transform: true
             case .route, .split, .drop, .reject: false
             }
         }
@@ -58,8 +62,24 @@ struct IngestReview {
 
     mutating func apply(_ answers: [IngestVerdict], to indices: [Int]) {
         for (index, answer) in zip(indices, answers) where answer != .accept {
-            verdicts[index] = answer
-            if case .transform(let values) = answer { objects[index] = values }
+            switch answer {
+            case .amend(let values): amend(index, values)
+            case .transform(let values):
+                verdicts[index] = answer
+                objects.rows[index] = objects.buffer.append(Row(values, of: objects.type))
+            case .accept, .route, .split, .drop, .reject: verdicts[index] = answer
+            }
+        }
+    }
+
+    private mutating func amend(_ index: Int, _ values: [String: Value]) {
+        for (name, value) in values {
+            if let property = objects.type.index(of: name) { objects.buffer.set(objects.rows[index], property, value) }
+        }
+        switch verdicts[index] {
+        case .amend(let earlier): verdicts[index] = .amend(earlier.merging(values) { _, later in later })
+        case .transform(let earlier): verdicts[index] = .transform(earlier.merging(values) { _, later in later })
+        case .accept, .route, .split, .drop, .reject: verdicts[index] = .amend(values)
         }
     }
 }

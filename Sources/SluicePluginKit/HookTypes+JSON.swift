@@ -108,9 +108,18 @@ extension WriteVerdict {
 }
 
 extension IngestVerdict {
+    /// As a gateway reads it, which refuses keys that it does not know.
+    func known(to hostMinor: UInt32, of object: PluginRow) -> IngestVerdict {
+        guard case .amend(let set) = self, hostMinor < 6 else { return self }
+        var whole = object.value
+        for member in set.members ?? [] { whole.set(member.key, to: member.value) }
+        return .transform(whole)
+    }
+
     var value: PluginValue {
         switch self {
         case .accept: ["verdict": "accept"]
+        case .amend(let values): ["verdict": "accept", "set": values]
         case .transform(let object): ["verdict": "accept", "object": object]
         case .route(let type, let object): ["verdict": "route", "type": .string(type), "object": object]
         case .split(let parts):

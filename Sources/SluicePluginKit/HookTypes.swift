@@ -157,6 +157,8 @@ public enum WriteVerdict: Hashable, Sendable {
 
 public enum IngestVerdict: Hashable, Sendable {
     case accept
+    /// Stored with these members set; the value is an object. Costs less than `transform`, which says all of the object.
+    case amend(PluginValue)
     /// Stored in this form instead.
     case transform(PluginValue)
     /// Stored as an object of another asymmetric type.

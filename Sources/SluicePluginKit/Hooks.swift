@@ -73,13 +73,18 @@ func checkWriteRowsHook(
     state: UnsafeMutableRawPointer?, writes: UnsafePointer<sluice_writes>, answer: UnsafePointer<sluice_sink>
 ) -> sluice_status {
     unsafe run(state, answer) { instance in
-        let lent = unsafe UnsafeRawBufferPointer(start: writes.pointee.arena, count: writes.pointee.arena_length)
-        var batch = unsafe RowBatch(lending: lent)
-        // Rows that are still somebody's when the plugin has answered were kept by it.
-        defer { if !isKnownUniquelyReferenced(&batch) { batch.keep() } }
-        let answer = try unsafe check(writes, in: batch, instance)
+        let answer = try unsafe lend(writes) { batch in try unsafe check(writes, in: batch, instance) }
         return answer.allowsAll ? .object([.init("writes", "allow")]) : answer.value(hostMinor: instance.hostMinor)
     }
+}
+
+/// Lends the rows of a batch to a plugin.
+private func lend<R>(_ writes: UnsafePointer<sluice_writes>, _ body: (RowBatch) throws -> R) throws -> R {
+    let lent = unsafe UnsafeRawBufferPointer(start: writes.pointee.arena, count: writes.pointee.arena_length)
+    var batch = unsafe RowBatch(lending: lent)
+    // Rows that are still somebody's when the plugin has answered were kept by it.
+    defer { if !isKnownUniquelyReferenced(&batch) { batch.keep() } }
+    return try body(batch)
 }
 
 /// In a function of its own, at whose end nothing of ours holds the batch.
@@ -113,10 +118,43 @@ private struct WriteAnswer {
 
 func ingestHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {
     unsafe run(state, input, answer) { instance, input in
-        let verdicts = try hook(instance, (any IngestRules).self)
-            .ingest(type: try input.text("type"), objects: try input.list("objects"))
-        return ["objects": .array(verdicts.map(\.value))]
+        let objects = try input.list("objects").map { PluginRow($0) }
+        return try ingest(objects, of: try input.text("type"), instance).value
     }
+}
+
+func ingestRowsHook(
+    state: UnsafeMutableRawPointer?, objects: UnsafePointer<sluice_writes>, answer: UnsafePointer<sluice_sink>
+) -> sluice_status {
+    unsafe run(state, answer) { instance in
+        let answer = try unsafe lend(objects) { batch in try unsafe ingest(objects, in: batch, instance) }
+        return answer.acceptsAll ? .object([.init("objects", "accept")]) : answer.value
+    }
+}
+
+/// In a function of its own, at whose end nothing of ours holds the batch.
+@inline(never)
+private func ingest(_ objects: UnsafePointer<sluice_writes>, in batch: RowBatch, _ instance: Instance) throws -> IngestAnswer {
+    guard unsafe objects.pointee.type_count > 0 else { throw MalformedInput(member: "type") }
+    let type = unsafe String(decoding: sluice_type_at(objects, 0).pointee.name.bytes, as: UTF8.self)
+    return try ingest(unsafe instance.writes(objects, in: batch).compactMap(\.after), of: type, instance)
+}
+
+private func ingest(_ objects: [PluginRow], of type: String, _ instance: Instance) throws -> IngestAnswer {
+    let verdicts = try hook(instance, (any IngestRules).self).ingest(type: type, objects: objects)
+    // Whoever gives too many or too few is told so by the gateway.
+    let known = verdicts.enumerated().map { $0 < objects.count ? $1.known(to: instance.hostMinor, of: objects[$0]) : $1 }
+    return IngestAnswer(verdicts: known, isWhole: verdicts.count == objects.count)
+}
+
+/// What a plugin says to a batch of asymmetric objects.
+private struct IngestAnswer {
+    var verdicts: [IngestVerdict]
+    /// Whether there are as many verdicts as objects.
+    var isWhole: Bool
+
+    var acceptsAll: Bool { isWhole && verdicts.allSatisfy { $0 == .accept } }
+    var value: PluginValue { ["objects": .array(verdicts.map(\.value))] }
 }
 
 func userChangedHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {

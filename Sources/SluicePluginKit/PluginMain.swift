@@ -75,7 +75,10 @@ public enum PluginMain {
             unsafe table.check_write = checkWriteHook
             if minor >= 4 { unsafe table.check_write_rows = checkWriteRowsHook }
         }
-        if instance is any IngestRules { unsafe table.ingest = ingestHook }
+        if instance is any IngestRules {
+            unsafe table.ingest = ingestHook
+            if minor >= 6 { unsafe table.ingest_rows = ingestRowsHook }
+        }
         if instance is any UserChangeRules { unsafe table.user_changed = userChangedHook }
         // A host of an older minor version has a shorter table: only what it knows is written.
         let room = unsafe min(Int(plugin.pointee.size), MemoryLayout<sluice_plugin>.size)

@@ -1,12 +1,12 @@
 import CSluicePlugin
 
-/// An object before or after a write.
+/// An object before or after a write, or one that is ingested.
 ///
 /// It is read where the gateway has put it, one field at a time: a field costs a look-up of its name, and what nobody asks for costs
 /// nothing. It may be kept beyond the hook, which copies the batch.
 public struct PluginRow: Sendable {
     enum Storage: Sendable {
-        /// An object, as gateways before 1.4 send it and tests write it down.
+        /// An object, as older gateways send it (before 1.4, ingested ones before 1.6) and tests write it down.
         case value(PluginValue)
         case cells(RowBatch, ColumnTable, start: Int)
     }

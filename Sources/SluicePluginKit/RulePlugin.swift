@@ -48,9 +48,9 @@ public protocol WriteRules: RulePlugin {
 
 /// The hook that sees asymmetric objects before they are stored.
 public protocol IngestRules: RulePlugin {
-    /// - Parameter objects: objects of one type in extended JSON, in the order they came.
+    /// - Parameter objects: objects of one type, in the order they came; none to see whether the plugin works.
     /// - Returns: one verdict for each object, in order.
-    func ingest(type: String, objects: [PluginValue]) throws -> [IngestVerdict]
+    func ingest(type: String, objects: [PluginRow]) throws -> [IngestVerdict]
 }
 
 /// The hook that hears of changed user data; `openSession` follows for each session of the user.

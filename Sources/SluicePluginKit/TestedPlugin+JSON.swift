@@ -62,7 +62,7 @@ extension WriteVerdict {
 extension IngestVerdict {
     init(_ value: PluginValue) throws {
         switch value["verdict"]?.string {
-        case "accept": self = value["object"].map { .transform($0) } ?? .accept
+        case "accept": self = value["object"].map { .transform($0) } ?? value["set"].map { .amend($0) } ?? .accept
         case "route": self = .route(type: try value.text("type"), object: value["object"] ?? [:])
         case "split":
             self = .split(

@@ -79,8 +79,13 @@ public final class TestedPlugin {
     }
 
     /// - Returns: as many verdicts as objects.
-    public func ingest(type: String, _ objects: [PluginValue]) throws -> [IngestVerdict] {
-        let answer = try unsafe call(table.ingest, ["type": .string(type), "objects": .array(objects)])
+    public func ingest(type: String, _ objects: [PluginRow]) throws -> [IngestVerdict] {
+        guard let function = unsafe table.ingest_rows else { throw PluginFailure(Self.lacking) }
+        let inserts = objects.map { PluginWrite(type: type, operation: "insert", before: nil, after: $0) }
+        let answer = try unsafe TestedRows(inserts, of: type, schema: schema).lend(nil) { batch in
+            unsafe Self.result { unsafe function(table.state, batch, $0) }
+        }.get()
+        if answer?["objects"]?.string == "accept" { return objects.map { _ in .accept } }
         let verdicts = try (answer?["objects"]?.array ?? []).map { try IngestVerdict($0) }
         guard verdicts.count == objects.count else { throw PluginFailure("\(verdicts.count) verdicts for \(objects.count) objects") }
         return verdicts

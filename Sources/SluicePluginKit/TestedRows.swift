@@ -15,13 +15,14 @@ struct TestedRows {
     private var types: [TypeEntry] = []
     private var records: [(type: Int, operation: sluice_operation, before: Int?, after: Int?)] = []
 
-    init(_ writes: [PluginWrite], schema: [String: PluginObjectType]) {
-        for write in writes where !types.contains(where: { $0.name == write.type }) {
-            let objects = writes.filter { $0.type == write.type }.flatMap { [$0.before, $0.after] }.compactMap { $0?.value.members }
-            let known = schema[write.type]?.properties.keys.map { $0 } ?? []
+    /// - Parameter type: one that is told also when nothing is of it.
+    init(_ writes: [PluginWrite], of type: String? = nil, schema: [String: PluginObjectType]) {
+        for name in (type.map { [$0] } ?? []) + writes.map(\.type) where !types.contains(where: { $0.name == name }) {
+            let objects = writes.filter { $0.type == name }.flatMap { [$0.before, $0.after] }.compactMap { $0?.value.members }
+            let known = schema[name]?.properties.keys.map { $0 } ?? []
             let columns = Set(known + objects.flatMap { $0.map(\.key) }).sorted()
-            let key = columns.firstIndex(of: schema[write.type]?.primaryKey ?? "_id")
-            types.append(TypeEntry(name: write.type, columns: columns, primaryKey: key.map { UInt32($0) } ?? SLUICE_NO_COLUMN))
+            let key = columns.firstIndex(of: schema[name]?.primaryKey ?? "_id")
+            types.append(TypeEntry(name: name, columns: columns, primaryKey: key.map { UInt32($0) } ?? SLUICE_NO_COLUMN))
         }
         for write in writes {
             guard let type = types.firstIndex(where: { $0.name == write.type }) else { continue }
@@ -101,7 +102,8 @@ struct TestedRows {
     // MARK: Lending
 
     /// Lends the writes as a host does; nothing of it is there afterwards.
-    func lend<R>(_ user: PluginUser, _ body: (UnsafePointer<sluice_writes>) -> R) -> R {
+    /// - Parameter user: nil where no user is told.
+    func lend<R>(_ user: PluginUser?, _ body: (UnsafePointer<sluice_writes>) -> R) -> R {
         let loan = Loan()
         let base = unsafe loan.copy(arena)
         let entries = unsafe loan.array(
@@ -123,8 +125,8 @@ struct TestedRows {
         var batch = unsafe sluice_writes(
             size: UInt32(MemoryLayout<sluice_writes>.size), write_size: UInt32(MemoryLayout<sluice_write>.stride),
             type_size: UInt32(MemoryLayout<sluice_type>.stride), write_count: UInt32(records.count), type_count: UInt32(types.count),
-            reserved: 0, user_id: loan.text(user.id), user_type: loan.text(user.type), user: loan.text(user.value.json), types: entries,
-            writes: writes, arena: base, arena_length: arena.count)
+            reserved: 0, user_id: loan.text(user?.id ?? ""), user_type: loan.text(user?.type ?? ""), user: loan.text(user?.value.json ?? ""),
+            types: entries, writes: writes, arena: base, arena_length: arena.count)
         return withExtendedLifetime(loan) { unsafe withUnsafePointer(to: &batch) { unsafe body($0) } }
     }
 }

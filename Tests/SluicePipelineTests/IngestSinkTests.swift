@@ -68,6 +68,7 @@ import Testing
                 let values = try ExtendedJSON.values(try JSON.parse(text), type: EventSchema.event, schema: EventSchema.schema)
                 switch rules?.verdict(values) ?? .accept {
                 case .accept: contents.add(values, "Event")
+                case .amend(let set): contents.add(values.merging(set) { $1 }, "Event")
                 case .transform(let values): contents.add(values, "Event")
                 case .route(let type, let values): contents.add(values, type)
                 case .split(let parts): for part in parts { contents.add(part.values, part.type) }
@@ -112,12 +113,13 @@ private struct IngestJudge: Rules {
         case 4: return .route(type: "Alarm", values: ["_id": .int(key), "text": values["name"] ?? .null])
         case 5:
             return .split([IngestPart(type: "Alarm", values: ["_id": .int(key)]), IngestPart(type: "Event", values: values)])
+        case 6: return .amend(["name": .string("amended")])
         default: return .accept
         }
     }
 
-    func ingest(type: ObjectType, _ objects: @Sendable () -> [[String: Value]]) async throws -> [IngestVerdict]? {
-        isSilent ? nil : objects().map { verdict($0) }
+    func ingest(_ objects: ObjectRows) async throws -> [IngestVerdict]? {
+        isSilent ? nil : objects.rows.indices.map { verdict(objects.values($0)) }
     }
     func openSession(user: UserContext, types: [String]) async throws -> SessionPlan { SessionPlan(types: [:]) }
     func checkSubscription(user: UserContext, queries: [(type: String, query: String)]) async throws -> [String] { [] }

@@ -24,7 +24,7 @@ private final class FailingRules: Rules {
         return try await OpenRules().checkSubscription(user: user, queries: queries)
     }
     func checkWrites(user: UserContext, _ writes: [ProposedWrite]) async throws -> [WriteVerdict] { writes.map { _ in .allow } }
-    func ingest(type: ObjectType, _ objects: @Sendable () -> [[String: Value]]) async throws -> [IngestVerdict]? { nil }
+    func ingest(_ objects: ObjectRows) async throws -> [IngestVerdict]? { nil }
 }
 
 @Suite(.timeLimit(.minutes(2))) struct `A mark` {

@@ -49,7 +49,7 @@ private final class ChangingRules: Rules {
     }
 
     func checkWrites(user: UserContext, _ writes: [ProposedWrite]) async throws -> [WriteVerdict] { writes.map { _ in .allow } }
-    func ingest(type: ObjectType, _ objects: @Sendable () -> [[String: Value]]) async throws -> [IngestVerdict]? { nil }
+    func ingest(_ objects: ObjectRows) async throws -> [IngestVerdict]? { nil }
 }
 
 /// Holds who comes until it is opened, also when they are cancelled.

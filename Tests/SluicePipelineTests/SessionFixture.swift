@@ -60,7 +60,7 @@ struct OpenRules: Rules {
         queries.map { _ in "TRUEPREDICATE" }
     }
     func checkWrites(user: UserContext, _ writes: [ProposedWrite]) async throws -> [WriteVerdict] { writes.map { _ in .allow } }
-    func ingest(type: ObjectType, _ objects: @Sendable () -> [[String: Value]]) async throws -> [IngestVerdict]? { nil }
+    func ingest(_ objects: ObjectRows) async throws -> [IngestVerdict]? { nil }
 }
 
 struct FixedLayout: LayoutProvider {

@@ -158,7 +158,8 @@ import Testing
     @Test(arguments: modes)
     func `ingest brings back every kind of verdict`(mode: PluginSpec.Mode) async throws {
         let objects = ["do-each", "b", "c", "d", "e", "f", "g", "h"].map { ["_id": Value.string($0), "value": .double(1)] }
-        let verdicts = try await withChain([faulty(mode)]) { try await $0.ingest(type: reading, objects: objects, schema: schema) }
+        let asked = ObjectRows(type: reading, values: objects)
+        let verdicts = try await withChain([faulty(mode)]) { try await $0.ingest(asked, schema: schema) }
         #expect(
             verdicts.prefix(5) == [
                 .accept, .transform(["_id": .string("b"), "value": .double(2.5)]),
@@ -180,9 +181,35 @@ import Testing
     @Test func `ingest fails as a whole when the plugin fails`() async throws {
         try await withChain([faulty()]) { chain in
             for (word, code) in [("do-crash", ErrorCode.pluginCrashed), ("do-fail", .pluginFailed), ("one alone", .pluginBadAnswer)] {
-                let error = await failure { try await chain.ingest(type: reading, objects: [["_id": .string(word)]], schema: schema) }
+                let objects = ObjectRows(type: reading, values: [["_id": .string(word)]])
+                let error = await failure { try await chain.ingest(objects, schema: schema) }
                 #expect(error?.code == code)
             }
+        }
+    }
+
+    @Test func `ingest of nothing tells whether the plugin works`() async throws {
+        try await withChain([faulty()]) { chain in
+            let working = try await chain.ingest(ObjectRows(type: reading, values: []), schema: schema)
+            #expect(working.isEmpty)
+            let fatal = ObjectType(name: "do-fail", kind: .asymmetric, properties: reading.properties)
+            let error = await failure { try await chain.ingest(ObjectRows(type: fatal, values: []), schema: schema) }
+            #expect(error?.code == .pluginFailed)
+        }
+    }
+
+    @Test func `ingest sets what a plugin sets, and takes nothing that does not fit`() async throws {
+        try await withChain([faulty()]) { chain in
+            let objects = ["do-set", "b", "c"].map { ["_id": Value.string($0), "value": .double(1)] }
+            let verdicts = try await chain.ingest(ObjectRows(type: reading, values: objects), schema: schema)
+            try #require(verdicts.count == 3)
+            #expect(verdicts[0] == .amend(["value": .double(2.5)]))
+            for (verdict, said) in [(verdicts[1], "value"), (verdicts[2], "odd")] {
+                guard case .reject(let reason) = verdict else { throw SluiceError(.internalError, "the unfit value was taken") }
+                #expect(reason.hasPrefix("FaultyC made it unfit") && reason.contains(said), "\(reason)")
+            }
+            let both = ObjectRows(type: reading, values: [["_id": .string("do-both")]])
+            #expect(await failure { try await chain.ingest(both, schema: schema) }?.code == .pluginBadAnswer)
         }
     }
 

@@ -18,10 +18,10 @@ import Testing
             (MemoryLayout<Plugin>.offset(of: \.open_session), 64), (MemoryLayout<Plugin>.offset(of: \.check_subscription), 72),
             (MemoryLayout<Plugin>.offset(of: \.check_write), 80), (MemoryLayout<Plugin>.offset(of: \.ingest), 88),
             (MemoryLayout<Plugin>.offset(of: \.user_changed), 96), (MemoryLayout<Plugin>.offset(of: \.config_schema), 104),
-            (MemoryLayout<Plugin>.offset(of: \.check_write_rows), 120),
+            (MemoryLayout<Plugin>.offset(of: \.check_write_rows), 120), (MemoryLayout<Plugin>.offset(of: \.ingest_rows), 128),
         ]
         for (offset, documented) in members { #expect(offset == documented) }
-        #expect(MemoryLayout<Plugin>.size == 128)
+        #expect(MemoryLayout<Plugin>.size == 136)
     }
 
     @Test func `has its small types as they were`() {

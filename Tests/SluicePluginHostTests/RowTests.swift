@@ -7,9 +7,9 @@ import TestSupport
 import Testing
 
 /// What reaches a plugin as rows, beside the JSON that it would have got.
-@Suite struct `Writes as rows` {
+@Suite struct `Writes and objects as rows` {
     /// Keeps what it is asked about, as it reads it within the hook and beyond.
-    private final class Reader: WriteRules {
+    private final class Reader: WriteRules, IngestRules {
         static let name = "Reader"
         static let version = "1"
         struct Seen { var writes: [PluginWrite], values: [[PluginValue?]] }
@@ -22,6 +22,14 @@ import Testing
             let values = writes.map { [$0.before?.value, $0.after?.value] }
             Self.seen.withLock { $0[user.id] = Seen(writes: writes, values: values) }
             return writes.map { _ in .allow }
+        }
+
+        /// By type.
+        static let ingested = Mutex<[String: [PluginRow]]>([:])
+
+        func ingest(type: String, objects: [PluginRow]) throws -> [SluicePluginKit.IngestVerdict] {
+            Self.ingested.withLock { $0[type] = objects }
+            return objects.map { _ in .accept }
         }
     }
 
@@ -44,9 +52,16 @@ import Testing
 
         func seen(_ user: UserContext, _ writes: [ProposedWrite]) throws -> Reader.Seen {
             var sink = sluice_sink(context: nil, write: { _, _ in })
-            let status = WriteFrame.withWrites(in: WriteFrame.encode(user, writes)) { table.check_write_rows!(table.state, $0, &sink) }
+            let status = RowFrame.withWrites(in: RowFrame.encode(user, writes)) { table.check_write_rows!(table.state, $0, &sink) }
             #expect(status == SLUICE_OK)
             return try #require(Reader.seen.withLock { $0.removeValue(forKey: user.id) })
+        }
+
+        func ingested(_ objects: ObjectRows, _ indices: [Int]) throws -> [PluginRow] {
+            var sink = sluice_sink(context: nil, write: { _, _ in })
+            let status = RowFrame.withWrites(in: RowFrame.encode(objects, indices)) { table.ingest_rows!(table.state, $0, &sink) }
+            #expect(status == SLUICE_OK)
+            return try #require(Reader.ingested.withLock { $0.removeValue(forKey: objects.type.name) })
         }
     }
 
@@ -105,6 +120,34 @@ import Testing
         }
     }
 
+    /// Some of a buffer's rows, in any order; a name of its own for each, since tests run beside each other.
+    private static func objects(_ name: String, _ random: inout SplitMix64) -> (objects: ObjectRows, asked: [(Int, Row)]) {
+        var type = type(0, &random)
+        type.name = name
+        let rows = (0..<random.below(20)).map { _ in
+            Row(type.properties.map { _ in random.below(5) == 0 ? nil : Value.random(using: &random) })
+        }
+        var objects = ObjectRows(type: type, values: [])
+        objects.rows = rows.map { objects.buffer.append($0) }
+        let asked = rows.indices.filter { _ in random.below(3) > 0 }.shuffled(using: &random).map { ($0, rows[$0]) }
+        return (objects, asked)
+    }
+
+    @Test(arguments: seeds(10)) func `are objects to a Swift plugin what their JSON is`(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        let hosted = Hosted()
+        for round in 0..<10 {
+            let (objects, asked) = Self.objects("objects \(seed) \(round)", &random)
+            let read = try hosted.ingested(objects, asked.map(\.0))
+            try #require(read.count == asked.count)
+            for (row, theirs) in zip(asked.map(\.1), read) {
+                let expected = try PluginValue(parsing: Self.json(row, of: objects.type).text)
+                #expect(theirs.value == expected, "seed \(seed)")
+                Self.compare(theirs, expected, objects.type, seed)
+            }
+        }
+    }
+
     /// Field by field, as rows and as what the JSON of an older gateway would have been.
     private static func compare(_ row: PluginRow, _ value: PluginValue, _ type: ObjectType, _ seed: UInt64) {
         let plain = PluginRow(value)
@@ -130,12 +173,32 @@ import Testing
         for _ in 0..<10 {
             let writes = Self.writes(&random)
             let user = UserContext(id: "ann", type: "server", customData: ["team": "é"])
-            let isWhole = WriteFrame.withWrites(in: WriteFrame.encode(user, writes)) { batch in
+            let isWhole = RowFrame.withWrites(in: RowFrame.encode(user, writes)) { batch in
                 #expect(sluice_text_is(batch.pointee.user_id, "ann", 3) != 0 && sluice_text_is(batch.pointee.user_type, "server", 6) != 0)
                 #expect(Self.string(batch.pointee.user).contains(#""custom_data":{"team":"é"}"#))
                 #expect(batch.pointee.write_count == writes.count)
                 for (index, write) in writes.enumerated() {
                     Self.compare(sluice_write_at(batch, UInt32(index)).pointee, write, seed)
+                }
+                return true
+            }
+            #expect(isWhole == true, "seed \(seed)")
+        }
+    }
+
+    @Test(arguments: seeds(10)) func `are inserts by nobody when they are ingested`(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        for round in 0..<10 {
+            let (objects, asked) = Self.objects("inserts \(seed) \(round)", &random)
+            let isWhole = RowFrame.withWrites(in: RowFrame.encode(objects, asked.map(\.0))) { batch in
+                let user = [batch.pointee.user_id, batch.pointee.user_type, batch.pointee.user]
+                #expect(user.allSatisfy { $0.length == 0 } && batch.pointee.write_count == asked.count)
+                #expect(batch.pointee.type_count == 1 && Self.string(sluice_type_at(batch, 0).pointee.name) == objects.type.name)
+                for (index, row) in asked.map(\.1).enumerated() {
+                    let write = ProposedWrite(type: objects.type, operation: .insert, before: nil, after: row)
+                    let read = sluice_write_at(batch, UInt32(index)).pointee
+                    #expect(read.operation == SLUICE_INSERT.rawValue)
+                    Self.compare(read, write, seed)
                 }
                 return true
             }
@@ -224,10 +287,10 @@ import Testing
     @Test(arguments: seeds(10)) func `that are damaged are refused, or can be read to the end`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         for _ in 0..<100 {
-            var frame = WriteFrame.encode(UserContext(id: "ann"), Self.writes(&random))
+            var frame = RowFrame.encode(UserContext(id: "ann"), Self.writes(&random))
             for _ in 0...random.below(4) { frame[random.below(frame.count)] = UInt8.random(in: 0...255, using: &random) }
             if random.below(4) == 0 { frame.removeLast(random.below(frame.count)) }
-            _ = WriteFrame.withWrites(in: frame) { batch in
+            _ = RowFrame.withWrites(in: frame) { batch in
                 for index in 0..<batch.pointee.write_count {
                     let write = sluice_write_at(batch, index).pointee
                     var rows = [write.before, write.after]

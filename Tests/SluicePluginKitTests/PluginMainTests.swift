@@ -42,9 +42,10 @@ private final class Complete: SessionRules, SubscriptionRules, WriteRules, Inges
         }
     }
 
-    func ingest(type: String, objects: [PluginValue]) throws -> [IngestVerdict] {
-        [
-            .accept, .transform(["a": 1]), .route(type: "U", object: ["b": 2]), .split([.init(type: "U", object: ["c": 3])]),
+    func ingest(type: String, objects: [PluginRow]) throws -> [IngestVerdict] {
+        if type == "Plain" { return objects.map { _ in .accept } }
+        return [
+            .accept, .amend(["a": 0]), .transform(["a": 1]), .route(type: "U", object: ["b": 2]), .split([.init(type: "U", object: ["c": 3])]),
             .drop(reason: "old"), .reject(reason: "bad"),
         ]
     }
@@ -203,6 +204,7 @@ private final class Hosted {
         let hosted = Hosted { PluginMain.register(Complete.self, minor: 3, $0, $1, $2) }
         #expect(hosted.status == SLUICE_OK && hosted.table.abi_minor == 3)
         #expect(hosted.table.check_write != nil && hosted.table.check_write_rows == nil)
+        #expect(hosted.table.ingest != nil && hosted.table.ingest_rows == nil)
     }
 
     @Test func `refuses a host of another version and says which it was built for`() {
@@ -282,11 +284,24 @@ private final class Hosted {
 
     @Test func `answers ingest`() throws {
         let hosted = Hosted(Complete.self)
-        let answer = try hosted.call(hosted.table.ingest, #"{"type":"T","objects":[{},{},{},{},{},{}]}"#)
+        let answer = try hosted.call(hosted.table.ingest, #"{"type":"T","objects":[{},{"z":1},{},{},{},{},{}]}"#)
+        // What is set is all of the object to a gateway that does not know how to set.
         #expect(
             answer.answer
-                == #"{"objects":[{"verdict":"accept"},{"verdict":"accept","object":{"a":1}},{"verdict":"route","type":"U","object":{"b":2}},{"verdict":"split","objects":[{"type":"U","object":{"c":3}}]},{"verdict":"drop","reason":"old"},{"verdict":"reject","reason":"bad"}]}"#
+                == #"{"objects":[{"verdict":"accept"},{"verdict":"accept","object":{"z":1,"a":0}},{"verdict":"accept","object":{"a":1}},{"verdict":"route","type":"U","object":{"b":2}},{"verdict":"split","objects":[{"type":"U","object":{"c":3}}]},{"verdict":"drop","reason":"old"},{"verdict":"reject","reason":"bad"}]}"#
         )
+    }
+
+    @Test func `answers ingest of rows, in one word when it accepts all`() throws {
+        let plugin = try TestedPlugin(Complete.self, app: AppConfiguration(appID: "shop"))
+        let objects: [PluginRow] = [[:], ["z": 1], [:], [:], [:], [:], [:]]
+        #expect(
+            try plugin.ingest(type: "T", objects) == [
+                .accept, .amend(["a": 0]), .transform(["a": 1]), .route(type: "U", object: ["b": 2]),
+                .split([.init(type: "U", object: ["c": 3])]), .drop(reason: "old"), .reject(reason: "bad"),
+            ])
+        #expect(try plugin.ingest(type: "Plain", objects) == objects.map { _ in .accept })
+        #expect(try plugin.ingest(type: "Plain", []).isEmpty)
     }
 
     @Test func `hears of changed users`() throws {

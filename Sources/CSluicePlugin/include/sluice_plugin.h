@@ -7,7 +7,7 @@
  * answers it hands over through sluice_answer, which copies.
  *
  * Structured arguments and answers are JSON, because they are few: once per session, per subscription set, or per batch. Writes
- * come as rows that are read where they lie, to plugins that have check_write_rows.
+ * and asymmetric objects come as rows that are read where they lie, to plugins that have check_write_rows and ingest_rows.
  * Per change and per subscriber nothing is called: rules answer with predicates in the query language, which the gateway
  * evaluates itself.
  *
@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sluice_rows.h" /* sluice_text, and the rows of check_write_rows */
+#include "sluice_rows.h" /* sluice_text, and the rows of check_write_rows and ingest_rows */
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,7 +28,7 @@ extern "C" {
 
 /* The version of this interface. A plugin with another major number is refused with error plugin-abi-mismatch (501). */
 #define SLUICE_PLUGIN_ABI_MAJOR 1u
-#define SLUICE_PLUGIN_ABI_MINOR 5u
+#define SLUICE_PLUGIN_ABI_MINOR 6u
 
 /* Results of a hook. Anything else counts as SLUICE_FAILED. */
 typedef enum sluice_status {
@@ -140,6 +140,7 @@ typedef struct sluice_plugin {
      * ingest: called with batches of asymmetric objects of one type, in order.
      * in:  {"type": text, "objects": [object, ...]}
      * out: {"objects": [{"verdict": "accept"} | {"verdict": "accept", "object": object (transformed)} |
+     *       {"verdict": "accept", "set": object (the members to set; since 1.6)} |
      *       {"verdict": "route", "type": text, "object": object} |
      *       {"verdict": "split", "objects": [{"type": text, "object": object}, ...]} (all of them or none; since 1.1) |
      *       {"verdict": "drop", "reason": text} | {"verdict": "reject", "reason": text}, ...]}, as many as came in.
@@ -172,6 +173,16 @@ typedef struct sluice_plugin {
      * out: as check_write; also {"writes": "allow"}, which allows all of them.
      */
     sluice_status (*_Nullable check_write_rows)(void *_Nullable state, const sluice_writes *_Nonnull writes, const sluice_sink *_Nonnull answer);
+
+    /* Since 1.6. */
+
+    /*
+     * ingest_rows: ingest with the objects as rows instead of as JSON. Each is an insert of its one type with the object in `after`;
+     * user_id, user_type and user are empty texts. A plugin that has it is called in this form; it has ingest beside it for gateways
+     * before 1.6.
+     * out: as ingest; also {"objects": "accept"}, which accepts all of them as they are.
+     */
+    sluice_status (*_Nullable ingest_rows)(void *_Nullable state, const sluice_writes *_Nonnull objects, const sluice_sink *_Nonnull answer);
 } sluice_plugin;
 
 /*

@@ -2,7 +2,8 @@ extension PluginHeader {
     /// sluice_rows.h, which it includes: kept the same in the same way.
     static let rows = #"""
         /*
-         * sluice_rows.h: the writes of check_write_rows (sluice_plugin.h, since 1.4), and how to read their rows in place.
+         * sluice_rows.h: the writes of check_write_rows and the objects of ingest_rows (sluice_plugin.h, since 1.4 and 1.6), and how to read
+         * their rows in place.
          *
          * A row is an array of 16-byte cells, one for each column of its type in the same order, over an arena of bytes that all rows of
          * a batch share. Whatever a pointer here leads to is valid during the call only. The gateway has made all of it and the host has
@@ -90,7 +91,7 @@ extension PluginHeader {
             sluice_row after;  /* no row in a delete */
         } sluice_write;
 
-        /* The writes of one changeset. */
+        /* The writes of one changeset, or asymmetric objects of one type: inserts, of which no user is told. */
         typedef struct sluice_writes {
             uint32_t size;       /* sizeof(sluice_writes) of the host: members beyond it are not there */
             uint32_t write_size; /* bytes from one write to the next: see sluice_write_at */

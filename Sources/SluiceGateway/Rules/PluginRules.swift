@@ -27,10 +27,10 @@ struct PluginRules: Rules {
         return await generations.ask { await $0.checkWrites(user: user, writes: writes, schema: schema) }
     }
 
-    func ingest(type: ObjectType, _ objects: @Sendable () -> [[String: Value]]) async throws -> [IngestVerdict]? {
+    func ingest(_ objects: ObjectRows) async throws -> [IngestVerdict]? {
         let schema = authority.current().schema
         return try await generations.ask { chain in
-            chain.judgesIngest ? try await chain.ingest(type: type, objects: objects(), schema: schema) : nil
+            chain.judgesIngest ? try await chain.ingest(objects, schema: schema) : nil
         }
     }
 }

@@ -40,7 +40,8 @@ struct IngestDecider: Sendable {
             case .done: return asking.verdicts
             }
             do {
-                asking.answered(try await rules.ingest(type: objects.type) { objects.values(range) })
+                let asked = ObjectRows(type: objects.type, buffer: objects.buffer, rows: Array(objects.rows[range]))
+                asking.answered(try await rules.ingest(asked))
             } catch let error as SluiceError {
                 try asking.failed(error)
             }
@@ -71,19 +72,6 @@ struct IngestDecider: Sendable {
             }
         }
         return objects
-    }
-}
-
-extension AcceptedObjects {
-    /// The objects of a range of rows, values by property name.
-    fileprivate func values(_ range: Range<Int>) -> [[String: Value]] {
-        rows[range].map { row in
-            buffer.withView(row) { view in
-                var values: [String: Value] = [:]
-                for (index, property) in type.properties.enumerated() { values[property.name] = view.value(index) }
-                return values
-            }
-        }
     }
 }
 
@@ -120,11 +108,13 @@ private struct VerdictSorter {
 
     private mutating func apply(_ verdict: IngestVerdict, to index: Int) throws(SluiceError) {
         switch verdict {
-        case .accept:
-            let row = objects.rows[index]
-            guard let key = type.primaryKey, staying.buffer.holds(row, key) else { throw Self.noKey(type) }
-            staying.rows.append(row)
-            staying.records.append(objects.records[index])
+        case .accept: try stay(index)
+        case .amend(let values):
+            for (name, value) in values {
+                guard let property = type.index(of: name) else { throw Self.noProperty(type, name) }
+                staying.buffer.set(objects.rows[index], property, value)
+            }
+            try stay(index)
         case .transform(let values): add(try row(values, type), of: type, index)
         case .route(let name, let values):
             let target = try target(name)
@@ -140,6 +130,13 @@ private struct VerdictSorter {
         case .drop(let reason): decision.dropped[reason, default: 0] += 1
         case .reject(let reason): throw SluiceError(.ingestRejected, reason)
         }
+    }
+
+    private mutating func stay(_ index: Int) throws(SluiceError) {
+        let row = objects.rows[index]
+        guard let key = type.primaryKey, staying.buffer.holds(row, key) else { throw Self.noKey(type) }
+        staying.rows.append(row)
+        staying.records.append(objects.records[index])
     }
 
     private mutating func add(_ row: Row, of type: ObjectType, _ index: Int) {
@@ -160,13 +157,15 @@ private struct VerdictSorter {
     private func row(_ values: [String: Value], _ type: ObjectType) throws(SluiceError) -> Row {
         var row = Row(type.properties.map { _ in .null })
         for (name, value) in values {
-            guard let index = type.index(of: name) else {
-                throw SluiceError(.unknownProperty, "Class \(type.name) has no property \(name).")
-            }
+            guard let index = type.index(of: name) else { throw Self.noProperty(type, name) }
             row[index] = value
         }
         guard let key = type.primaryKey, row[key]?.isNull == false else { throw Self.noKey(type) }
         return row
+    }
+
+    private static func noProperty(_ type: ObjectType, _ name: String) -> SluiceError {
+        SluiceError(.unknownProperty, "Class \(type.name) has no property \(name).")
     }
 
     private static func noKey(_ type: ObjectType) -> SluiceError {

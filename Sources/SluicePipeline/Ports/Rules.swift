@@ -6,8 +6,7 @@ package protocol Rules: Sendable {
     /// - Returns: predicates to AND into the queries, in their order (`TRUEPREDICATE` where nothing is narrowed).
     func checkSubscription(user: UserContext, queries: [(type: String, query: String)]) async throws -> [String]
     func checkWrites(user: UserContext, _ writes: [ProposedWrite]) async throws -> [WriteVerdict]
-    /// - Parameter objects: called only when somebody decides about ingested objects.
     /// - Returns: a verdict for each object; nil when nobody decides about them: all are accepted as they are.
     /// - Throws: when no decision could be had; the objects stay in the log and are tried again.
-    func ingest(type: ObjectType, _ objects: @Sendable () -> [[String: Value]]) async throws -> [IngestVerdict]?
+    func ingest(_ objects: ObjectRows) async throws -> [IngestVerdict]?
 }

@@ -1,7 +1,7 @@
 package import CSluicePlugin
 import SluiceCore
 
-extension WriteFrame {
+extension RowFrame {
     /// Lends a frame in the form of sluice_rows.h: the rows lie where they are, what leads to them is made.
     ///
     /// Every offset, length and count in it is checked before, so that a plugin need not.
@@ -61,10 +61,10 @@ private struct FrameReader {
     }
 
     func shape() -> FrameShape? {
-        guard unsafe bytes.count >= WriteFrame.headerBytes else { return nil }
+        guard unsafe bytes.count >= RowFrame.headerBytes else { return nil }
         let (typeCount, writeCount) = (number(0), number(4))
         let (types, writes) = (number(8), number(12))
-        guard has(typeCount, of: WriteFrame.recordBytes, at: types), has(writeCount, of: WriteFrame.recordBytes, at: writes),
+        guard has(typeCount, of: RowFrame.recordBytes, at: types), has(writeCount, of: RowFrame.recordBytes, at: writes),
             let userID = unsafe text(16), let userType = unsafe text(24), let user = unsafe text(32)
         else { return nil }
         return unsafe FrameShape(
@@ -75,12 +75,12 @@ private struct FrameReader {
     func columns(_ shape: FrameShape) -> [sluice_text]? {
         var columns: [sluice_text] = unsafe []
         for index in 0..<shape.typeCount {
-            let record = shape.types + index * WriteFrame.recordBytes
+            let record = shape.types + index * RowFrame.recordBytes
             let (start, count) = (number(record + 8), number(record + 12))
-            guard unsafe has(columns.count + count, of: WriteFrame.columnBytes, at: 0), has(count, of: WriteFrame.columnBytes, at: start)
+            guard unsafe has(columns.count + count, of: RowFrame.columnBytes, at: 0), has(count, of: RowFrame.columnBytes, at: start)
             else { return nil }
             for column in 0..<count {
-                guard let name = unsafe text(start + column * WriteFrame.columnBytes) else { return nil }
+                guard let name = unsafe text(start + column * RowFrame.columnBytes) else { return nil }
                 unsafe columns.append(name)
             }
         }
@@ -91,7 +91,7 @@ private struct FrameReader {
         var types: [sluice_type] = unsafe []
         var first = 0
         for index in 0..<shape.typeCount {
-            let record = shape.types + index * WriteFrame.recordBytes
+            let record = shape.types + index * RowFrame.recordBytes
             guard let name = unsafe text(record) else { return nil }
             let (count, key) = (number(record + 12), number(record + 16))
             guard key < count || key == Int(SLUICE_NO_COLUMN) else { return nil }
@@ -107,9 +107,9 @@ private struct FrameReader {
         var writes: [sluice_write] = unsafe []
         unsafe writes.reserveCapacity(shape.writeCount)
         // As many cells as there is room for: none is in two rows.
-        var budget = unsafe bytes.count / WriteFrame.cellBytes
+        var budget = unsafe bytes.count / RowFrame.cellBytes
         for index in 0..<shape.writeCount {
-            let record = shape.writes + index * WriteFrame.recordBytes
+            let record = shape.writes + index * RowFrame.recordBytes
             let (type, operation) = (number(record), number(record + 4))
             guard type < types.count, operation <= Int(SLUICE_DELETE.rawValue), let start = types.baseAddress else { return nil }
             let columns = unsafe Int(types[type].column_count)
@@ -142,11 +142,11 @@ private struct FrameReader {
 
     private func areCells(_ start: Int, _ count: Int, depth: Int, _ budget: inout Int) -> Bool {
         budget -= count
-        guard start % 8 == 0, has(count, of: WriteFrame.cellBytes, at: start), budget >= 0, depth <= Limits.nestingDepth else {
+        guard start % 8 == 0, has(count, of: RowFrame.cellBytes, at: start), budget >= 0, depth <= Limits.nestingDepth else {
             return false
         }
         for index in 0..<count {
-            let cell = unsafe base.load(fromByteOffset: start + index * WriteFrame.cellBytes, as: sluice_cell.self)
+            let cell = unsafe base.load(fromByteOffset: start + index * RowFrame.cellBytes, as: sluice_cell.self)
             let (place, length) = (Int(truncatingIfNeeded: cell.bits), Int(cell.length))
             switch sluice_tag(rawValue: UInt32(cell.tag)) {
             case SLUICE_TAG_ABSENT, SLUICE_TAG_NULL, SLUICE_TAG_BOOL, SLUICE_TAG_INT, SLUICE_TAG_FLOAT, SLUICE_TAG_DOUBLE, SLUICE_TAG_DATE,

@@ -1,7 +1,8 @@
 import CSluicePlugin
 package import SluiceCore
 
-/// A batch of writes as the gateway sends it to a plugin's host: the rows of sluice_rows.h, to be read where they lie.
+/// A batch of writes, or of asymmetric objects, as the gateway sends it to a plugin's host: the rows of sluice_rows.h, to be read where
+/// they lie.
 ///
 /// Both sides are of one machine and release, so numbers are in the machine's byte order and there is no version. Every offset counts
 /// from the start of the frame, which is the arena that cells mean.
@@ -15,7 +16,7 @@ package import SluiceCore
 /// | | a column: offset and length of its name |
 /// | | a write: index of its type, operation, offset and count of the cells before and after, 0 for no row: 24 bytes |
 /// | | cells, 16 bytes each at multiples of 8; text and bytes, anywhere |
-package enum WriteFrame {
+package enum RowFrame {
     static let headerBytes = 40
     static let recordBytes = 24
     static let columnBytes = 8
@@ -26,16 +27,25 @@ package enum WriteFrame {
         let indices = writes.map { types.index(of: $0.type) }
         var writer = FrameWriter(capacity: 1_024 + writes.count * 1_024)
         _ = writer.room(headerBytes)
-        writer.put(types.types.count, writes.count, at: 0)
         writer.put(text: user.id.utf8, at: 16)
         writer.put(text: user.type.utf8, at: 24)
         writer.put(text: HookCoding.json(user).utf8, at: 32)
-        let typesStart = writer.room(types.types.count * recordBytes)
-        for (index, type) in types.types.enumerated() { writer.put(type, at: typesStart + index * recordBytes) }
-        let writesStart = writer.room(writes.count * recordBytes)
-        writer.put(typesStart, writesStart, at: 8)
-        for (index, write) in writes.enumerated() {
-            writer.put(write, type: indices[index], at: writesStart + index * recordBytes)
+        let records = writer.table(types.types, records: writes.count)
+        for (index, write) in writes.enumerated() { writer.put(write, type: indices[index], at: records + index * recordBytes) }
+        return writer.bytes
+    }
+
+    /// Some objects of one type, each as an insert; the type is told also when there are none.
+    package static func encode(_ objects: ObjectRows, _ indices: [Int]) -> [UInt8] {
+        var writer = FrameWriter(capacity: 1_024 + indices.count * (recordBytes + objects.type.properties.count * 2 * cellBytes))
+        _ = writer.room(headerBytes)
+        let records = writer.table([objects.type], records: indices.count)
+        unsafe objects.buffer.withBase { cells, arena in
+            for (index, object) in indices.enumerated() {
+                let row = objects.rows[object]
+                let view = unsafe RowView(cells: cells + Int(row.start), count: Int(row.count), arena: arena)
+                writer.put(insert: view, columns: objects.type.properties.count, at: records + index * recordBytes)
+            }
         }
         return writer.bytes
     }
@@ -67,6 +77,17 @@ private struct FrameWriter {
         return start
     }
 
+    /// The types, and room for the records of rows.
+    /// - Returns: where the records are.
+    mutating func table(_ types: [ObjectType], records: Int) -> Int {
+        let typesStart = room(types.count * RowFrame.recordBytes)
+        for (index, type) in types.enumerated() { put(type, at: typesStart + index * RowFrame.recordBytes) }
+        let recordsStart = room(records * RowFrame.recordBytes)
+        put(types.count, records, at: 0)
+        put(typesStart, recordsStart, at: 8)
+        return recordsStart
+    }
+
     /// A frame that is too large for these numbers is too large to be sent, which is found then.
     mutating func put(_ first: Int, _ second: Int, at place: Int) {
         store(UInt32(truncatingIfNeeded: first), at: place)
@@ -77,10 +98,10 @@ private struct FrameWriter {
 
     mutating func put(_ type: ObjectType, at place: Int) {
         put(text: type.name.utf8, at: place)
-        let columns = room(type.properties.count * WriteFrame.columnBytes)
+        let columns = room(type.properties.count * RowFrame.columnBytes)
         put(columns, type.properties.count, at: place + 8)
         for (index, property) in type.properties.enumerated() {
-            put(text: property.name.utf8, at: columns + index * WriteFrame.columnBytes)
+            put(text: property.name.utf8, at: columns + index * RowFrame.columnBytes)
         }
         put(type.primaryKey ?? Int(SLUICE_NO_COLUMN), 0, at: place + 16)
     }
@@ -97,11 +118,36 @@ private struct FrameWriter {
         if let row = write.after { put(row, columns: write.type.properties.count, at: place + 16) }
     }
 
+    mutating func put(insert row: RowView, columns: Int, at place: Int) {
+        put(0, Int(SLUICE_INSERT.rawValue), at: place)
+        let cells = room(columns * RowFrame.cellBytes)
+        put(cells, columns, at: place + 16)
+        for index in 0..<columns { put(row[index], of: row, at: cells + index * RowFrame.cellBytes) }
+    }
+
+    /// The cells of both sides say the same of all but decimals, which plugins get as text, and of what is inside of others.
+    private mutating func put(_ cell: Cell, of row: RowView, at place: Int) {
+        switch cell.tag {
+        case .absent: break
+        case .null: self.cell(SLUICE_TAG_NULL, at: place)
+        case .bool: self.cell(SLUICE_TAG_BOOL, bits: cell.bits, at: place)
+        case .int: self.cell(SLUICE_TAG_INT, bits: cell.bits, at: place)
+        case .float: self.cell(SLUICE_TAG_FLOAT, bits: cell.bits, at: place)
+        case .double: self.cell(SLUICE_TAG_DOUBLE, bits: cell.bits, at: place)
+        case .timestamp: self.cell(SLUICE_TAG_DATE, length: cell.length, bits: cell.bits, at: place)
+        case .objectId: self.cell(SLUICE_TAG_OBJECT_ID, length: cell.length, bits: cell.bits, at: place)
+        case .string: unsafe self.cell(SLUICE_TAG_STRING, content: row.bytes(of: cell), at: place)
+        case .binary: unsafe self.cell(SLUICE_TAG_BINARY, content: row.bytes(of: cell), at: place)
+        case .uuid: unsafe self.cell(SLUICE_TAG_UUID, content: row.bytes(of: cell), at: place)
+        case .decimal, .list, .dictionary, .link: put(row.value(of: cell) ?? .null, at: place)
+        }
+    }
+
     private mutating func put(_ row: Row, columns: Int, at place: Int) {
-        let cells = room(columns * WriteFrame.cellBytes)
+        let cells = room(columns * RowFrame.cellBytes)
         put(cells, columns, at: place)
         for (index, value) in row.values.prefix(columns).enumerated() {
-            if let value { put(value, at: cells + index * WriteFrame.cellBytes) }
+            if let value { put(value, at: cells + index * RowFrame.cellBytes) }
         }
     }
 
@@ -139,9 +185,9 @@ private struct FrameWriter {
     }
 
     private mutating func cells(_ tag: sluice_tag, _ values: [Value], at place: Int) {
-        let start = room(values.count * WriteFrame.cellBytes)
+        let start = room(values.count * RowFrame.cellBytes)
         cell(tag, length: UInt32(truncatingIfNeeded: values.count), bits: UInt64(start), at: place)
-        for (index, value) in values.enumerated() { put(value, at: start + index * WriteFrame.cellBytes) }
+        for (index, value) in values.enumerated() { put(value, at: start + index * RowFrame.cellBytes) }
     }
 
     private mutating func append(_ content: some Collection<UInt8>) -> Int {
