@@ -12,7 +12,7 @@ extension PreparedRole {
     /// What the role says to the session's write.
     func verdict(in session: SessionContext) -> WriteVerdict {
         guard let write = session.write, isUsable(in: session) else {
-            return .deny(reason: "Role \(role.name) may not write \(session.write?.type ?? ""); the write was undone.", rule: denied.role)
+            return .deny(reason: "Not allowed to write \(session.write?.type ?? ""); the write was undone.", rule: denied.role)
         }
         if let clause = unmetPermission(write, session) {
             return deny("\(Self.verb(write)) this \(write.type)", clause)
@@ -35,7 +35,7 @@ extension PreparedRole {
     }
 
     private func deny(_ what: String, _ clause: String, fields: [String] = []) -> WriteVerdict {
-        .deny(reason: "Role \(role.name) may not \(what); the write was undone.", rule: "role \(role.name), \(clause)", fields: fields)
+        .deny(reason: "Not allowed to \(what); the write was undone.", rule: "role \(role.name), \(clause)", fields: fields)
     }
 
     /// `insert` or `delete`, when it is the one that counts and does not hold of the document.

@@ -56,7 +56,7 @@ import Testing
         let added = row.merging(["collaborators": .list([.string("ann"), .string("eve")])]) { $1 }
         let refused = try await verdict(Self.shared, before: row, after: added)
         guard case .deny(let reason, let rule, _) = refused else { throw Unexpected() }
-        #expect(reason == "Role collaborator may not change Task in this way; the write was undone.")
+        #expect(reason == "Not allowed to change Task in this way; the write was undone.")
         #expect(rule.hasPrefix(#"plugin AppServicesRules, role collaborator, check_write, not met: {"%or":"#), "\(rule)")
         #expect(!rule.contains("closed"), "the other clause is met")
         #expect(try await verdict(Self.shared, before: row, after: added, user: user("bob")) == .allow, "the owner may")

@@ -94,21 +94,21 @@ import Testing
 
     @Test func `CW-4 that the role may not make: the object, the field, the creation, the deletion`() throws {
         let filtered = TypePlan(read: "TRUEPREDICATE", write: "size < 10", role: "clerk")
-        let denied = "Role clerk may not write Order \"k\"; the write was undone."
+        let denied = "Not allowed to write Order \"k\"; the write was undone."
         #expect(try Self.reason(.update, Self.row("north", size: 50), Self.row("north", size: 5), plan: filtered) == denied)
         #expect(try Self.reason(.delete, Self.row("north", size: 50), nil, plan: filtered) == denied)
         let fields = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", writableFields: ["size"], role: "clerk")
         #expect(
             try Self.reason(.update, Self.row("north"), Self.row("north", title: "new"), plan: fields)
-                == "Role clerk may not write field title of Order \"k\"; the write was undone.")
+                == "Not allowed to write field title of Order \"k\"; the write was undone.")
         #expect(try Self.reason(.update, Self.row("north"), Self.row("north", size: 2), plan: fields) == nil)
         let neither = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", insert: false, delete: false, role: "clerk")
         #expect(
             try Self.reason(.insert, nil, Self.row("north"), plan: neither)
-                == "Role clerk may not create Order \"k\"; the write was undone.")
+                == "Not allowed to create Order \"k\"; the write was undone.")
         #expect(
             try Self.reason(.delete, Self.row("north"), nil, plan: neither)
-                == "Role clerk may not delete Order \"k\"; the write was undone.")
+                == "Not allowed to delete Order \"k\"; the write was undone.")
     }
 
     @Test func `CW-4 of a field that the role does not see, whatever it holds`() throws {
@@ -141,13 +141,13 @@ import Testing
         let filtered = TypePlan(read: "TRUEPREDICATE", write: "size < 10", role: "clerk")
         #expect(
             try Self.reason(.update, Self.row("north", size: 5), Self.row("north", size: 50), plan: filtered)
-                == "Role clerk may not write Order \"k\"; the write was undone.")
+                == "Not allowed to write Order \"k\"; the write was undone.")
     }
 
     @Test func `CW-6 that changes the indexed queryable field`() throws {
         #expect(
             try Self.reason(.update, Self.row("north"), Self.row("south"), view: "store IN {'north', 'south'}")
-                == "Role clerk may not change the indexed queryable field store of Order \"k\"; the write was undone.")
+                == "Not allowed to change the indexed queryable field store of Order \"k\"; the write was undone.")
     }
 
     @Test(

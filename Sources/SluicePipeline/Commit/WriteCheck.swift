@@ -19,7 +19,7 @@ struct IntendedWrite {
 
 /// Decides whether a session may do what it wants (`CW` of the server specification): pure, one object at a time.
 ///
-/// A refusal says what the user tried and which role refused. Of an object that is out of the user's sight it says only that it is: neither
+/// A refusal tells the user what they tried and operators which role refused. Of an object that is out of the user's sight it says only that it is: neither
 /// rules nor values of it are looked at before. And a field that the user can neither read nor write is refused whatever it holds, as
 /// otherwise silence would tell that a guess was right (G5). What cannot be hidden is that a key is taken.
 struct WriteCheck {
@@ -117,7 +117,7 @@ struct WriteCheck {
         let role = bound.rights.role
         func denied(_ cause: RefusalCause, _ what: String, _ rule: String, fields: [String] = []) -> Refusal {
             Refusal(
-                cause: cause, message: "Role \(role) may not \(what) \(name); the write was undone.",
+                cause: cause, message: "Not allowed to \(what) \(name); the write was undone.",
                 rule: "role \(role), \(rule)", fields: fields)
         }
         switch write.operation {

@@ -40,15 +40,15 @@ package struct IngestRights: Sendable {
     /// - Returns: nil when the object may be inserted.
     func refusal(of row: RowView) -> Refusal? {
         guard mayInsert else {
-            return refused("The rules (role \(role)) do not let this user insert into \(type.name).", "insert")
+            return refused("Not allowed to insert into \(type.name).", "insert")
         }
         if let filter, !filter.matches(row) {
-            return refused("Role \(role) may not insert this object into \(type.name).", "write, not met: \(filter.canonicalText)")
+            return refused("Not allowed to insert this object into \(type.name).", "write, not met: \(filter.canonicalText)")
         }
         let set = forbidden.filter { Self.isSet(row.value($0)) }.map { type.properties[$0].name }.sorted()
         guard let first = set.first else { return nil }
         let rule = "writable fields without \(set.joined(separator: ", "))"
-        return refused("Role \(role) may not write field \(first) of \(type.name).", rule)
+        return refused("Not allowed to write field \(first) of \(type.name).", rule)
     }
 
     func refusal(of values: [String: Value], key: Value) -> Refusal? {

@@ -50,8 +50,8 @@ import Testing
                 let refused = answer.json["rejected"]?.array ?? []
                 #expect(refused.map { $0["line"] } == [2, 3, 5, 6, 8])
                 #expect(refused.prefix(4).allSatisfy { $0["code"] == .int(Int64(ErrorCode.writeNotAllowed.rawValue)) })
-                #expect(refused.first?["error"] == "Role keeper may not insert this object into Reading.")
-                #expect(refused.dropFirst().first?["error"] == "Role keeper may not write field note of Reading.")
+                #expect(refused.first?["error"] == "Not allowed to insert this object into Reading.")
+                #expect(refused.dropFirst().first?["error"] == "Not allowed to write field note of Reading.")
                 #expect(try await gateway.eventually("SELECT count(*) FROM readings WHERE _id IN ('a', 'd', 'g')", is: 3))
                 #expect(try await gateway.count("SELECT count(*) FROM readings") == 3)
 

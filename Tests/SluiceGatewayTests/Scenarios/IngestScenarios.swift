@@ -171,7 +171,7 @@ final class Survey: AsymmetricObject {
             await said.wait { !$0.sync.isEmpty }
             let infos = said.sync.flatMap { $0.compensatingWriteInfo ?? [] }
             #expect(infos.map(\.primaryKey) == [.string("b")] && infos.map(\.code) == [230])
-            #expect(infos.first?.reason == "Role north may not insert this object into Reading.", "\(infos.map(\.reason))")
+            #expect(infos.first?.reason == "Not allowed to insert this object into Reading.", "\(infos.map(\.reason))")
             // Those beside it, and later ones, stand.
             try Self.send(realm, ["d"])
             try await Self.upload(realm)

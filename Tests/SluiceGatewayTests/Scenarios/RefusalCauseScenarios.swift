@@ -77,27 +77,27 @@ import Testing
                         reason: #"No subscription is open for class Other; the write to Other "a" was undone."#, rule: "no subscription"),
                     Refused(
                         change: NoteApp.change("Fixed", "a", made, .create), cause: .insert,
-                        reason: #"Role r may not create Fixed "a"; the write was undone."#, rule: "role r, insert"),
+                        reason: #"Not allowed to create Fixed "a"; the write was undone."#, rule: "role r, insert"),
                     Refused(
                         change: NoteApp.change("Fixed", "b", [:], .delete), cause: .delete,
-                        reason: #"Role r may not delete Fixed "b"; the write was undone."#, rule: "role r, delete"),
+                        reason: #"Not allowed to delete Fixed "b"; the write was undone."#, rule: "role r, delete"),
                     Refused(
                         change: NoteApp.change("Red", "b", ["text": .string("wanted")]), cause: .writeRule,
-                        reason: #"Role r may not write Red "b"; the write was undone."#, rule: "role r, write, not met: team"),
+                        reason: #"Not allowed to write Red "b"; the write was undone."#, rule: "role r, write, not met: team"),
                     Refused(
                         change: NoteApp.change("Red", "a", made, .create), cause: .writeRule,
-                        reason: #"Role r may not write Red "a"; the write was undone."#, rule: "role r, write, not met: team"),
+                        reason: #"Not allowed to write Red "a"; the write was undone."#, rule: "role r, write, not met: team"),
                     Refused(
                         change: NoteApp.change("Part", "b", secret(["text": .string("wanted")])), cause: .fields,
-                        reason: #"Role r may not write field secret of Part "b"; the write was undone."#, fields: ["secret"],
+                        reason: #"Not allowed to write field secret of Part "b"; the write was undone."#, fields: ["secret"],
                         rule: "role r, writable fields without secret"),
                     Refused(
                         change: NoteApp.change("Part", "a", secret(made), .create), cause: .fields,
-                        reason: #"Role r may not write field secret of Part "a"; the write was undone."#, fields: ["secret"],
+                        reason: #"Not allowed to write field secret of Part "a"; the write was undone."#, fields: ["secret"],
                         rule: "role r, writable fields without secret"),
                     Refused(
                         change: NoteApp.change("Red", "r", ["team": .string("blue"), "text": .string("wanted")]), cause: .writeRule,
-                        reason: #"Role r may not write Red "r"; the write was undone."#, rule: "role r, write, not met: team"),
+                        reason: #"Not allowed to write Red "r"; the write was undone."#, rule: "role r, write, not met: team"),
                     Refused(
                         change: NoteApp.change("Part", "c", made.merging(["team": .string("red")]) { $1 }, .create), cause: .outsideView,
                         reason: #"Part "c" is outside of the current query view; the write was undone."#, rule: "the view, not met: team"),

@@ -42,7 +42,7 @@ import Testing
             #expect(try await session.isRefused(2, NoteApp.change("Note", "m", ["collaborators": more])))
             #expect(
                 session.compensations.last?.error.message
-                    == "Role collaborator may not change Note in this way; the write was undone.")
+                    == "Not allowed to change Note in this way; the write was undone.")
             for (rule, count) in [
                 ("plugin AppServicesRules, role collaborator, fields.owner_id.immutable", 1),
                 (#"plugin AppServicesRules, role collaborator, check_write, not met: {"%or":%"#, 1),
@@ -76,7 +76,7 @@ import Testing
             func made(_ owner: String) -> [String: Value] { ["owner_id": .string(owner), "team": .string("red")] }
             #expect(try await !session.isRefused(1, NoteApp.change("Note", "a", made(ann.id), .create)))
             #expect(try await session.isRefused(2, NoteApp.change("Note", "b", made("bob"), .create)))
-            #expect(session.compensations.last?.error.message == "Role member may not create this Note; the write was undone.")
+            #expect(session.compensations.last?.error.message == "Not allowed to create this Note; the write was undone.")
             #expect(try await !session.isRefused(3, NoteApp.change("Note", "c", ["text": .string("by ann")])))
             #expect(try await session.isRefused(4, NoteApp.change("Note", "c", [:], .delete)))
             #expect(try await session.isRefused(5, NoteApp.change("Note", "d", [:], .delete)))

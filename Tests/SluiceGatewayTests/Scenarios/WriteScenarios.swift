@@ -166,7 +166,7 @@ import Testing
             try phone.add("s2", store: "south")
             await phone.said.wait { !$0.sync.isEmpty }
             let reason = try #require(phone.said.sync.first?.compensatingWriteInfo?.first?.reason)
-            #expect(reason.contains("Role keeper may not write"), "\(reason)")
+            #expect(reason.contains("Not allowed to write"), "\(reason)")
             #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id = 's2'") == 0)
         }
     }
