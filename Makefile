@@ -30,7 +30,7 @@ test: setup lint
 soak: setup
 	SLUICE_ORACLE_RUNS=5000 SLUICE_ORACLE_WIDTH=3 SLUICE_LEAK_RUNS=300 SLUICE_SIMULATION_RUNS=100000 dev/with-servers --postgres --kafka --in-memory \
 		dev/run-tests --filter 'SluiceGatewayTests.OracleTests|SimulationTests'
-	SLUICE_CAUSAL_RUNS=50 SLUICE_KILL_RUNS=50 SLUICE_CAUSAL_FAULTS=all dev/with-servers --postgres --kafka --in-memory \
+	SLUICE_CAUSAL_RUNS=50 SLUICE_KILL_RUNS=50 dev/with-servers --postgres --kafka --in-memory \
 		dev/run-tests --filter 'EndToEndTests.CausalTests'
 	SLUICE_INGEST_RECORDS=500000 dev/with-servers --postgres --kafka --in-memory dev/run-tests --filter 'EndToEndTests.IngestFaultTests'
 
