@@ -30,6 +30,8 @@ struct ObjectExplanation: Sendable {
     private let user: String
     /// Properties that the user may not read: null in their queries.
     private var hidden: Set<Int> = []
+    /// The role that lets the user read objects of the class, as the end of a sentence.
+    private var granted = ""
     private var facts: [JSON.Member] = []
     /// One sentence each, the reasons that decide first.
     private(set) var reasons: [String] = []
@@ -81,6 +83,7 @@ struct ObjectExplanation: Sendable {
                         "role": .string(plan.role), "read": read.json, "write": write.json, "insert": .bool(plan.insert),
                         "delete": .bool(plan.delete), "hidden_fields": .array(names.map { .string($0) }),
                     ]))
+            granted = "; the role '\(plan.role)' lets the user read objects with \(read.text)"
             if subject.row != nil, !read.matches {
                 reasons.append(
                     "The role '\(plan.role)' lets the user read objects with \(read.text); not met: \(read.failing.joined(separator: "; "))"
@@ -103,9 +106,11 @@ struct ObjectExplanation: Sendable {
         let isHere = session.view.map { view in subject.row.map { view.matches($0) } ?? false } ?? false
         let device = "Device \(session.client.rawValue)"
         if isHere {
-            let asked =
-                queries.first(where: \.matches).map { "by the query \($0.text)" } ?? "as it is linked to, or among the first of a query"
-            reasons.append("\(device) has it, \(asked).")
+            let met = queries.firstIndex(where: \.matches)
+            let asked = met.map { "by the query \(queries[$0].text)" } ?? "as it is linked to, or among the first of a query"
+            let cut = met.flatMap { $0 < cuts.count ? cuts[$0].text : nil } ?? "TRUEPREDICATE"
+            let narrowed = cut == "TRUEPREDICATE" ? "" : ", which the rules narrow by \(cut)"
+            reasons.append("\(device) has it, \(asked)\(narrowed)\(granted).")
         } else if let refusal {
             reasons.append("The rules refuse what device \(session.client.rawValue) subscribes to: \(refusal)")
         } else if session.version == 0 {

@@ -30,7 +30,8 @@ import Testing
             #expect(Self.reasons(try await Self.why(gateway, ann.id, "mine")) == ["\(device) has not sent a subscription set yet."])
             try await session.subscribe(1, [("Note", "owner_id == 'ann'")])
             let mine = try await Self.why(gateway, ann.id, "mine")
-            #expect(Self.reasons(mine) == ["\(device) has it, by the query owner_id == 'ann'."])
+            let granted = #"the role 'member' lets the user read objects with team == "red""#
+            #expect(Self.reasons(mine) == ["\(device) has it, by the query owner_id == 'ann'; \(granted)."])
             #expect(mine["sessions"]?.array?.first?["has_object"]?.bool == true && mine["exists"]?.bool == true)
             #expect(
                 Self.reasons(try await Self.why(gateway, ann.id, "other"))
