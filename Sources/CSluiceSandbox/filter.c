@@ -108,7 +108,7 @@ static void allow_private_memory(struct builder *filter) {
 /* Calls that reach nothing outside of the process, or only what it has open. */
 static const int harmless[] = {
     SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_close, SYS_close_range, SYS_lseek, SYS_dup, SYS_dup3,
-    SYS_fcntl, SYS_fstat, SYS_newfstatat, SYS_statx, SYS_faccessat, SYS_readlinkat, SYS_getdents64, SYS_getcwd, SYS_fstatfs,
+    SYS_fstat, SYS_newfstatat, SYS_statx, SYS_faccessat, SYS_readlinkat, SYS_getdents64, SYS_getcwd, SYS_fstatfs,
     SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_brk, SYS_msync, SYS_mincore, SYS_membarrier, SYS_futex, SYS_rseq,
     SYS_set_robust_list, SYS_get_robust_list, SYS_set_tid_address, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn,
     SYS_rt_sigtimedwait, SYS_rt_sigsuspend, SYS_rt_sigpending, SYS_sigaltstack, SYS_restart_syscall, SYS_exit, SYS_exit_group,
@@ -161,6 +161,8 @@ size_t sluice_filter(struct sock_filter *code, uint32_t process) {
     struct builder filter = {code, 0};
     const uint32_t thread = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND;
     const uint32_t names[] = {PR_SET_NAME, PR_GET_NAME, PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS, 0x53564d41 /* PR_SET_VMA */};
+    /* Nobody is told by a signal what becomes of a descriptor: that signal could be any, and go to the gateway. */
+    const uint32_t descriptors[] = {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL};
     const uint32_t terminals[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO};
     begin(&filter);
     for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++) answer_call(&filter, harmless[i], SECCOMP_RET_ALLOW);
@@ -175,6 +177,7 @@ size_t sluice_filter(struct sock_filter *code, uint32_t process) {
     allow_if_null(&filter, SYS_sendto, 4);   /* an answer on the socket that there is */
     allow_if_null(&filter, SYS_prlimit64, 2); /* asking, not setting */
     allow_values(&filter, SYS_prctl, 0, names, sizeof names / sizeof *names, EPERM);
+    allow_values(&filter, SYS_fcntl, 1, descriptors, sizeof descriptors / sizeof *descriptors, EPERM);
     allow_values(&filter, SYS_ioctl, 1, terminals, sizeof terminals / sizeof *terminals, ENOTTY);
     answer(&filter, FAIL(EPERM));
     return filter.length < SLUICE_FILTER_MOST ? filter.length : 0;

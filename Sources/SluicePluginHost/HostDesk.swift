@@ -48,8 +48,7 @@ final class HostDesk: @unchecked Sendable {
 
     /// - Returns: what is wrong; nil when it was counted.
     fileprivate func count(_ name: String, _ amount: UInt64) -> String? {
-        let isName = (1...PluginLimits.counterNameBytes).contains(name.utf8.count) && name.utf8.allSatisfy(Self.isNameByte)
-        guard isName else { return "the name of a counter has 1 to \(PluginLimits.counterNameBytes) of a-z, 0-9 and _" }
+        guard Self.isCounter(name) else { return "the name of a counter has 1 to \(PluginLimits.counterNameBytes) of a-z, 0-9 and _" }
         let isKnown = counters.withLock { counters in
             if counters.count < PluginLimits.counters { counters.insert(name) }
             return counters.contains(name)
@@ -57,6 +56,10 @@ final class HostDesk: @unchecked Sendable {
         guard isKnown else { return "a plugin has \(PluginLimits.counters) counters at most" }
         channel.send(.count(name: name, amount: amount))
         return nil
+    }
+
+    static func isCounter(_ name: String) -> Bool {
+        (1...PluginLimits.counterNameBytes).contains(name.utf8.count) && name.utf8.allSatisfy(isNameByte)
     }
 
     private static func isNameByte(_ byte: UInt8) -> Bool { (97...122).contains(byte) || (48...57).contains(byte) || byte == 95 }

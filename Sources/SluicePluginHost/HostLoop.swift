@@ -18,6 +18,8 @@ final class HostLoop {
     private var host = 0
     /// Whether the host waits for an answer of ours.
     private var isAsking = false
+    /// Names that the plugin has counted by, in all of its hosts.
+    private var counters: Set<String> = []
     /// What the observer knows of `HostedCalls.isOpen`.
     private var isOut = false
 
@@ -127,8 +129,12 @@ final class HostLoop {
     private func handle(_ message: HostedMessage) {
         switch message {
         case .answer(let id, let answer): perform(calls.received(id: id, answer, now: monotonicNow()))
-        case .log(let level, let text): forwarder.logged(level: level, text: text, now: monotonicNow())
-        case .count(let name, let amount): owner.observer.counted(calls.info?.name ?? owner.label, name, amount)
+        case .log(let level, let text):
+            guard text.utf8.count <= PluginLimits.logTextBytes else {
+                return perform(calls.receivedGarbage(HostedProtocol.malformed("a log line of \(text.utf8.count) bytes")))
+            }
+            forwarder.logged(level: level, text: text, now: monotonicNow())
+        case .count(let name, let amount): count(name, amount)
         case .ask(let question):
             guard !isAsking else { return perform(calls.receivedGarbage(HostedProtocol.malformed("two questions at a time"))) }
             isAsking = true
@@ -136,6 +142,15 @@ final class HostLoop {
             owner.answer(question, of: host)
         case .call, .told: perform(calls.receivedGarbage(HostedProtocol.malformed("what only the gateway says")))
         }
+    }
+
+    /// A plugin may write to its socket what the host never would: names are looked at here as well.
+    private func count(_ name: String, _ amount: UInt64) {
+        guard HostDesk.isCounter(name) else {
+            return perform(calls.receivedGarbage(HostedProtocol.malformed("a counter that has no name of one")))
+        }
+        if counters.count < PluginLimits.counters { counters.insert(name) }
+        if counters.contains(name) { owner.observer.counted(calls.info?.name ?? owner.label, name, amount) }
     }
 
     private func flush() {

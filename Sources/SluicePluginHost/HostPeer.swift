@@ -34,7 +34,12 @@ struct HostPeer {
             let theirs = pair.1
             // Never closed: the library that is loaded from it is never unloaded, and the loader tells libraries by their paths.
             let library = fcntl(image.descriptor, F_DUPFD_CLOEXEC, 0)
-            Threads.start { PluginServer(descriptor: theirs, library: library, sandbox: nil).run() }
+            do throws(SluiceError) {
+                try Threads.start { PluginServer(descriptor: theirs, library: library, sandbox: nil).run() }
+            } catch {
+                Descriptors.close(pair.0, pair.1, library)
+                throw error
+            }
             return HostPeer(socket: pair.0, output: -1, kind: .thread)
         case .process:
             let output: (ours: Int32, theirs: Int32)

@@ -219,6 +219,12 @@ package struct HostedCalls {
         guard answer.status == .ok else { return kill(SluiceError(hostedBytes: answer.bytes)) }
         do {
             let info = try PluginInfo(try JSON.parse(answer.bytes))
+            guard max(info.name.utf8.count, info.version.utf8.count) <= PluginLimits.nameBytes else {
+                return kill(
+                    SluiceError(
+                        .pluginRefused, "\(plugin) has a name or a version of more than \(PluginLimits.nameBytes) bytes",
+                        fix: "Call it something shorter."))
+            }
             self.info = info
             guard let configuration, info.hooks.contains(.configure) else { return ready(now: now) }
             phase = .configuring(since: now)

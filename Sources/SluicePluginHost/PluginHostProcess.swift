@@ -80,7 +80,11 @@ final class PluginHostProcess: Sendable {
                 return true
             }
             if begins {
-                Threads.start { HostLoop(owner: self, wake: wake.0).run() }
+                do throws(SluiceError) { try Threads.start { HostLoop(owner: self, wake: wake.0).run() } } catch {
+                    Descriptors.close(wake.0)
+                    finishStart(.failure(error))
+                    finishStop()
+                }
             } else {
                 Descriptors.close(wake.0, wake.1)
                 continuation.resume(returning: .failure(SluiceError(.pluginUnavailable, "\(label) has been started before")))

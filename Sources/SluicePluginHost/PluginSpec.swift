@@ -97,6 +97,8 @@ package enum PluginLimits {
     /// One message to or from the host process, bytes. Beyond: the call fails with `limitsExceeded`, an answer counts as a
     /// failure of the plugin.
     package static let messageBytes = 32 << 20
+    /// Writes of one call of check_write, bytes of their images as rows; JSON may have six times as many. Beyond: another call.
+    package static let writeBytes = 4 << 20
     /// Processor time of one call, nanoseconds, however many parts it has.
     package static let batchNanoseconds: UInt64 = 2_000_000_000
     /// Bytes of a call's input that count as a part of their own.
@@ -124,7 +126,11 @@ package enum PluginLimits {
     package static let questionBytes = 64 << 10
     package static let counterNameBytes = 64
     package static let counters = 32
+    /// What a plugin calls itself and its version, bytes each. Beyond: it is not loaded.
+    package static let nameBytes = 128
     /// Lines a plugin may log per second, and bytes of each line. Beyond: counted, and cut.
     package static let logLinesPerSecond = 100
     package static let logLineBytes = 4_096
+    /// The same as text: bytes that are no UTF-8 have three each.
+    package static let logTextBytes = 3 * logLineBytes
 }

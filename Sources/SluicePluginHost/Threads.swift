@@ -1,4 +1,5 @@
 import Glibc
+import SluiceCore
 
 /// Threads for work that blocks.
 enum Threads {
@@ -8,11 +9,15 @@ enum Threads {
     }
 
     /// Runs the work on a thread of its own.
-    static func start(_ body: @escaping @Sendable () -> Void) {
+    /// - Throws: `pluginUnavailable` when the system has no thread left.
+    static func start(_ body: @escaping @Sendable () -> Void) throws(SluiceError) {
         var thread = pthread_t()
-        let work = unsafe Unmanaged.passRetained(Work(body: body)).toOpaque()
-        let result = unsafe pthread_create(&thread, nil, runWork, work)
-        precondition(result == 0, "the system has no thread left: \(Descriptors.text(result))")
+        let work = unsafe Unmanaged.passRetained(Work(body: body))
+        let result = unsafe pthread_create(&thread, nil, runWork, work.toOpaque())
+        guard result == 0 else {
+            unsafe work.release()
+            throw SluiceError(.pluginUnavailable, "the system has no thread left for a plugin: \(Descriptors.text(result))")
+        }
         pthread_detach(thread)
     }
 

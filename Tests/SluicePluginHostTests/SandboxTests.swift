@@ -17,13 +17,14 @@ import Testing
         let attempts = try await withChain([faulty()]) { try await self.attempts($0) }
         for what in ["loading", "passwd", "create", "environment", "memory"] { #expect(attempts[what] == "EACCES", "\(what): \(attempts)") }
         for what in [
-            "remove", "internet", "local", "fork", "exec", "trace", "read", "kill", "limit", "share", "share-later", "stack", "namespace",
+            "remove", "internet", "local", "fork", "exec", "trace", "read", "kill", "own", "limit", "share", "share-later", "stack",
+            "namespace",
             "ring",
         ] {
             #expect(attempts[what] == "EPERM", "\(what): \(attempts)")
         }
         for what in ["thread", "private-later"] { #expect(attempts[what] == "open", "\(what): \(attempts)") }
-        #expect(attempts.count == 21)
+        #expect(attempts.count == 22)
     }
 
     @Test func `is shut in by everything that this kernel has, and says so`() async throws {
