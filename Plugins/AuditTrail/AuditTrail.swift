@@ -33,7 +33,8 @@ final class AuditTrail: SessionRules, RecordingWriteRules {
         var plan: [String: TypeRules] = [:]
         for type in types {
             plan[type] = TypeRules(
-                read: "TRUEPREDICATE", write: "TRUEPREDICATE", insert: true, delete: true, role: "audited", checkWrite: isRecorded(type))
+                read: "TRUEPREDICATE", write: "TRUEPREDICATE", insert: true, delete: true, role: "audited", checkWrite: isRecorded(type),
+                grants: false)
         }
         return plan
     }

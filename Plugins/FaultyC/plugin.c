@@ -72,6 +72,22 @@ static void spin(long milliseconds) {
     while ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 < milliseconds);
 }
 
+/* Writes a message to the gateway by itself: its length, its kind, so many bytes of zero and so many of 'a'. */
+static void forge(unsigned char kind, size_t zeros, size_t letters) {
+    size_t length = 1 + zeros + letters;
+    unsigned char *message = calloc(1, 4 + length);
+    if (!message) return;
+    for (int i = 0; i < 4; i++) message[i] = (unsigned char)(length >> (8 * i));
+    message[4] = kind;
+    memset(message + 5 + zeros, 'a', letters);
+    for (size_t sent = 0; sent < 4 + length;) {
+        ssize_t count = write(3, message + sent, 4 + length - sent);
+        if (count < 0 && errno != EAGAIN) break;
+        if (count > 0) sent += (size_t)count;
+    }
+    free(message);
+}
+
 /* Returns whether it has answered in `status`. */
 static int misbehave(struct state *state, sluice_text input, const sluice_sink *answer, sluice_status *status) {
     *status = SLUICE_OK;
@@ -86,6 +102,8 @@ static int misbehave(struct state *state, sluice_text input, const sluice_sink *
     if (has(input, "do-nap"))
         for (;;) usleep(2000);
     if (has(input, "do-slow")) usleep(150 * 1000);
+    if (has(input, "do-forge-a-count")) forge(7, 8, 300);
+    if (has(input, "do-forge-a-line")) forge(3, 1, 1 << 20);
     if (has(input, "do-write-to-socket")) {
         if (write(3, "this is not a message, whoever reads it", 39) < 0) return 1;
     }
@@ -218,14 +236,21 @@ static sluice_status open_session(void *opaque, sluice_text input, const sluice_
     int told = state->stays ? 0 : state->configured;
     if (state->wavers) told = state->sessions % 2;
     if (state->differs) told = getpid();
-    char line[1024];
+    char line[2048];
+    if (has(input, "do-escape")) {
+        put(answer, "{\"types\":{\"Order\":{\"read\":\"FALSEPREDICATE) OR (TRUEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,"
+                    "\"delete\":true}}}");
+        return SLUICE_OK;
+    }
+    const char *harbour = ",\"Port\":{\"read\":\"TRUEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":true},"
+                          "\"Ship\":{\"read\":\"TRUEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":true}";
     const char *order = ",\"Order\":{\"read\":\"TRUEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":true,"
                         "\"writable_fields\":[\"_id\",\"store\",\"title\",\"size\"],\"check_write\":true}";
     const char *reading = ",\"Reading\":{\"read\":\"FALSEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":false}";
     snprintf(line, sizeof line,
              "{\"types\":{\"Store\":{\"read\":\"size > 1\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":false,"
-             "\"readable_fields\":[\"_id\",\"name\"],\"role\":\"configured %d\",\"check_write\":true}%s%s}}",
-             told, has(input, "\"Order\"") ? order : "", has(input, "\"Reading\"") ? reading : "");
+             "\"readable_fields\":[\"_id\",\"name\"],\"role\":\"configured %d\",\"check_write\":true}%s%s%s}}",
+             told, has(input, "\"Order\"") ? order : "", has(input, "\"Reading\"") ? reading : "", has(input, "\"Port\"") ? harbour : "");
     put(answer, line);
     return status;
 }
@@ -235,6 +260,8 @@ static sluice_status check_subscription(void *opaque, sluice_text input, const s
     if (misbehave(opaque, input, answer, &status)) return status;
     if (has(input, "do-narrow")) put(answer, "{\"queries\":[{\"type\":\"Store\",\"query\":\"size < 100\"}]}");
     if (has(input, "do-small")) put(answer, "{\"queries\":[{\"type\":\"Order\",\"query\":\"size < 100\"}]}");
+    if (has(input, "do-port") && has(input, "{\"type\":\"Port\",\"query\":\"TRUEPREDICATE\"}"))
+        put(answer, "{\"queries\":[{\"type\":\"Port\",\"query\":\"name != 'B'\"}]}");
     if (has(input, "do-stray")) put(answer, "{\"queries\":[{\"type\":\"Other\",\"query\":\"TRUEPREDICATE\"}]}");
     return SLUICE_OK;
 }

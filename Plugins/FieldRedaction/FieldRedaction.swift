@@ -47,7 +47,7 @@ final class FieldRedaction: SessionRules {
             let fields = seesAll ? nil : visible[type]
             plan[type] = TypeRules(
                 read: "TRUEPREDICATE", write: "TRUEPREDICATE", insert: true, delete: true, readableFields: fields, writableFields: fields,
-                role: fields == nil ? "all fields" : "redacted")
+                role: fields == nil ? "all fields" : "redacted", grants: false)
         }
         return plan
     }

@@ -20,6 +20,7 @@ struct list {
 };
 
 struct state {
+    int says_grants; /* whether the gateway knows the word */
     struct list types, except, closed; /* closed: the field's name, if one is given */
 };
 
@@ -107,7 +108,7 @@ static void drop(struct state *state) {
 }
 
 static sluice_status configure(void *opaque, sluice_text input, const sluice_sink *answer) {
-    struct state *state = opaque, next = {{0}, {0}, {0}};
+    struct state *state = opaque, next = {state->says_grants, {0}, {0}, {0}};
     const char *end = input.data + input.length;
     /* The plugin's own configuration comes last. */
     const char *config = input.data ? find_last(input.data, end, "\"config\":") : NULL;
@@ -130,16 +131,18 @@ static sluice_status configure(void *opaque, sluice_text input, const sluice_sin
 }
 
 /* One type of the answer; the name comes with its quotes. */
-static void put_type(const sluice_sink *answer, const char *name, size_t length, int is_frozen, int is_by_object) {
+static void put_type(const struct state *state, const sluice_sink *answer, const char *name, size_t length, int is_frozen) {
     put(answer, name, length);
-    if (is_frozen && is_by_object)
+    if (is_frozen && state->closed.is_given)
         put_text(answer, ":{\"read\":\"TRUEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":true,"
-                         "\"role\":\"frozen where closed\",\"check_write\":true}");
+                         "\"role\":\"frozen where closed\",\"check_write\":true");
     else
         put_text(answer, is_frozen ? ":{\"read\":\"TRUEPREDICATE\",\"write\":\"FALSEPREDICATE\",\"insert\":false,\"delete\":false,"
-                                     "\"role\":\"frozen\"}"
+                                     "\"role\":\"frozen\""
                                    : ":{\"read\":\"TRUEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":true,"
-                                     "\"role\":\"not frozen\"}");
+                                     "\"role\":\"not frozen\"");
+    /* It only takes away: where nobody else allows anything, nothing is allowed. */
+    put_text(answer, state->says_grants ? ",\"grants\":false}" : "}");
 }
 
 /* The input is {"user":{"id":"…",…},"types":["…",…]}: the id is the first text, the types come last. */
@@ -161,7 +164,7 @@ static sluice_status open_session(void *opaque, sluice_text input, const sluice_
         const char *next = comma ? comma : stop;
         size_t length = (size_t)(next - rest);
         int is_listed = !state->types.is_given || has(&state->types, rest, length);
-        put_type(answer, rest, length, !is_excepted && is_listed, state->closed.is_given);
+        put_type(state, answer, rest, length, !is_excepted && is_listed);
         if (comma) put_text(answer, ",");
         rest = next + 1;
     }
@@ -196,8 +199,9 @@ static sluice_status check_write_rows(void *opaque, const sluice_writes *writes,
 
 sluice_status sluice_plugin_entry(const sluice_host *host, sluice_plugin *plugin, const sluice_sink *answer) {
     struct state *state = calloc(1, sizeof *state);
-    (void)host, (void)answer;
+    (void)answer;
     if (!state) return SLUICE_FAILED;
+    state->says_grants = host->abi_minor >= 6;
     plugin->size = sizeof *plugin;
     plugin->abi_major = SLUICE_PLUGIN_ABI_MAJOR;
     plugin->abi_minor = SLUICE_PLUGIN_ABI_MINOR;

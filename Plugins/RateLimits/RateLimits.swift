@@ -40,7 +40,7 @@ final class RateLimits: SessionRules, WriteRules {
             let isBounded = limits[type] != nil && !isExempt(user)
             plan[type] = TypeRules(
                 read: "TRUEPREDICATE", write: "TRUEPREDICATE", insert: true, delete: true, role: isBounded ? "bounded" : "unbounded",
-                checkWrite: isBounded)
+                checkWrite: isBounded, grants: false)
         }
         return plan
     }

@@ -35,10 +35,12 @@ package struct TypePlan: Hashable, Sendable {
     package var role: String
     /// Whether the plugin wants to see every write before it happens.
     package var checkWrite: Bool
+    /// Whether some plugin lets the user do this; not so when those that answered only narrow what others allow.
+    package var grants: Bool
 
     package init(
         read: String, write: String, insert: Bool = true, delete: Bool = true, readableFields: Set<String>? = nil,
-        writableFields: Set<String>? = nil, role: String, checkWrite: Bool = false
+        writableFields: Set<String>? = nil, role: String, checkWrite: Bool = false, grants: Bool = true
     ) {
         self.read = read
         self.write = write
@@ -48,6 +50,7 @@ package struct TypePlan: Hashable, Sendable {
         self.writableFields = writableFields
         self.role = role
         self.checkWrite = checkWrite
+        self.grants = grants
     }
 
     /// Indices of the properties that the user may not read; the primary key is never among them.

@@ -18,9 +18,18 @@ package enum AppDescription {
         ]
     }
 
+    /// What one plugin is told of it.
+    static func configuration(_ app: JSON, for plugin: PluginSpec) -> JSON {
+        var members = (app.members ?? []).filter { $0.key != "config" }
+        for index in members.indices where members[index].key == "directory" {
+            members[index].value = directory(members[index].value, withSecrets: plugin.seesSecrets)
+        }
+        return .object(members + [JSON.Member("config", plugin.config)])
+    }
+
     /// The directory without what is none of a plugin's business: how users log in, with the secrets of the providers; which other
     /// plugins there are, with their configurations; and the app's secrets.
-    package static func directory(_ directory: JSON, withSecrets: Bool) -> JSON {
+    private static func directory(_ directory: JSON, withSecrets: Bool) -> JSON {
         .object(
             (directory.members ?? []).filter { file in
                 !file.key.hasPrefix("auth/") && file.key != "plugins.json" && (withSecrets || file.key != secrets)

@@ -72,15 +72,18 @@ enum HookCoding {
     private static func typePlan(_ answer: Answer, _ member: JSON.Member) throws(SluiceError) -> TypePlan {
         let (json, place) = (member.value, "types.\(member.key)")
         try answer.allow(
-            ["read", "write", "insert", "delete", "readable_fields", "writable_fields", "role", "check_write"], in: json, at: place)
+            ["read", "write", "insert", "delete", "readable_fields", "writable_fields", "role", "check_write", "grants"], in: json,
+            at: place)
         let checkWrite = try json["check_write"].map { value throws(SluiceError) in try answer.bool(value, at: "\(place).check_write") }
+        let grants = try json["grants"].map { value throws(SluiceError) in try answer.bool(value, at: "\(place).grants") }
         return TypePlan(
             read: try answer.text(json, "read", at: place), write: try answer.text(json, "write", at: place),
             insert: try answer.bool(json["insert"], at: "\(place).insert"),
             delete: try answer.bool(json["delete"], at: "\(place).delete"),
             readableFields: try fields(answer, json["readable_fields"], at: "\(place).readable_fields"),
             writableFields: try fields(answer, json["writable_fields"], at: "\(place).writable_fields"),
-            role: json["role"]?.string ?? answer.plugin, checkWrite: checkWrite ?? false)
+            role: json["role"]?.string ?? answer.plugin, checkWrite: checkWrite ?? false,
+            grants: grants ?? true)
     }
 
     private static func fields(_ answer: Answer, _ json: JSON?, at place: String) throws(SluiceError) -> Set<String>? {

@@ -7,12 +7,17 @@ package struct HostServices: Sendable {
     /// The canonical text of a predicate on a type; the error says what is wrong with it.
     package var parse: @Sendable (_ type: String, _ predicate: String) async throws(SluiceError) -> String
 
+    /// Whether a text is a query by itself, whatever it is about.
+    package var isQuery: @Sendable (_ text: String) -> Bool
+
     package init(
         customData: @escaping @Sendable (_ user: String) async throws(SluiceError) -> JSON?,
-        parse: @escaping @Sendable (_ type: String, _ predicate: String) async throws(SluiceError) -> String
+        parse: @escaping @Sendable (_ type: String, _ predicate: String) async throws(SluiceError) -> String,
+        isQuery: @escaping @Sendable (_ text: String) -> Bool = { _ in true }
     ) {
         self.customData = customData
         self.parse = parse
+        self.isQuery = isQuery
     }
 
     /// Without a gateway, as when a plugin is checked: there are no users, and every predicate is taken as it is.

@@ -25,6 +25,7 @@ package final class PluginChain: Sendable {
     private let state = Mutex(State())
 
     private let observer: PluginObserver
+    private let services: HostServices
     /// Returns when the records are kept.
     private let keep: @Sendable ([PluginRecord]) async throws(SluiceError) -> Void
 
@@ -35,6 +36,7 @@ package final class PluginChain: Sendable {
         keep: @escaping @Sendable ([PluginRecord]) async throws(SluiceError) -> Void = PluginRecord.nowhere
     ) {
         self.keep = keep
+        self.services = services
         self.logger = logger
         self.observer = observer
         hosts = plugins.map {
@@ -122,12 +124,8 @@ package final class PluginChain: Sendable {
     }
 
     private func configure(_ link: Link, app: JSON) async throws(SluiceError) {
-        var members = (app.members ?? []).filter { $0.key != "config" }
-        for index in members.indices where members[index].key == "directory" {
-            members[index].value = AppDescription.directory(members[index].value, withSecrets: link.host.spec.seesSecrets)
-        }
-        members.append(JSON.Member("config", link.host.spec.config))
-        let answer = try await ask(link, .configure, .object(members), budget: link.host.spec.startBudget)
+        let configuration = AppDescription.configuration(app, for: link.host.spec)
+        let answer = try await ask(link, .configure, configuration, budget: link.host.spec.startBudget)
         for warning in try HookCoding.warnings(answer) {
             logger.warning("a plugin warns about the app", metadata: ["plugin": .string(link.info.name), "text": .string(warning)])
         }
@@ -150,7 +148,7 @@ package final class PluginChain: Sendable {
                 }
                 return answered
             }
-            plan = plan?.intersected(with: answered) ?? answered
+            plan = plan?.intersected(with: answered, isQuery: services.isQuery) ?? answered
         }
         return plan
     }
@@ -168,7 +166,8 @@ package final class PluginChain: Sendable {
         return narrowed
     }
 
-    /// Asks about writes. A plugin sees what those before it amended; writes that one denied are not shown to the next.
+    /// Asks about writes, as many at a time as a call has room for. A plugin sees what those before it amended; writes that one denied
+    /// are not shown to the next.
     /// - Returns: a verdict for each write; a failure denies all of them, and operators are told its code and message.
     package func checkWrites(user: UserContext, writes: [ProposedWrite], schema: Schema) async -> [WriteVerdict] {
         var review = WriteReview(writes: writes)
@@ -177,12 +176,15 @@ package final class PluginChain: Sendable {
             let asked = open.map { review.writes[$0] }
             do throws(SluiceError) {
                 let hook = link.info.writeHook ?? .checkWrite
-                let answer = try await ask(link, hook, HookCoding.input(hook, user, asked), parts: asked.count)
-                let verdicts = try read(link) { () throws(SluiceError) in
-                    try HookCoding.writeVerdicts(answer, writes: asked, schema: schema)
+                for part in WriteReview.parts(of: asked) {
+                    let writes = Array(asked[part])
+                    let answer = try await ask(link, hook, HookCoding.input(hook, user, writes), parts: writes.count)
+                    let verdicts = try read(link) { () throws(SluiceError) in
+                        try HookCoding.writeVerdicts(answer, writes: writes, schema: schema)
+                    }
+                    try await keepRecords(of: answer)
+                    review.apply(verdicts, to: Array(open[part]))
                 }
-                try await keepRecords(of: answer)
-                review.apply(verdicts, to: open)
             } catch {
                 return writes.map { _ in .undecided(error) }
             }

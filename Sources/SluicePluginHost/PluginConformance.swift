@@ -122,7 +122,8 @@ package struct PluginConformance: Sendable {
             probes.append(
                 Probe(name: "\(hook.name) outlives input that lacks everything") {
                     // Rows are of a form that the host checks: what they can lack is content.
-                    _ = try await host.call(hook, hook.takesRows ? RowFrame.encode(UserContext(id: "", type: ""), []) : JSON.object([]).utf8)
+                    let nothing = hook.takesRows ? RowFrame.encode(UserContext(id: "", type: ""), []) : JSON.object([]).utf8
+                    _ = try await host.call(hook, nothing)
                     // It may have taken that for a configuration.
                     if hook == .configure { _ = try await call(.configure, configuration) }
                     return ""
@@ -296,9 +297,7 @@ extension PluginConformance {
     ) async throws(SluiceError) -> (PluginInfo, [Outcome]) {
         let info = try await host.start()
         try host.spec.checkConfig(info)
-        var members = app.members ?? []
-        members.append(JSON.Member("config", host.spec.config))
-        let configuration = JSON.object(members)
+        let configuration = AppDescription.configuration(app, for: host.spec)
         let suite = try await configured(host, info, configuration, schema)
         var outcomes = await suite.whole(configuration: configuration, processID: { host.processID })
         guard !outcomes.contains(where: { $0.failure != nil }), info.hooks.contains(.openSession) else { return (info, outcomes) }

@@ -10,6 +10,21 @@ struct WriteReview {
         verdicts = writes.map { _ in .allow }
     }
 
+    /// Writes in their order, cut into what a plugin is asked about at a time. One that is larger than that is asked about alone.
+    static func parts(of writes: [ProposedWrite]) -> [Range<Int>] {
+        var parts: [Range<Int>] = []
+        var (start, bytes) = (0, 0)
+        for (index, write) in writes.enumerated() {
+            let size = (write.before?.byteCount ?? 0) + (write.after?.byteCount ?? 0)
+            if index > start, bytes + size > PluginLimits.writeBytes {
+                parts.append(start..<index)
+                (start, bytes) = (index, 0)
+            }
+            bytes += size
+        }
+        return start < writes.count ? parts + [start..<writes.count] : parts
+    }
+
     /// Those that nobody has denied.
     var undecided: [Int] {
         verdicts.indices.filter {

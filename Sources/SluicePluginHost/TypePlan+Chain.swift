@@ -2,18 +2,22 @@ package import SluiceCore
 
 extension TypePlan {
     /// What two plugins allow together: no more than either does.
-    package func intersected(with other: TypePlan) -> TypePlan {
+    /// - Parameter isQuery: whether a text is a query by itself.
+    package func intersected(with other: TypePlan, isQuery: (String) -> Bool) -> TypePlan {
         TypePlan(
-            read: Self.both(read, other.read), write: Self.both(write, other.write), insert: insert && other.insert,
+            read: Self.both(read, other.read, isQuery), write: Self.both(write, other.write, isQuery), insert: insert && other.insert,
             delete: delete && other.delete, readableFields: Self.both(readableFields, other.readableFields),
             writableFields: Self.both(writableFields, other.writableFields), role: "\(role) & \(other.role)",
-            checkWrite: checkWrite || other.checkWrite)
+            checkWrite: checkWrite || other.checkWrite, grants: grants || other.grants)
     }
 
-    private static func both(_ left: String, _ right: String) -> String {
+    /// A text that is no query by itself stands alone, to be refused where it is read: between parentheses it could undo the other.
+    private static func both(_ left: String, _ right: String, _ isQuery: (String) -> Bool) -> String {
         if left == right || right == "TRUEPREDICATE" { return left }
         if left == "TRUEPREDICATE" { return right }
         if left == "FALSEPREDICATE" || right == "FALSEPREDICATE" { return "FALSEPREDICATE" }
+        guard isQuery(left) else { return left }
+        guard isQuery(right) else { return right }
         return "(\(left)) AND (\(right))"
     }
 
@@ -25,10 +29,10 @@ extension TypePlan {
 
 extension SessionPlan {
     /// A type that one of the plans lacks is denied by it.
-    package func intersected(with other: SessionPlan) -> SessionPlan {
+    package func intersected(with other: SessionPlan, isQuery: (String) -> Bool) -> SessionPlan {
         var both: [String: TypePlan] = [:]
         for (type, plan) in types {
-            if let theirs = other.types[type] { both[type] = plan.intersected(with: theirs) }
+            if let theirs = other.types[type] { both[type] = plan.intersected(with: theirs, isQuery: isQuery) }
         }
         return SessionPlan(types: both)
     }

@@ -77,13 +77,16 @@ extension PluginWrite {
 }
 
 extension TypeRules {
-    var value: PluginValue {
+    /// As a gateway reads it, which refuses keys that it does not know.
+    func value(hostMinor: UInt32) -> PluginValue {
         func fields(_ names: Set<String>?) -> PluginValue { names.map { .array($0.sorted().map { .string($0) }) } ?? .null }
-        return [
+        var value: PluginValue = [
             "read": .string(read), "write": .string(write), "insert": .bool(insert), "delete": .bool(delete),
             "readable_fields": fields(readableFields), "writable_fields": fields(writableFields),
             "role": .string(role), "check_write": .bool(checkWrite),
         ]
+        if !grants, hostMinor >= 6 { value.set("grants", to: false) }
+        return value
     }
 }
 

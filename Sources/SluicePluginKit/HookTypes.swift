@@ -98,10 +98,13 @@ public struct TypeRules: Hashable, Sendable {
     public var role: String
     /// Whether `WriteRules.checkWrites` is to be asked before writes.
     public var checkWrite: Bool
+    /// Whether this allows anything by itself. False for a plugin that only takes away from what others allow: where no plugin grants
+    /// a type, nobody has it. Gateways before 1.6 of the interface are not told.
+    public var grants: Bool
 
     public init(
         read: String, write: String, insert: Bool, delete: Bool, readableFields: Set<String>? = nil,
-        writableFields: Set<String>? = nil, role: String, checkWrite: Bool = false
+        writableFields: Set<String>? = nil, role: String, checkWrite: Bool = false, grants: Bool = true
     ) {
         self.read = read
         self.write = write
@@ -111,6 +114,7 @@ public struct TypeRules: Hashable, Sendable {
         self.writableFields = writableFields
         self.role = role
         self.checkWrite = checkWrite
+        self.grants = grants
     }
 
     public static func denied(role: String) -> TypeRules {

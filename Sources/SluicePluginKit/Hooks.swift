@@ -46,7 +46,7 @@ func openSessionHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer
     unsafe run(state, input, answer) { instance, input in
         let plan = try hook(instance, (any SessionRules).self)
             .openSession(user: try PluginUser(input["user"]), types: try input.names("types"))
-        let types = plan.sorted { $0.key < $1.key }.map { PluginValue.Member($0.key, $0.value.value) }
+        let types = plan.sorted { $0.key < $1.key }.map { PluginValue.Member($0.key, $0.value.value(hostMinor: instance.hostMinor)) }
         return ["types": .object(types)]
     }
 }

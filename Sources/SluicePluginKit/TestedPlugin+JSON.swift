@@ -41,7 +41,7 @@ extension TypeRules {
         self.init(
             read: try value.text("read"), write: try value.text("write"), insert: insert, delete: delete,
             readableFields: fields("readable_fields"), writableFields: fields("writable_fields"), role: value["role"]?.string ?? "",
-            checkWrite: value["check_write"]?.bool ?? false)
+            checkWrite: value["check_write"]?.bool ?? false, grants: value["grants"]?.bool ?? true)
     }
 }
 

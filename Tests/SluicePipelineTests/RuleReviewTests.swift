@@ -97,6 +97,52 @@ private final class Gate: Sendable {
 
 private let failure = SluiceError(.pluginFailed, "The plugin is away.")
 
+/// Rules that keep what they are asked about.
+private final class NotedRules: Rules {
+    private let noted = Mutex<[String]>([])
+    var asked: [String] { noted.withLock { $0 } }
+
+    func openSession(user: UserContext, types: [String]) async throws -> SessionPlan {
+        try await OpenRules().openSession(user: user, types: types)
+    }
+
+    func checkSubscription(user: UserContext, queries: [(type: String, query: String)]) async throws -> [String] {
+        noted.withLock { $0 += queries.map { "\($0.type): \($0.query)" } }
+        return try await OpenRules().checkSubscription(user: user, queries: queries)
+    }
+
+    func checkWrites(user: UserContext, _ writes: [ProposedWrite]) async throws -> [WriteVerdict] { writes.map { _ in .allow } }
+    func ingest(_ objects: ObjectRows) async throws -> [IngestVerdict]? { nil }
+}
+
+@Suite(.timeLimit(.minutes(2))) struct `What the rules are asked about a set` {
+    private let rules = NotedRules()
+
+    private func build(_ texts: String...) async throws {
+        let ann = UserContext(id: "ann")
+        let plan = try await rules.openSession(user: ann, types: ["Order"])
+        var set = PBSubscribe()
+        set.version = 1
+        set.queries = texts.map { text in
+            var query = PBQuery()
+            (query.type, query.text) = ("Order", text)
+            return query
+        }
+        _ = try await ViewBuilder(services: SessionFixture.services(rules: rules), user: ann, plan: plan, clientTypes: []).build(set)
+    }
+
+    /// However a device spells it.
+    @Test(arguments: ["_id=='7'", " (_id   ==  \"7\" ) ", "_id  = '7'"]) func `is canonical text`(text: String) async throws {
+        try await build(text, "truepredicate")
+        #expect(rules.asked == [#"Order: _id == "7""#, "Order: TRUEPREDICATE"])
+    }
+
+    @Test func `is nothing when a query is none`() async throws {
+        await #expect(throws: SluiceError.self) { try await build("_id == '7'", "_id >") }
+        #expect(rules.asked.isEmpty)
+    }
+}
+
 @Suite(.timeLimit(.minutes(2))) struct `A review of the rules` {
     /// Delivers orders, by key and size.
     private static func deliver(_ orders: [(key: String, size: Int64)], at lsn: UInt64, to client: SessionClient<NoWrites>) async {

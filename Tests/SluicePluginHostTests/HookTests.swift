@@ -42,6 +42,48 @@ import Testing
         }
     }
 
+    @Test func `a predicate that is no query by itself is not put beside another one`() {
+        let roles = TypePlan(read: "owner == 'ann'", write: "size > 1", role: "roles")
+        let odd = TypePlan(read: "FALSEPREDICATE) OR (TRUEPREDICATE", write: "(size > 2) OR (size < 0)", role: "odd")
+        let isQuery = { (text: String) in text != odd.read }
+        for both in [roles.intersected(with: odd, isQuery: isQuery), odd.intersected(with: roles, isQuery: isQuery)] {
+            #expect(both.read == odd.read)
+            #expect(["(size > 1) AND ((size > 2) OR (size < 0))", "((size > 2) OR (size < 0)) AND (size > 1)"].contains(both.write))
+        }
+    }
+
+    @Test func `plugins that only take away grant nothing, alone or together`() {
+        let narrow = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", role: "narrow", grants: false)
+        #expect(!narrow.intersected(with: narrow, isQuery: { _ in true }).grants)
+        #expect(narrow.intersected(with: .open, isQuery: { _ in true }).grants)
+    }
+
+    /// 64 KiB each, before and after: 5 MiB in all.
+    @Test func `checkWrites asks about many large writes in parts, each of them once`() async throws {
+        let counts = Counts()
+        try await withChain([faulty()], observer: counts.observer) { chain in
+            let text = Value.string(String(repeating: "x", count: 64 << 10))
+            let large = ProposedWrite(
+                type: store, operation: .update, before: ["_id": .string("a"), "name": text], after: ["_id": .string("a"), "name": text])
+            let writes = Array(repeating: large, count: 40) + [write("do-amend")]
+            let verdicts = await chain.checkWrites(user: user("somebody"), writes: writes, schema: schema)
+            #expect(verdicts.prefix(31).allSatisfy { $0 == .allow } && verdicts.count == 41)
+            #expect(verdicts.last == .amend(["name": .string("amended once"), "size": .int(7)]))
+            #expect(counts.calls == 2, "\(counts.calls)")
+        }
+    }
+
+    @Test(arguments: ["do-forge-a-count", "do-forge-a-line"])
+    func `a message that a host would not send ends the plugin's process`(word: String) async throws {
+        let counts = Counts()
+        try await withChain([faulty()], observer: counts.observer) { chain in
+            let error = await failure { try await chain.openSession(user: user(word), types: ["Store"]) }
+            #expect(error?.code == .pluginBadAnswer, "\(String(describing: error))")
+            #expect(await answers(chain))
+            #expect(counts.counted.isEmpty)
+        }
+    }
+
     @Test(arguments: [
         ("do-deny", ErrorCode.pluginRefused, "FaultyC refused: not today"),
         ("do-fail", .pluginFailed, "FaultyC failed in open_session: the directory service is down"),

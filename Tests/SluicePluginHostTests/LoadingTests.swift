@@ -53,11 +53,11 @@ import Testing
         let error = await startError(PluginSpec(path: Built.plugin("OtherVersionC", mode), mode: mode))
         #expect(error?.code == .pluginABIMismatch)
         #expect(error?.message.contains("libOtherVersionC.so is built for version 2.4") == true)
-        #expect(error?.message.contains("this is 1.5: the gateway is to be upgraded") == true)
+        #expect(error?.message.contains("this is 1.6: the gateway is to be upgraded") == true)
         let earlier = await startError(PluginSpec(path: Built.plugin("EarlierVersionC", mode), mode: mode))
         #expect(earlier?.code == .pluginABIMismatch)
         #expect(earlier?.message.contains("libEarlierVersionC.so is built for version 0.9") == true)
-        #expect(earlier?.message.contains("this is 1.5: the plugin is to be built with this release's sluice_plugin.h") == true)
+        #expect(earlier?.message.contains("this is 1.6: the plugin is to be built with this release's sluice_plugin.h") == true)
     }
 
     @Test(arguments: [PluginSpec.Mode.process, .inProcess])

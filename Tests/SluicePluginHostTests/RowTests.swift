@@ -122,8 +122,8 @@ import Testing
 
     /// Some of a buffer's rows, in any order; a name of its own for each, since tests run beside each other.
     private static func objects(_ name: String, _ random: inout SplitMix64) -> (objects: ObjectRows, asked: [(Int, Row)]) {
-        var type = type(0, &random)
-        type.name = name
+        let drawn = type(0, &random)
+        let type = ObjectType(name: name, kind: .asymmetric, properties: drawn.properties, primaryKey: drawn.properties.last?.name)
         let rows = (0..<random.below(20)).map { _ in
             Row(type.properties.map { _ in random.below(5) == 0 ? nil : Value.random(using: &random) })
         }

@@ -111,21 +111,25 @@ typedef struct sluice_plugin {
      *       "types": [text]}
      * out: {"types": {Type: {"read": query text, "write": query text, "insert": bool, "delete": bool,
      *                        "readable_fields": null (all) or [name], "writable_fields": null (all) or [name],
-     *                        "role": text (for explain), "check_write": bool (default false)}}}
+     *                        "role": text (for explain), "check_write": bool (default false),
+     *                        "grants": bool (default true; since 1.6)}}}
+     * "grants" false: the plugin only takes away; a type that no plugin grants is denied.
      * A type that is missing in the answer is denied. "FALSEPREDICATE" denies, "TRUEPREDICATE" allows all.
      */
     sluice_status (*_Nullable open_session)(void *_Nullable state, sluice_text input, const sluice_sink *_Nonnull answer);
 
     /*
      * check_subscription
-     * in:  {"user": as above, "queries": [{"type": text, "query": canonical text}]}
+     * in:  {"user": as above, "queries": [{"type": text, "query": canonical text}]}; the types of which objects come along by links are
+     *      among them, with TRUEPREDICATE
      * out: nothing (accepted), or {"queries": [{"type":…, "query":…}]} (narrowed: ANDed to what was asked); SLUICE_DENY
      *      with the reason refuses the whole set.
      */
     sluice_status (*_Nullable check_subscription)(void *_Nullable state, sluice_text input, const sluice_sink *_Nonnull answer);
 
     /*
-     * check_write: called for the types that asked for it (open_session, "check_write": true), once per changeset.
+     * check_write: called for the types that asked for it (open_session, "check_write": true), once per changeset, or for each part of
+     * one with more than 4 MiB of images.
      * in:  {"user": as above, "writes": [{"type": text, "operation": "insert"|"update"|"delete", "before": object or null,
      *       "after": object or null}]}
      * out: {"writes": [{"verdict": "allow"} | {"verdict": "deny", "reason": text, "rule": text, "fields": [text]} |

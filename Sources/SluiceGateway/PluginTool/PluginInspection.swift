@@ -29,11 +29,13 @@ package enum PluginInspection {
     ) async throws(SluiceError) -> Report {
         let app = try directory.map { directory throws(SluiceError) in try AppConfiguration.load(directory) }
         let plugin = try PluginFile(file)
-        let listed = app?.plugins.first { $0.sha256 == plugin.sha256 || $0.file == file.split(separator: "/").last.map(String.init) }
-        var spec = PluginSpec(
-            path: file, image: try plugin.image(), config: config?.json ?? listed?.config ?? .null,
-            configFile: config?.file ?? PluginListReader.file, deadline: listed?.deadline)
-        if let deadlines = listed?.deadlines { spec.deadlines = deadlines }
+        // One that was built anew is still the one that is listed by its name.
+        let name = file.split(separator: "/").last
+        let listed = app?.plugins.first { $0.sha256 == plugin.sha256 } ?? app?.plugins.first { $0.file.split(separator: "/").last == name }
+        var spec = try RuleFiles(directory: directory).spec(plugin, listed)
+        // Whatever it does, it does not end this program.
+        spec.mode = .process
+        if let config { (spec.config, spec.configFile) = (config.json, config.file) }
         let schema = app?.schema ?? example
         let description = AppDescription.json(
             appID: app?.appID ?? "example", directory: app?.files ?? [:], schema: schema,

@@ -20,7 +20,9 @@ enum InstalledFiles {
     }
 
     /// A plugin that ships with the gateway; nil when it is not there.
-    static func plugin(_ name: String) -> String? { plugin(file: "lib\(name).so") }
+    static func plugin(_ name: String) -> String? { plugin(file: file(ofPlugin: name)) }
+
+    static func file(ofPlugin name: String) -> String { "lib\(name).so" }
 
     static func plugin(file: String) -> String? {
         let places = ["\(folder)/\(file)", "\(folder)/../lib/sluice/plugins/\(file)"]

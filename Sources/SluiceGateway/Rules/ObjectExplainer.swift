@@ -40,7 +40,7 @@ struct ObjectExplainer: Sendable {
         let unfit = subject.row == nil ? try await quarantine.reason(type: type, key: key.keyText) : nil
         var asked: [AskedSession] = []
         for status in await sessions.statuses(of: index, named: type, user: account.id) {
-            let queries = status.queries.map { (type, $0) }
+            let queries = try status.queries.map { (type, try Query.parse($0).bind(to: schema.types[index]).canonicalText) }
             let narrowed = try await Result.of { () async throws -> [String] in
                 queries.isEmpty ? [] : try await rules.checkSubscription(user: account.context, queries: queries)
             }

@@ -1,24 +1,30 @@
 import SluiceCore
 import SluicePipeline
 import SluicePluginHost
+import SluiceQuery
 
-/// The plugin chain in use as the pipeline's rules. No answer is a denial, save in development mode without any rule plugin.
+/// The plugin chain in use as the pipeline's rules. Where no plugin grants anything all is denied, save in development mode.
 struct PluginRules: Rules {
     let generations: RuleGenerations
     let authority: any SchemaAuthority
 
     func openSession(user: UserContext, types: [String]) async throws -> SessionPlan {
-        if let plan = try await generations.ask({ try await $0.openSession(user: user, types: types) }) { return plan }
-        let allowed: TypePlan = authority.current().isDevelopment ? .open : .denied
-        return SessionPlan(types: Dictionary(types.map { ($0, allowed) }, uniquingKeysWith: { first, _ in first }))
+        let isDevelopment = authority.current().isDevelopment
+        guard let plan = try await generations.ask({ try await $0.openSession(user: user, types: types) }) else {
+            let allowed: TypePlan = isDevelopment ? .open : .denied
+            return SessionPlan(types: Dictionary(types.map { ($0, allowed) }, uniquingKeysWith: { first, _ in first }))
+        }
+        return SessionPlan(types: plan.types.mapValues { $0.grants || isDevelopment ? $0 : .denied })
     }
 
     func checkSubscription(user: UserContext, queries: [(type: String, query: String)]) async throws -> [String] {
         let asked = queries.map { TypeQuery(type: $0.type, query: $0.query) }
         let narrowed = try await generations.ask { try await $0.checkSubscription(user: user, queries: asked) }
-        return queries.map { query in
-            let cuts = narrowed.filter { $0.type == query.type }.map { "(\($0.query))" }
-            return cuts.isEmpty ? "TRUEPREDICATE" : cuts.joined(separator: " AND ")
+        return try queries.map { query in
+            let cuts = narrowed.filter { $0.type == query.type }.map(\.query)
+            // Each has to be a query by itself: one whose parentheses do not match could undo the one beside it.
+            if cuts.count > 1 { for cut in cuts { _ = try Query.parse(cut) } }
+            return cuts.isEmpty ? "TRUEPREDICATE" : cuts.map { "(\($0))" }.joined(separator: " AND ")
         }
     }
 

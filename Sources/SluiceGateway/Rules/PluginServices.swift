@@ -27,6 +27,7 @@ final class PluginServices: Sendable {
                     throw SluiceError(.queryUnknownProperty, "There is no type \(type).")
                 }
                 return try Query.parse(predicate).bind(to: type, in: schema).canonicalText
-            })
+            },
+            isQuery: { text in (try? Query.parse(text)) != nil })
     }
 }

@@ -10,8 +10,9 @@ struct RuleFiles {
     /// The plugin for roles, when there are any and nobody named one.
     func rolesPlugin(_ app: AppConfiguration, beside others: [String] = []) throws(SluiceError) -> String? {
         let hasRules = app.files.keys.contains { $0.hasSuffix("rules.json") || $0.hasSuffix("default_rule.json") }
-        let named = app.plugins.map(\.file) + others
-        guard hasRules, !named.contains(where: { $0.contains("AppServicesRules") }) else { return nil }
+        let named = (app.plugins.map(\.file) + others).map { $0.split(separator: "/").last.map(String.init) ?? $0 }
+        // By the file's own name: a folder that is called like it holds other plugins.
+        guard hasRules, !named.contains(InstalledFiles.file(ofPlugin: "AppServicesRules")) else { return nil }
         guard let rules = InstalledFiles.plugin("AppServicesRules") else {
             throw SluiceError(.pluginMissing, "The app directory has roles, and the plugin AppServicesRules is not installed.")
         }

@@ -23,7 +23,8 @@ struct SubscriptionExplainer: Sendable {
         let asked = try tool.check(text, app.fields)
         let plan = try await services.rules.openSession(user: account.context, types: [type])[type]
         let seen = asked.hiding(plan.hidden(of: tool.type))
-        let narrowed = try await services.rules.checkSubscription(user: account.context, queries: [(type, text)]).first ?? "TRUEPREDICATE"
+        let question = [(type, asked.canonicalText)]
+        let narrowed = try await services.rules.checkSubscription(user: account.context, queries: question).first ?? "TRUEPREDICATE"
         let cut = Predicate.and(seen, try Query.parse(narrowed).bind(to: tool.type))
         let whole = Predicate.and(cut, try Query.parse(plan.read).bind(to: tool.type))
         var explanation = SubscriptionExplanation(

@@ -44,6 +44,21 @@ struct MemberQuery {
         includes = includes.map { Self.seen($0, from: type, schema, hidden) }
     }
 
+    /// The classes of which objects come along.
+    /// - Throws: an error of the query language for a path that the classes do not have.
+    static func classes(_ query: PBQuery, from type: Int, _ schema: Schema) throws(SluiceError) -> Set<Int> {
+        var classes: Set<Int> = []
+        for path in query.include {
+            for step in try steps(path, from: type, schema) {
+                switch step {
+                case .forward(_, let target): classes.insert(target)
+                case .backward(let origin, _): classes.insert(origin)
+                }
+            }
+        }
+        return classes
+    }
+
     /// The part of a path that a user can follow.
     private static func seen(_ path: [Step], from type: Int, _ schema: Schema, _ hidden: (ObjectType) -> Set<Int>) -> [Step] {
         var current = type

@@ -17,17 +17,13 @@ struct ViewBuilder {
         let schema = services.authority.current()
         var predicates: [Int: Predicate] = [:]
         var wanted: [Int: Predicate] = [:]
-        var parts = MemberParts()
-        for (query, narrowed) in zip(set.queries, try await narrow(set)) {
-            guard let index = schema.schema.index(of: query.type) else {
-                throw SluiceError(
-                    .querySubscribedTypeUnknown, "The subscription set names class \(query.type), which the server does not have.")
-            }
+        let narrowing = try await narrow(try set.queries.map { try ask($0, schema) }, schema.schema)
+        var parts = MemberParts(cuts: narrowing.included)
+        for (question, cut) in zip(narrowing.questions, narrowing.cuts) {
+            let (query, index) = (question.query, question.type)
             let type = schema.schema.types[index]
             // What the user may not read is null in their queries too: which rows come must not tell what it holds (G5).
-            let asked = try Subscription.check(type: type, query: try Query.parse(query.text), in: schema.schema, fields: schema.fields)
-                .hiding(plan[type.name].hidden(of: type))
-            let cut = try Query.parse(narrowed).bind(to: type)
+            let asked = question.predicate.hiding(plan[type.name].hidden(of: type))
             let whole = Predicate.and(asked, cut)
             guard MemberQuery.isNeeded(query) else {
                 predicates.join(whole, index)
@@ -38,14 +34,14 @@ struct ViewBuilder {
             let members = try MemberQuery(query, type: index, predicate: .and(whole, allowed), schema: schema.schema) { type in
                 plan[type.name].hidden(of: type)
             }
-            try await parts.add(members, whole, resolver(schema.schema), schema.schema)
+            try await parts.add(members, whole, resolver(schema.schema, narrowing.included), schema.schema)
         }
         for (index, predicate) in predicates where parts.writable[index] != nil {
-            parts.writable[index]?.join(.and(predicate, try resolver(schema.schema).readable(index)))
+            parts.writable[index]?.join(.and(predicate, try resolver(schema.schema, narrowing.included).readable(index)))
         }
         for part in parts.readable {
             predicates.join(part.predicate, part.type)
-            wanted.join(part.predicate, part.type)
+            wanted.join(part.wanted, part.type)
         }
         let layout = try await services.layout.layout(of: schema)
         var partitions: Set<LogPartition> = []
@@ -66,12 +62,13 @@ struct ViewBuilder {
             writable: parts.writable, watched: watched)
     }
 
-    private func resolver(_ schema: Schema) -> MemberResolver {
+    private func resolver(_ schema: Schema, _ cuts: [Int: Predicate]) -> MemberResolver {
         let plan = plan
         return MemberResolver(
             snapshots: services.snapshots, fanout: services.fanout, environment: services.environment, schema: schema
         ) { index in
-            try Query.parse(plan[schema.types[index].name].read).bind(to: schema.types[index])
+            let readable = try Query.parse(plan[schema.types[index].name].read).bind(to: schema.types[index])
+            return cuts[index].map { .and(readable, $0) } ?? readable
         }
     }
 
@@ -109,7 +106,10 @@ struct ViewBuilder {
 
     /// What the member queries of a set make of its view.
     private struct MemberParts {
-        var readable: [(type: Int, predicate: Predicate)] = []
+        /// What the rules narrow the classes by that come along.
+        let cuts: [Int: Predicate]
+        /// What was wanted is the same without what the rules cut off.
+        var readable: [(type: Int, predicate: Predicate, wanted: Predicate)] = []
         var writable: [Int: Predicate] = [:]
         var watched: [Int: Predicate] = [:]
 
@@ -117,19 +117,58 @@ struct ViewBuilder {
             let members = try await resolver.resolve(query)
             writable.join(query.predicate, query.type)
             let own = try members.own.map { Predicate.and(whole, try MemberResolver.keys($0, of: schema.types[query.type])) }
-            readable.append((query.type, own ?? whole))
+            readable.append((query.type, own ?? whole, own ?? whole))
             for (type, keys) in members.included.sorted(by: { $0.key < $1.key }) {
                 let predicate = try MemberResolver.keys(Array(keys), of: schema.types[type])
-                readable.append((type, predicate))
+                readable.append((type, cuts[type].map { .and(predicate, $0) } ?? predicate, predicate))
                 writable.join(.and(predicate, try resolver.readable(type)), type)
             }
             for part in members.watched { watched.join(part.predicate, part.type) }
         }
     }
 
-    private func narrow(_ set: PBSubscribe) async throws -> [String] {
-        guard let user, !set.queries.isEmpty else { return set.queries.map { _ in "TRUEPREDICATE" } }
-        return try await services.rules.checkSubscription(user: user, queries: set.queries.map { ($0.type, $0.text) })
+    /// A query of the set, checked.
+    private struct Question {
+        var query: PBQuery
+        var type: Int
+        var predicate: Predicate
+    }
+
+    private func ask(_ query: PBQuery, _ schema: AppSchema) throws -> Question {
+        guard let index = schema.schema.index(of: query.type) else {
+            throw SluiceError(
+                .querySubscribedTypeUnknown, "The subscription set names class \(query.type), which the server does not have.")
+        }
+        let parsed = try Query.parse(query.text)
+        let predicate = try Subscription.check(
+            type: schema.schema.types[index], query: parsed, in: schema.schema, fields: schema.fields)
+        return Question(query: query, type: index, predicate: predicate)
+    }
+
+    /// What the rules narrow a set by.
+    private struct Narrowing {
+        var questions: [Question]
+        /// Of each question.
+        var cuts: [Predicate]
+        /// Of the classes that come along by links.
+        var included: [Int: Predicate] = [:]
+    }
+
+    /// The rules are asked about each query, and about all of a class of which objects come along: these are as good as subscribed to.
+    private func narrow(_ questions: [Question], _ schema: Schema) async throws -> Narrowing {
+        func cut(_ text: String, _ type: Int) throws -> Predicate { try Query.parse(text).bind(to: schema.types[type]) }
+        guard let user, !questions.isEmpty else {
+            return Narrowing(questions: questions, cuts: try questions.map { try cut("TRUEPREDICATE", $0.type) })
+        }
+        let included = try questions.reduce(into: Set<Int>()) { classes, question in
+            classes.formUnion(try MemberQuery.classes(question.query, from: question.type, schema))
+        }.sorted()
+        let asked = questions.map { (schema.types[$0.type].name, $0.predicate.canonicalText) }
+        let whole = included.map { (schema.types[$0].name, "TRUEPREDICATE") }
+        let texts = try await services.rules.checkSubscription(user: user, queries: asked + whole)
+        var narrowing = Narrowing(questions: questions, cuts: try zip(texts, questions).map { try cut($0, $1.type) })
+        for (text, type) in zip(texts.dropFirst(questions.count), included) { narrowing.included[type] = try cut(text, type) }
+        return narrowing
     }
 
     /// The fields that a set names and that are not queryable, by class.

@@ -20,7 +20,8 @@ import Testing
         return (0..<(environment["SLUICE_\(name)_RUNS"].flatMap { Int($0) } ?? usually)).map { _ in .random(in: .min ... .max) }
     }
 
-    @Test(arguments: seeds("CAUSAL", usually: 1)) func `devices stay causally consistent in partitions, and when they are disconnected, stopped, killed and paused`(seed: UInt64) async throws {
+    @Test(arguments: seeds("CAUSAL", usually: 1))
+    func `devices stay causally consistent, partitioned, disconnected, stopped, killed and paused`(seed: UInt64) async throws {
         let folder = try DataFolder()
         let server = try await DevelopmentServer.start(folder, ["--app", try RegisterApp.write(named: "registers", to: folder)])
         let port = try #require(server.url.split(separator: ":").last.flatMap { Int($0) })

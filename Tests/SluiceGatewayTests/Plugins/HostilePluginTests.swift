@@ -169,7 +169,7 @@ import Testing
         let codes = ["do-crash", "do-loop", "do-hang"].contains(deed.word) ? [deed.code, .pluginCrashed] : [deed.code]
         try await inTime {
             let session = try await openInTime(gateway)
-            try await session.sendSubscribe(1, [("Store", "name != '\(deed.word)'")])
+            try await session.sendSubscribe(1, [("Store", "_id != '\(deed.word)'")])
             try await session.receive { !$0.queryErrors.isEmpty || $0.hasEnded }
             let error = session.queryErrors.first?.error
             if error?.code == .pluginUnavailable { return false }

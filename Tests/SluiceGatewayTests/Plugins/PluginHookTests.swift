@@ -7,10 +7,11 @@ import Testing
 /// What a plugin's hooks and questions come to with a gateway around them; FaultyC does what its words say.
 @Suite(.timeLimit(.minutes(5))) struct `A gateway with a plugin` {
     /// The app with the plugin, which has a second of processor time for each call.
-    private static func files() throws -> [String: String] {
+    private static func files() throws -> [String: String] { FaultyApp.files.merging(["plugins.json": try list()]) { $1 } }
+
+    private static func list() throws -> String {
         let plugin = Built.plugin("FaultyC")
-        let list = #"{ "plugins": [{ "file": "\#(plugin)", "sha256": "\#(try PluginList.sha256(of: plugin))", "deadline_ms": 1000 }] }"#
-        return FaultyApp.files.merging(["plugins.json": list]) { $1 }
+        return #"{ "plugins": [{ "file": "\#(plugin)", "sha256": "\#(try PluginList.sha256(of: plugin))", "deadline_ms": 1000 }] }"#
     }
 
     @Test func `tells it a user's custom data and what is wrong with a predicate, and counts what it counts`() async throws {
@@ -87,6 +88,20 @@ import Testing
             try await insert(("late", 6), ("vast", 600))
             try await session.receive { $0.keys("Order") == ["large", "little", "late"] }
             #expect(session.completed == 1 && session.error == nil)
+        }
+    }
+
+    @Test func `cannot undo what the roles allow by an answer that is no query by itself`() async throws {
+        try await RunningGateway.with(files: ["plugins.json": try Self.list()]) { gateway in
+            try await gateway.sql("INSERT INTO orders (_id, store, title, size) VALUES ('s', 'south', 'x', 1)")
+            let account = try await gateway.account(customData: #"{ "store": "north", "word": "do-escape" }"#)
+            let session = try await gateway.session(token: account.token)
+            try await session.hello(["Order"])
+            let both = [("Order", "store IN {'north', 'south'}")]
+            let error = await #expect(throws: SluiceError.self) { try await session.subscribe(1, both) }
+            #expect(error?.code == .querySyntax, "\(String(describing: error))")
+            #expect(session.keys("Order").isEmpty)
+            session.close()
         }
     }
 

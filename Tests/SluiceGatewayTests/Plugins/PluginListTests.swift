@@ -106,6 +106,37 @@ import Testing
         #expect(log.lines.contains { $0.level == .warning && $0.message.hasPrefix("A plugin is not listed") })
     }
 
+    @Test(arguments: ["AppServicesRules-demo/libAuditTrail.so", "plugins/libAuditTrail.so"])
+    func `takes none but the plugin for roles for it, whatever the folder is called`(place: String) async throws {
+        let folder = try Phone.Folder()
+        let file = folder.url.appendingPathComponent(place)
+        try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try FileManager.default.copyItem(atPath: Built.plugin("AuditTrail"), toPath: file.path)
+        try await RunningGateway.with(plugins: [file.path]) { gateway in
+            let answer = try await gateway.request("GET", "/admin/v1/plugins", admin: true)
+            let names = answer.json["generations"]?.array?.first?["plugins"]?.array?.compactMap { $0["name"]?.string }
+            #expect(names == ["AppServicesRules", "AuditTrail"], "\(answer)")
+        }
+    }
+
+    @Test func `opens nothing to anybody by a plugin that only takes away`() async throws {
+        let plugins = [
+            "AuditTrail": "{}", "RateLimits": #"{ "types": { "Order": { "writes_per_minute": 5 } } }"#,
+            "FieldRedaction": #"{ "hide": {} }"#,
+            "FreezeC": "{}",
+        ]
+        for (plugin, config) in plugins {
+            let list = #"{ "plugins": [{ "file": "lib\#(plugin).so", "config": \#(config) }] }"#
+            try await RunningGateway.with(files: FaultyApp.files.merging(["plugins.json": list]) { $1 }) { gateway in
+                try await gateway.sql("INSERT INTO orders (_id, store, title, size) VALUES ('a', 'north', 'x', 1)")
+                let session = try await gateway.openSession(["Order"])
+                try await session.subscribe(1, [("Order", "store == 'north'")])
+                #expect(session.keys("Order").isEmpty, "\(plugin)")
+                session.close()
+            }
+        }
+    }
+
     @Test func `needs the signature of a key when the gateway has keys`() async throws {
         let folder = try Phone.Folder()
         let (ours, theirs) = (Curve25519.Signing.PrivateKey(), Curve25519.Signing.PrivateKey())

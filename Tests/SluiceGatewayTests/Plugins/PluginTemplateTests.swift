@@ -134,13 +134,29 @@ import Testing
         }
     }
 
-    @Test func `lists what a gateway would load, and what keeps it from that`() async throws {
+    private static func app(_ files: [String: String]) throws -> Phone.Folder {
         let folder = try Phone.Folder()
-        for (path, text) in ShopApp.files {
+        for (path, text) in files {
             let file = folder.url.appendingPathComponent(path)
             try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
             try Data(text.utf8).write(to: file)
         }
+        return folder
+    }
+
+    /// As a gateway would load it, though the file has been built anew since it was listed: with its configuration, and without secrets.
+    @Test func `configures it as the app lists it, and tells it what a gateway tells`() async throws {
+        let folder = try Self.app(ShopApp.files.merging(["secrets.json": #"{ "word": "do-fail" }"#]) { $1 })
+        var list = try PluginList(of: folder.url.path)
+        _ = try list.add(Built.plugin("FaultyC"), config: ["word": "configured-strictly configured-to-stay"])
+        let file = folder.url.appendingPathComponent("plugins/FaultyC/libFaultyC.so")
+        try (try Data(contentsOf: file) + [0]).write(to: file)
+        let report = try await PluginInspection.check(file.path, directory: folder.url.path, config: nil)
+        #expect(report.isFit, "\(report.text)")
+    }
+
+    @Test func `lists what a gateway would load, and what keeps it from that`() async throws {
+        let folder = try Self.app(ShopApp.files)
         var list = try PluginList(of: folder.url.path)
         _ = try list.add(Built.plugin("DenyAllC"))
         _ = try list.add(Built.plugin("FaultyC"))

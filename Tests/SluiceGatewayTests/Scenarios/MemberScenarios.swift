@@ -37,10 +37,12 @@ final class Ship: Object {
         private let folder: Phone.Folder
 
         /// A second opening finds the classes that the first one brought.
-        static func open(_ gateway: RunningGateway, fleet: String = fleet) async throws -> Harbour {
+        static func open(
+            _ gateway: RunningGateway, fleet: String = fleet, classes: [ObjectBase.Type] = [Port.self, Sailor.self, Ship.self]
+        ) async throws -> Harbour {
             let (said, folder) = (Phone.Said(), try Phone.Folder())
             var configuration = try await Phone.user(gateway, said, folder).flexibleSyncConfiguration()
-            configuration.objectTypes = [Port.self, Sailor.self, Ship.self]
+            configuration.objectTypes = classes
             let realm = try await Realm(configuration: configuration)
             try await realm.syncSession?.wait(for: .download)
             if !fleet.isEmpty { try await gateway.sql(fleet) }
@@ -149,6 +151,20 @@ final class Ship: Object {
             #expect(ship.linkStatus(of: "port") == .empty && harbour.ports.isEmpty && harbour.sailors.isEmpty)
             try await first.unsubscribe(waitForSync: .always)
             #expect(harbour.ships.isEmpty && harbour.said.all.isEmpty, "\(harbour.said.all)")
+        }
+    }
+
+    @MainActor
+    @Test func `of what comes along the rules cut off what they cut off of a query`() async throws {
+        try await RunningGateway.with(files: ShopApp.withoutRules, plugins: ["FaultyC"], isDevelopment: true) { @MainActor gateway in
+            let harbour = try await Harbour.open(gateway, classes: [Port.self, Ship.self])
+            let ships = harbour.realm.objects(Ship.self).where { $0.size < 100 && $0._id != "do-port" }
+            try await ships.subscribe(options: SyncSubscriptionOptions(name: "all", includes: ["port"]), waitForSync: .always)
+            // The plugin narrows ports by name != 'B'.
+            #expect(harbour.ships.count == 5 && harbour.ports == ["a"])
+            try await gateway.sql(#"UPDATE "Port" SET name = CASE _id WHEN 'a' THEN 'B' ELSE 'C' END WHERE _id IN ('a', 'b')"#)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
+            #expect(harbour.ports == ["b"])
         }
     }
 
