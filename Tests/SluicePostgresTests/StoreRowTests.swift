@@ -177,6 +177,35 @@ import Testing
     @Test func `go on where another property of the row does not fit`() async throws {
         try await StoreFixture.with { fixture in
             let client = try await client(fixture)
+    @Test func `find a row that was made anew while they waited for the clocks of its deletion`() async throws {
+        try await StoreFixture.with { fixture in
+            let client = try await client(fixture)
+            let key = Value.objectId(ObjectIdentifierBytes(high: 3, low: 3))
+            try await fixture.write(client, changeset: 1) {
+                try $0.write("Store", key: key, .nothing, clocks: [1], deleted: LSN(rawValue: 7))
+            }
+            let (locked, signal) = AsyncStream<Void>.makeStream()
+            async let theirs = {
+                for await _ in locked { break }
+                return try await fixture.rows.transaction { try $0.load($1, "Store", keys: [key])[key] }.result
+            }()
+            _ = try await fixture.rows.waitingTransaction { transaction, connection in
+                let found = try await connection.withSession { try transaction.load($0, "Store", keys: [key])[key] }
+                #expect(found?.row == nil && found?.clocks == [1])
+                signal.finish()
+                // They have looked for the row, which is not there.
+                try await fixture.waitForBlocked("SELECT stored.%sluice.row_clock%")
+                try transaction.write("Store", key: key, .insert(Row([key, .string("made anew")])), clocks: [2])
+            }
+            let found = try await theirs
+            #expect(found?.row == Row([key, .string("made anew")]) && found?.clocks == [2] && found?.writer != nil)
+            // What SQL deleted has clocks of an object that is there, and stays missing.
+            _ = try await fixture.sql("DELETE FROM \"Store\"")
+            let gone = try await fixture.rows.transaction { try $0.load($1, "Store", keys: [key])[key] }.result
+            #expect(gone?.row == nil && gone?.clocks == [2] && gone?.rowTime ?? 0 > 1_700_000_000_000)
+        }
+    }
+
             _ = try await fixture.sql(
                 "ALTER TABLE \"Store\" ALTER city DROP NOT NULL; INSERT INTO \"Store\" VALUES ('00000000000000010000000a', NULL)")
             let key = Value.objectId(ObjectIdentifierBytes(high: 1, low: 10))

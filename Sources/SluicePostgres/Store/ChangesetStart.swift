@@ -69,40 +69,57 @@ struct RowLoad: Sendable {
     /// Each key is looked up by itself, in the order given. With `= ANY` a plan that was made while the table was small, and is
     /// kept, walks along the index in the order of the keys when the table is large.
     var statements: [PostgresStatement] {
-        let form = shape.forms[shape.key]
-        // A domain's array would not meet the index; its text does.
-        let element = form.columnType == "sluice.objectid" ? "text" : form.columnType
-        return [
-            PostgresStatement(
-                """
-                SELECT stored.* FROM unnest($1::\(element)[]) AS sluice_wanted (sluice_key) CROSS JOIN LATERAL (
-                    SELECT \(shape.columnList), (extract(epoch FROM pg_xact_commit_timestamp(xmin)) * 1000)::bigint AS sluice_time,
-                        xmin::text::bigint AS sluice_writer
-                    FROM \(shape.table) WHERE \(shape.keyColumn) = sluice_wanted.sluice_key FOR UPDATE) AS stored
-                """, [.text(StoreText.array(keys.map(form.text)))]),
+        [
+            rows(keys),
             PostgresStatement(
                 """
                 SELECT stored.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM unnest($2::text[]) AS wanted (key)
                 CROSS JOIN LATERAL (
-                    SELECT key, clocks FROM sluice.row_clock WHERE type = $1 AND row_clock.key = wanted.key FOR UPDATE) AS stored
+                    SELECT key, clocks, deleted_lsn IS NULL FROM sluice.row_clock
+                    WHERE type = $1 AND row_clock.key = wanted.key FOR UPDATE) AS stored
                 """, [.text(shape.type.name), .text(StoreText.array(texts))]),
         ]
     }
 
-    func read(_ rows: PostgresResult, _ clocks: PostgresResult) -> [Value: LockedRow] {
+    /// The rows of some of the keys.
+    func rows(_ keys: [Value]) -> PostgresStatement {
+        let form = shape.forms[shape.key]
+        // A domain's array would not meet the index; its text does.
+        let element = form.columnType == "sluice.objectid" ? "text" : form.columnType
+        return PostgresStatement(
+            """
+            SELECT stored.* FROM unnest($1::\(element)[]) AS sluice_wanted (sluice_key) CROSS JOIN LATERAL (
+                SELECT \(shape.columnList), (extract(epoch FROM pg_xact_commit_timestamp(xmin)) * 1000)::bigint AS sluice_time,
+                    xmin::text::bigint AS sluice_writer
+                FROM \(shape.table) WHERE \(shape.keyColumn) = sluice_wanted.sluice_key FOR UPDATE) AS stored
+            """, [.text(StoreText.array(keys.map(form.text)))])
+    }
+
+    /// What `statements` found.
+    /// - Returns: also the keys whose clocks are those of an object that is there, and whose row was not found. A row that is not there
+    ///   cannot be waited for: whoever held the clocks may have made it since it was looked for.
+    func read(_ rows: PostgresResult, _ clocks: PostgresResult) -> (objects: [Value: LockedRow], missing: [Value]) {
         var objects: [Value: LockedRow] = [:]
+        take(rows, into: &objects)
+        var missing: [Value] = []
+        let byText = Dictionary(zip(texts, keys), uniquingKeysWith: { first, _ in first })
+        for row in 0..<clocks.count {
+            guard let key = clocks[row, 0].flatMap({ byText[$0] }), let bytes = clocks.bytes(row, 1) else { continue }
+            if objects[key] == nil, clocks.bool(row, 2) == true { missing.append(key) }
+            objects[key, default: LockedRow(row: nil, clocks: nil, rowTime: clocks.int(row, 3) ?? 0)].clocks = bytes
+        }
+        return (objects, missing)
+    }
+
+    /// Adds rows to what is known of their objects.
+    func take(_ rows: PostgresResult, into objects: inout [Value: LockedRow]) {
         var buffer = RowBuffer()
         rows.forEach { lent in
             let row = shape.lenientRow(lent, &buffer)
             guard let key = row[shape.key] else { return }
-            objects[key] = LockedRow(row: row, clocks: nil, rowTime: lent.int(shape.columns.count) ?? 0)
-            objects[key]?.writer = lent.int(shape.columns.count + 1).flatMap { UInt32(exactly: $0) }
+            var object = LockedRow(row: row, clocks: objects[key]?.clocks, rowTime: lent.int(shape.columns.count) ?? 0)
+            object.writer = lent.int(shape.columns.count + 1).flatMap { UInt32(exactly: $0) }
+            objects[key] = object
         }
-        let byText = Dictionary(zip(texts, keys), uniquingKeysWith: { first, _ in first })
-        for row in 0..<clocks.count {
-            guard let key = clocks[row, 0].flatMap({ byText[$0] }), let bytes = clocks.bytes(row, 1) else { continue }
-            objects[key, default: LockedRow(row: nil, clocks: nil, rowTime: clocks.int(row, 2) ?? 0)].clocks = bytes
-        }
-        return objects
     }
 }

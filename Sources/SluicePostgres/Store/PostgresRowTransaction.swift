@@ -34,9 +34,8 @@ package struct PostgresRowTransaction: Sendable {
         let results = try run(statements + loads.flatMap(\.statements), connection)
         var basis = try ChangesetStart.read(results[0], origin, session)
         basis.rejected = try ChangesetStart.rejectedObjects(results[1], origin.client)
-        for (number, load) in loads.enumerated() {
-            basis.rows[load.shape.type.name] = load.read(results[2 + 2 * number], results[3 + 2 * number])
-        }
+        let found = try objects(loads, Array(results.dropFirst(2)), connection)
+        for (load, objects) in zip(loads, found) { basis.rows[load.shape.type.name] = objects }
         return basis
     }
 
@@ -44,8 +43,22 @@ package struct PostgresRowTransaction: Sendable {
     package func load(_ connection: PostgresSession, _ type: String, keys: [Value]) throws -> [Value: LockedRow] {
         guard !keys.isEmpty else { return [:] }
         let load = RowLoad(try tables(type), keys)
-        let results = try run(load.statements, connection)
-        return load.read(results[0], results[1])
+        return try objects([load], try run(load.statements, connection), connection).first ?? [:]
+    }
+
+    /// What the loads found. A row that was not there when its clocks were not to be had yet is looked for once more, now that they are
+    /// locked: only one that is still missing was deleted by somebody else.
+    /// - Parameter results: two of each load.
+    private func objects(
+        _ loads: [RowLoad], _ results: [PostgresResult], _ connection: PostgresSession
+    ) throws -> [[Value: LockedRow]] {
+        let found = loads.indices.map { loads[$0].read(results[2 * $0], results[2 * $0 + 1]) }
+        var objects = found.map(\.objects)
+        let again = loads.indices.filter { !found[$0].missing.isEmpty }
+        guard !again.isEmpty else { return objects }
+        let rows = try run(again.map { loads[$0].rows(found[$0].missing) }, connection)
+        for (index, rows) in zip(again, rows) { loads[index].take(rows, into: &objects[index]) }
+        return objects
     }
 
     /// Has a row written that `load` or `open` has locked, and its clocks. When PostgreSQL refuses the values, the transaction
