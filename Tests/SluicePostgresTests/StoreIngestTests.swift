@@ -84,6 +84,46 @@ import Testing
         }
     }
 
+    /// Of no two equal stretches, so that PostgreSQL cannot make it small enough for an index.
+    private static func incompressible(_ count: Int) -> String {
+        var generator = SplitMix64(seed: 1)
+        return String(
+            (0..<count).map { _ in
+                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_".randomElement(using: &generator) ?? "a"
+            })
+    }
+
+    @Test func `keeps what is too much for an index, and what fails for a reason of its own where others do not`() async throws {
+        try await StoreFixture.with { fixture in
+            _ = try await fixture.sql(
+                """
+                CREATE INDEX ON "Reading" (sensor);
+                CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    IF NEW.value = 3 THEN EXECUTE 'SELECT nothing FROM nowhere'; END IF; RETURN NEW; END $$;
+                CREATE TRIGGER look BEFORE INSERT ON "Reading" FOR EACH ROW EXECUTE FUNCTION look()
+                """)
+            let store = store(fixture)
+            let large = reading(.int(100), .string(Self.incompressible(6_000)), .null)
+            let first = try await store.commit(
+                IngestBatch(topic: "t", partition: 0, offsets: 0..<31, accepted: readings(0..<30) + [large]))
+            #expect(first.written == 29 && first.refused == 2)
+            let kept = try await fixture.sql("SELECT object, reason FROM sluice.ingest_rejected ORDER BY object")
+            #expect(kept.column(0) == ["100", "6"] && kept[0, 1]?.contains("54000") == true && kept[1, 1]?.contains("42P01") == true)
+            // Alone it may be the table that is at fault.
+            await #expect(throws: SluiceError.self) {
+                try await store.commit(
+                    IngestBatch(topic: "t", partition: 0, offsets: 31..<32, accepted: [reading(.int(200), .string("s"), .double(3))]))
+            }
+            #expect(try await store.offsets(topic: "t", partitions: [0]) == [0: 31])
+            // What no row can be put into refuses none.
+            _ = try await fixture.sql("ALTER TABLE \"Reading\" DROP COLUMN value CASCADE")
+            await #expect(throws: SluiceError.self) {
+                try await store.commit(IngestBatch(topic: "t", partition: 0, offsets: 31..<731, accepted: readings(300..<1_000)))
+            }
+            #expect(try await fixture.sql("SELECT count(*) FROM sluice.ingest_rejected").int(0, 0) == 2)
+        }
+    }
+
     @Test func `writes what came of several partitions together, or nothing of it`() async throws {
         try await StoreFixture.with { fixture in
             let store = store(fixture)

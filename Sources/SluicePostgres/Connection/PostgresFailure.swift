@@ -41,11 +41,16 @@ package struct PostgresFailure: Error, Hashable, Sendable, CustomStringConvertib
             || sqlState == "55P03"
     }
 
-    /// A unique, foreign key, check or not-null constraint refused the row, or a value did not fit its column.
+    /// A unique, foreign key, check or not-null constraint refused the row, a value did not fit its column, or it was too much for an index
+    /// or the server.
     package var isRefusedValue: Bool {
         guard let sqlState else { return false }
-        return sqlState.hasPrefix("23") || sqlState.hasPrefix("22")
+        return sqlState.hasPrefix("23") || sqlState.hasPrefix("22") || sqlState.hasPrefix("54")
     }
+
+    /// The server's answer to a statement of which nothing is known but that it will fail again: that of a trigger with a code of its own,
+    /// for instance.
+    package var isLasting: Bool { sqlState != nil && !isRetriable && !isStalePlan }
 
     /// A table changed under a prepared statement, or somebody deallocated it: prepared afresh it may succeed.
     package var isStalePlan: Bool { sqlState == "0A000" || sqlState == "26000" }

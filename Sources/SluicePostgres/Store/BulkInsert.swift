@@ -2,10 +2,14 @@ import SluiceCore
 
 /// Many rows of one type, written by COPY; when one of them is there already or does not fit, by a statement that passes over the
 /// first kind; and when PostgreSQL refuses that too, by halves, so that only those at fault are left out.
+///
+/// An error that says nothing of values counts as a refusal of one row only when others go in: else it is the table's, and to be mended.
 struct BulkInsert: Sendable {
     /// How the rows went in.
     enum Way { case copy, insert }
 
+    /// Statements that may fail before one goes through when the error says nothing of values: what no row can be put into is not asked about each.
+    private static let vainStatements = 64
     /// Bytes that are handed to libpq at a time.
     private static let pieceBytes = 65_536
 
@@ -24,23 +28,44 @@ struct BulkInsert: Sendable {
     /// - Returns: how many rows were new, and how they went in.
     func run(_ session: PostgresSession, copies: Bool = true, refused: inout [RefusedRecord]) throws -> (written: Int, way: Way) {
         if copies {
-            do { return (try guarded(session) { try copy(session) }, .copy) } catch let failure where Self.isRefusal(failure) {}
+            do { return (try guarded(session) { try copy(session) }, .copy) } catch let failure where Self.isLasting(failure) {}
         }
-        return (try insert(rows.rows.indices, sql, session, refused: &refused), .insert)
+        var outcome = Outcome()
+        try insert(rows.rows.indices, sql, session, &outcome)
+        if let failure = outcome.other, !outcome.hasTaken { throw failure }
+        refused += outcome.refused
+        return (outcome.written, .insert)
+    }
+
+    private struct Outcome {
+        var written = 0
+        /// Whether a statement went through, with rows that were there already too.
+        var hasTaken = false
+        var refused: [RefusedRecord] = []
+        /// The first error that says nothing of values, and how often there was one.
+        var other: PostgresFailure?
+        var others = 0
     }
 
     /// The earlier rows first, whatever is halved: of two that exclude each other the first stands.
-    private func insert(_ range: Range<Int>, _ sql: String, _ session: PostgresSession, refused: inout [RefusedRecord]) throws -> Int {
+    private func insert(_ range: Range<Int>, _ sql: String, _ session: PostgresSession, _ outcome: inout Outcome) throws {
         do {
-            return try guarded(session) { try session.execute(sql, parameters(range), cached: true) }
-        } catch let failure as PostgresFailure where Self.isRefusal(failure) {
+            outcome.written += try guarded(session) { try session.execute(sql, parameters(range), cached: true) }
+            outcome.hasTaken = true
+        } catch let failure as PostgresFailure where failure.isLasting {
+            if !Self.isRefusal(failure) {
+                outcome.other = outcome.other ?? failure
+                outcome.others += 1
+                if !outcome.hasTaken, outcome.others > Self.vainStatements { throw failure }
+            }
             guard range.count > 1 else {
-                refused.append(RefusedRecord(source: rows.source(range.lowerBound), code: .ingestRejected, reason: failure.message))
-                return 0
+                outcome.refused.append(
+                    RefusedRecord(source: rows.source(range.lowerBound), code: .ingestRejected, reason: failure.message))
+                return
             }
             let middle = range.lowerBound + range.count / 2
-            let written = try insert(range.lowerBound..<middle, sql, session, refused: &refused)
-            return try written + insert(middle..<range.upperBound, sql, session, refused: &refused)
+            try insert(range.lowerBound..<middle, sql, session, &outcome)
+            try insert(middle..<range.upperBound, sql, session, &outcome)
         }
     }
 
@@ -51,15 +76,16 @@ struct BulkInsert: Sendable {
             let result = try body()
             try session.script("RELEASE SAVEPOINT bulk")
             return result
-        } catch let failure where Self.isRefusal(failure) {
+        } catch let failure where Self.isLasting(failure) {
             try session.script("ROLLBACK TO SAVEPOINT bulk; RELEASE SAVEPOINT bulk")
             throw failure
         }
     }
 
-    private static func isRefusal(_ error: any Error) -> Bool {
-        guard let failure = error as? PostgresFailure else { return false }
-        return failure.isRefusedValue || PostgresRowTransaction.isRaised(failure)
+    private static func isLasting(_ error: any Error) -> Bool { (error as? PostgresFailure)?.isLasting == true }
+
+    private static func isRefusal(_ failure: PostgresFailure) -> Bool {
+        failure.isRefusedValue || PostgresRowTransaction.isRaised(failure)
     }
 
     /// The next rows are made while PostgreSQL works on those before.

@@ -130,8 +130,17 @@ package struct PostgresRowTransaction: Sendable {
         }
     }
 
-    /// A trigger's RAISE EXCEPTION, or a view's check option.
-    static func isRaised(_ failure: PostgresFailure) -> Bool { failure.sqlState == "P0001" || failure.sqlState == "44000" }
+    /// A trigger's RAISE EXCEPTION, with a class of codes of its own too, or a view's check option.
+    static func isRaised(_ failure: PostgresFailure) -> Bool {
+        guard let state = failure.sqlState else { return false }
+        return state == "P0001" || state == "44000" || !serverClasses.contains(String(state.prefix(2)))
+    }
+
+    /// Those of PostgreSQL's own codes.
+    private static let serverClasses: Set<String> = [
+        "00", "01", "02", "03", "08", "09", "0A", "0B", "0F", "0L", "0P", "0Z", "10", "20", "21", "22", "23", "24", "25", "26", "27", "28",
+        "2B", "2D", "2F", "34", "38", "39", "3B", "3D", "3F", "40", "42", "44", "53", "54", "55", "57", "58", "72", "F0", "HV", "P0", "XX",
+    ]
 
     static func refusal(_ failure: PostgresFailure) -> SluiceError {
         SluiceError(.writeNotAllowed, failure.message, fix: "Keep to the constraints of the table, or relax them.")

@@ -99,7 +99,7 @@ package struct RejectedWriteStore: Sendable {
                 FROM sluice.rejected_write w JOIN sluice.client c ON c.id = w.client
                 WHERE w.type = $1 AND w.key = $2 AND c.user_id = $3 ORDER BY w.id DESC LIMIT $4
                 """,
-                [.text(object.type), .text(StoreText.printable(StoreText.key(object.key))), .text(user), .int(Int64(limit))], cached: true)
+                [.text(object.type), .text(Self.key(of: object)), .text(user), .int(Int64(limit))], cached: true)
             return (0..<result.count).map { row in
                 Refusal(
                     at: result[row, 0] ?? "", client: ClientID(rawValue: UInt64(clamping: result.int(row, 1) ?? 0)),
@@ -123,11 +123,20 @@ package struct RejectedWriteStore: Sendable {
             fields: (try result.json(row, 8).array ?? []).compactMap(\.string), values: values)
     }
 
+    /// Bytes of a key in the table's index, whose entries are bounded; a longer one is told from others by its hash.
+    private static let keyBytes = 1_000
+
+    /// The key as the index has it.
+    private static func key(of object: ObjectKey) -> String {
+        let text = StoreText.printable(StoreText.key(object.key))
+        guard text.utf8.count > keyBytes else { return text }
+        return String(decoding: text.utf8.prefix(keyBytes), as: UTF8.self) + "… \(ValueHash(object.key).rawValue)"
+    }
+
     /// Keeps refusals within a transaction. - Returns: the number of the compensation.
     static func insert(_ records: [RejectedRecord], client: ClientID, _ session: PostgresSession) throws -> UInt64 {
         let next = try session.query("SELECT nextval('sluice.compensation')", cached: true).int(0, 0) ?? 0
         for record in records {
-            let key = ExtendedJSON.json(record.object.key)
             try session.execute(
                 """
                 INSERT INTO sluice.rejected_write (compensation, client, changeset, type, key, key_value, code, reason, values, rule,
@@ -136,8 +145,8 @@ package struct RejectedWriteStore: Sendable {
                 """,
                 [
                     .int(next), .int(Int64(clamping: client.rawValue)), .int(Int64(clamping: record.changeset)),
-                    .text(record.object.type), .text(StoreText.printable(StoreText.key(record.object.key))),
-                    .text(StoreText.printable(key).text), .int(record.code.rawValue),
+                    .text(record.object.type), .text(key(of: record.object)),
+                    .text(StoreText.printable(ExtendedJSON.json(record.object.key)).text), .int(record.code.rawValue),
                     .text(StoreText.printable(record.reason)),
                     .text(StoreText.printable(ExtendedJSON.json(record.values)).text),
                     record.rule.map { .text(StoreText.printable($0)) } ?? .null, .text(record.cause?.rawValue ?? ""),
