@@ -69,7 +69,8 @@ private func catalog(_ types: ObjectType...) -> TableCatalog { TableCatalog(sche
             func since() async throws -> Int64 { try await connection.query("SELECT since FROM sluice.published_table").int(0, 0) ?? -1 }
             var before = try await since()
             for change in [
-                #"ALTER TABLE "Item" ATTACH PARTITION high FOR VALUES FROM (10) TO (20)"#, #"ALTER TABLE "Item" DETACH PARTITION low"#,
+                #"ALTER TABLE "Item" ATTACH PARTITION high FOR VALUES FROM (10) TO (20)"#, "TRUNCATE low",
+                #"ALTER TABLE "Item" DETACH PARTITION low"#,
             ] {
                 _ = try await connection.script(change)
                 #expect(try await Self.ensure(catalog(item), connection) == ["Item": true])

@@ -4,8 +4,9 @@ import SluiceCore
 ///
 /// A table that is made anew under its name is another one to PostgreSQL, and in no publication: nothing tells of the rows that went
 /// with the old one, and its own may be older than what devices have seen. The same holds of partitions that are attached and
-/// detached. So what was published is written down (`sluice.published_table`): the numbers of the table and its partitions, and
-/// since when it is these.
+/// detached, and of one that is truncated by itself: with `publish_via_partition_root` that is in no log either. So what was published is
+/// written down (`sluice.published_table`): the numbers of the table and its partitions, of each of these with its file's, which another
+/// takes the place of when it is truncated (or written anew, by VACUUM FULL for one); and since when it is these.
 package enum Publication {
     /// What was done about a table.
     package struct Work: Hashable, Sendable {
@@ -111,7 +112,10 @@ package enum Publication {
             there.are_full, there.parts, (SELECT parts FROM sluice.published_table WHERE table_name = wanted.name)
         FROM (SELECT name, number, to_regclass(name)::oid AS oid FROM unnest($2::text[]) WITH ORDINALITY AS u (name, number)) AS wanted
         CROSS JOIN LATERAL (
-            SELECT bool_and(c.relreplident = 'f') AS are_full, string_agg(c.oid::text, ' ' ORDER BY c.oid) AS parts
+            SELECT bool_and(c.relreplident = 'f') AS are_full,
+                string_agg(
+                    CASE WHEN c.relkind = 'r' AND c.oid <> wanted.oid THEN concat(c.oid, ':', pg_relation_filenode(c.oid)) ELSE c.oid::text END,
+                    ' ' ORDER BY c.oid) AS parts
             FROM (SELECT wanted.oid UNION SELECT relid FROM pg_partition_tree(wanted.oid::regclass)) AS part (oid)
                 JOIN pg_class c ON c.oid = part.oid AND c.relkind IN ('r', 'p')) AS there
         ORDER BY wanted.number

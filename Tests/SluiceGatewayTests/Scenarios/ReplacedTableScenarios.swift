@@ -76,4 +76,32 @@ import Testing
         }
         if withKafka { try await log.deleteTopics() }
     }
+
+    /// PostgreSQL publishes what happens to the partitions as the table's, except for this.
+    @MainActor
+    @Test func `is a partition that is truncated by itself, too, and what it had leaves`() async throws {
+        let orders =
+            "CREATE TABLE orders (_id text PRIMARY KEY, store text NOT NULL, title text, size bigint NOT NULL DEFAULT 0, secret text)"
+        let tables = ShopApp.tables.replacing(
+            orders,
+            with: """
+                \(orders) PARTITION BY RANGE (_id);
+                CREATE TABLE low PARTITION OF orders FOR VALUES FROM ('a') TO ('m');
+                CREATE TABLE high PARTITION OF orders FOR VALUES FROM ('m') TO ('zzz')
+                """)
+        try await RunningGateway.deploy(tables) { @MainActor deployment in
+            try await deployment.run(ShopApp.files) { @MainActor gateway in
+                try await gateway.sql("INSERT INTO orders (_id, store) VALUES ('a1', 'north'), ('a2', 'north'), ('n1', 'north')")
+                let phone = try await Phone.open(gateway, orders: ["store == 'north'"])
+                #expect(phone.keys == ["a1", "a2", "n1"])
+                try await gateway.sql("TRUNCATE low; INSERT INTO orders (_id, store) VALUES ('a3', 'north')")
+                try await phone.wait { Set($0.map(\._id)) == ["a3", "n1"] }
+                try phone.add("a4")
+                try await phone.session.wait(for: .upload)
+                try await gateway.sql("UPDATE orders SET size = 99 WHERE _id = 'n1'")
+                try await phone.wait { Set($0.map(\._id)) == ["a3", "a4", "n1"] && $0.contains { $0._id == "n1" && $0.size == 99 } }
+                #expect(phone.said.all.isEmpty, "\(phone.said.all)")
+            }
+        }
+    }
 }
