@@ -37,6 +37,21 @@ extension FeedState {
         #expect(feed.watermark == LSN(rawValue: 20))
     }
 
+    @Test func `waits for the first record of a partition whose end is not known yet, and not when it is not read after all`() {
+        var feed = FeedState()
+        feed.expect([flights, other])
+        feed.progress(progress(20, [flights: 1]))
+        #expect(feed.release() == nil)
+        feed.assign(flights, from: 0)
+        feed.unexpect([flights, other])
+        #expect(feed.release() == nil)
+        feed.take(0, position(20))
+        #expect(feed.release()?.records.map(\.position) == [position(20)])
+        #expect(feed.recent.records(of: [flights], after: .zero)?.map(\.count) == [1])
+        feed.progress(progress(30, [other: 1]))
+        #expect(feed.release()?.watermark == LSN(rawValue: 30))
+    }
+
     @Test func `orders records of several partitions by position and drops the twin of a moved row`() {
         var feed = FeedState()
         feed.assign(flights, from: 0)

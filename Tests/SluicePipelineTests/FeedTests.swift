@@ -1,5 +1,6 @@
 import Logging
 import SluiceCore
+import SluiceWire
 import Synchronization
 import Testing
 
@@ -41,6 +42,11 @@ import Testing
         let stage = Stage()
         let assigned = Mutex<Set<LogPartition>>([])
         let failures = Atomic<Int>(0)
+        /// Whether it takes long to say what it has.
+        let isSlow = Atomic<Bool>(false)
+        private let fetches = AsyncStream<LogFetch>.makeStream()
+
+        func give(_ fetch: LogFetch) { fetches.continuation.yield(fetch) }
 
         func prepare(_ topics: [TopicSpec]) async throws -> [Int32] { topics.map(\.partitions) }
         func append(_ batch: LogBatch) async throws -> [LogPartition: Int64] { [:] }
@@ -48,7 +54,10 @@ import Testing
         func ends(of partitions: [LogPartition]) async throws -> [LogPartition: Int64] {
             Dictionary(uniqueKeysWithValues: partitions.map { ($0, 7) })
         }
-        func ranges(of partitions: [LogPartition]) async throws -> [LogPartition: Range<Int64>] { [:] }
+        func ranges(of partitions: [LogPartition]) async throws -> [LogPartition: Range<Int64>] {
+            if isSlow.load(ordering: .relaxed) { await stage.pass("ranges") }
+            return [:]
+        }
         func makeReader() async throws -> any LogReader { self }
 
         func assign(_ partitions: [LogPartition: Int64]) async throws {
@@ -68,14 +77,21 @@ import Testing
         }
 
         func next(_ fetch: consuming LogFetch, milliseconds: Int) async throws -> LogFetch {
-            try await Task.sleep(for: .seconds(600))
+            for await given in fetches.stream { return given }
+            try Task.checkCancellation()
             return fetch
         }
 
         func close() async {}
     }
 
-    private func with(linger: UInt64 = 0, _ body: (Feed, SlowLog, Stage) async throws -> Void) async throws {
+    private func with(
+        linger: UInt64 = 0, _ body: (Feed, SlowLog, Stage) async throws -> Void
+    ) async throws {
+        try await with(linger: linger) { feed, log, stage, _ in try await body(feed, log, stage) }
+    }
+
+    private func with(linger: UInt64 = 0, _ body: (Feed, SlowLog, Stage, Fanout) async throws -> Void) async throws {
         let log = SlowLog()
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let environment = SystemEnvironment()
@@ -86,7 +102,7 @@ import Testing
         defer { running.cancel() }
         // The second is the reader's whole assignment: from here on the feed has it.
         await log.stage.until("ready")
-        try await body(feed, log, log.stage)
+        try await body(feed, log, log.stage, fanout)
     }
 
     /// Lets everything run that does not wait for anybody.
@@ -146,6 +162,38 @@ import Testing
             #expect(await feed.recent([Self.first, Self.second], after: .zero) == nil)
             try await feed.require([Self.first])
             #expect(await stage.story.count { $0 == "assign…" } == 1)
+        }
+    }
+
+    @Test func `is not passed by the watermark before it is known where reading begins`() async throws {
+        try await with { feed, log, stage, fanout in
+            func promise(_ lsn: UInt64, _ grown: [LogPartition: Int64]) async {
+                let record = ProgressRecord(
+                    lsn: LSN(rawValue: lsn), commitTime: 0, grown: grown, since: .zero, completeSince: LSN(rawValue: lsn))
+                var fetch = LogFetch()
+                fetch.arena = ProgressCodec.encode(record.message)
+                fetch.entries = [
+                    LogFetch.Entry(partition: LogPartition("app.progress", 0), offset: Int64(lsn), value: 0..<fetch.arena.count)
+                ]
+                log.give(fetch)
+                while await feed.completeSince != LSN(rawValue: lsn) { await Task.yield() }
+                await settle()
+            }
+            await promise(10, [:])
+            #expect(await fanout.watermark == LSN(rawValue: 10))
+            log.isSlow.store(true, ordering: .relaxed)
+            async let one: Void = feed.require([Self.first])
+            await stage.until("ranges…")
+            // The first record that the partition ever had, and what says that it is there.
+            await promise(20, [Self.first: 1])
+            #expect(await fanout.watermark == LSN(rawValue: 10))
+            await stage.letGo()
+            await stage.until("assign…")
+            await stage.letGo()
+            try await one
+            // Nor before that has been read.
+            await promise(30, [:])
+            #expect(await fanout.watermark == LSN(rawValue: 10))
         }
     }
 

@@ -46,6 +46,8 @@ struct FeedState {
     }
 
     private var partitions: [LogPartition: Partition] = [:]
+    /// Partitions that are going to be read, and whose ends are being asked for.
+    private var expected: Set<LogPartition> = []
     private var progress = Fifo<ProgressRecord>()
     private(set) var waitingBytes = 0
     private let bound: Int
@@ -66,8 +68,15 @@ struct FeedState {
 
     var assigned: Dictionary<LogPartition, Int64> { partitions.mapValues(\.consumed) }
 
+    /// From now on the watermark waits for what is promised of the partitions: it may come before it is known where reading begins.
+    mutating func expect(_ partitions: [LogPartition]) { expected.formUnion(partitions) }
+
+    /// They are not going to be read after all.
+    mutating func unexpect(_ partitions: [LogPartition]) { expected.subtract(partitions) }
+
     /// - Parameter offset: what is behind it is released; the record before it, if it comes, says what that follows on.
     mutating func assign(_ partition: LogPartition, from offset: Int64) {
+        expected.remove(partition)
         guard partitions[partition] == nil else { return }
         partitions[partition] = Partition(begin: offset, consumed: offset)
         recent.begin(partition, at: offset == 0 ? .zero : nil)
@@ -148,7 +157,7 @@ struct FeedState {
 
     private func isRead(_ record: ProgressRecord) -> Bool {
         record.grown.allSatisfy { partition, end in
-            guard let state = partitions[partition] else { return true }
+            guard let state = partitions[partition] else { return !expected.contains(partition) }
             return state.consumed >= end || state.isBroken
         }
     }

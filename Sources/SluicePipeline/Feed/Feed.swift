@@ -171,6 +171,8 @@ package actor Feed {
     }
 
     private func begin(_ partitions: [LogPartition]) async throws {
+        state.expect(partitions)
+        defer { state.unexpect(partitions) }
         let places = try await places(of: partitions)
         for (partition, place) in places { state.assign(partition, from: place.end) }
         do {
