@@ -107,7 +107,7 @@ final class Taxi: Object {
     }
 
     @MainActor
-    @Test func `CW-7 that would put what is no point where a subscription looks for points`() async throws {
+    @Test func `Scenario 30: CW-7 that would put what is no point where a subscription looks for points`() async throws {
         try await RunningGateway.with(files: ShopApp.withoutRules, isDevelopment: true) { @MainActor gateway in
             let driver = try await Driver.open(gateway)
             try await driver.subscribe(to: try #require(GeoBox(bottomLeft: (-90, -180), topRight: (90, 180))))

@@ -1,3 +1,4 @@
+import Foundation
 import Logging
 import SluiceCore
 import SluiceGateway
@@ -233,10 +234,21 @@ import Testing
                 return true
             }
         }
-        for name in ["and", "AND", "Limit", "sort", "BeginsWith", "TruePredicate", "NULL", "Nil", "subquery", "Descending", "INF"] {
-            #expect(fails(name), "\(name)")
+        let inAnyCase = """
+            and asc ascending beginswith between contains desc descending distinct endswith falsepredicate inf infinity like limit nan nil \
+            null or sort subquery truepredicate
+            """
+        for word in inAnyCase.split(separator: " ").map(String.init) {
+            for name in [word, word.uppercased(), word.capitalized] { #expect(fails(name), "\(name)") }
         }
-        for name in ["ALL", "all", "ANY", "IN", "in", "TRUE", "true", "NONE", "oid", "uuid", "B64"] { #expect(fails(name), "\(name)") }
-        for name in ["True", "All", "In", "None", "Oid", "UUID", "b64", "limits"] { #expect(!fails(name), "\(name)") }
+        let asWritten = Set(
+            "ALL ANY B64 FALSE IN NONE NOT SOME TRUE all any false in none not oid some true uuid".split(separator: " ").map(String.init))
+        for word in asWritten {
+            #expect(fails(word), "\(word)")
+            for name in [word.uppercased(), word.lowercased(), word.capitalized] {
+                #expect(fails(name) == asWritten.contains(name), "\(name)")
+            }
+        }
+        #expect(!fails("limits"))
     }
 }

@@ -152,4 +152,38 @@ import Testing
             session.close()
         }
     }
+
+    @Test func `Scenario 30: keys are told by type, ObjectId and UUID in its name, strings quoted, integers bare`() async throws {
+        let kinds: [(type: String, bson: String, column: String, key: Value, text: String)] = [
+            ("Whole", "long", "bigint", .int(-7), "-7"), ("Text", "string", "text", .string("k"), #""k""#),
+            ("Mark", "objectId", "text", .objectId(ObjectIdentifierBytes(high: 1, low: 2)), #"ObjectID("000000000000000100000002")"#),
+            ("Name", "uuid", "uuid", .uuid(UUIDBytes(high: 1, low: 2)), #"UUID("00000000-0000-0001-0000-000000000002")"#),
+        ]
+        var files = NoteApp.files([:], defaults: "[\(NoteApp.role("everybody"))]")
+        for kind in kinds {
+            files[ShopApp.table(kind.type, "schema")] = """
+                {
+                    "title": "\(kind.type)", "bsonType": "object", "required": ["_id", "team"],
+                    "properties": { "_id": { "bsonType": "\(kind.bson)" }, "team": { "bsonType": "string" } }
+                }
+                """
+        }
+        let tables = kinds.map { #"CREATE TABLE "\#($0.type)" (_id \#($0.column) PRIMARY KEY, team text NOT NULL);"# }.joined()
+        try await RunningGateway.deploy(tables) { [files] deployment in
+            try await deployment.run(files) { gateway in
+                let session = try await gateway.openSession(kinds.map(\.type))
+                try await session.subscribe(1, kinds.map { ($0.type, "team == 'red'") })
+                let changes = kinds.map {
+                    ObjectChange(object: ObjectKey(type: $0.type, key: $0.key), kind: .create, values: ["team": .string("blue")])
+                }
+                try await session.upload(1, changes)
+                try await session.receive { $0.acknowledged == 1 }
+                #expect(session.compensations.map(\.object) == changes.map(\.object))
+                #expect(
+                    session.compensations.map(\.error.message)
+                        == kinds.map { "\($0.type) \($0.text) is outside of the current query view; the write was undone." })
+                session.close()
+            }
+        }
+    }
 }
