@@ -244,7 +244,9 @@ static sluice_status open_session(void *opaque, sluice_text input, const sluice_
     }
     const char *harbour = ",\"Port\":{\"read\":\"TRUEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":true},"
                           "\"Ship\":{\"read\":\"TRUEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":true}";
-    const char *order = ",\"Order\":{\"read\":\"TRUEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":true,"
+    const char *order = has(input, "do-misbind")
+        ? ",\"Order\":{\"read\":\"TRUEPREDICATE\",\"write\":\"nothing == 1\",\"insert\":true,\"delete\":true}"
+        : ",\"Order\":{\"read\":\"TRUEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":true,"
                         "\"writable_fields\":[\"_id\",\"store\",\"title\",\"size\"],\"check_write\":true}";
     const char *reading = ",\"Reading\":{\"read\":\"FALSEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":false}";
     snprintf(line, sizeof line,

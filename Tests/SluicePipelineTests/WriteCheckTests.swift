@@ -39,7 +39,7 @@ import Testing
             version: 1, schema: Schema([type]), fields: QueryableFields(byType: ["Order": ["store", "size"]], indexed: "store"),
             isDevelopment: false)
         let types = try view.map { [TypeView(type: 0, predicate: try Query.parse($0).bind(to: type), mask: nil)] } ?? []
-        let check = try WriteCheck(
+        let check = WriteCheck(
             plan: SessionPlan(types: ["Order": plan]), view: View(version: 1, types: types, partitions: []), schema: schema,
             types: ["Order"])
         let changed = Set(type.properties.indices.filter { (before?[$0] ?? .null) != (after?[$0] ?? .null) && $0 != 0 })

@@ -153,13 +153,10 @@ struct CommitPlan {
         writes = allowed
     }
 
-    /// How the rules are built and what broke is no business of a user's.
     private static func refusal(undecided error: SluiceError) -> Refusal {
-        let isAnswer = error.code == .pluginRefused
-        return Refusal(
-            cause: isAnswer ? .plugin : .pluginFailed,
-            message: isAnswer ? error.message : "The rules of the server could not be asked about this write, so it was undone.",
-            rule: "\(error.code.name) (\(error.code.rawValue)): \(error.message)")
+        var refusal = Refusal(unasked: error)
+        if error.code == .pluginRefused { (refusal.cause, refusal.message) = (.plugin, error.message) }
+        return refusal
     }
 
     /// The write with a plugin's values in place of the client's.

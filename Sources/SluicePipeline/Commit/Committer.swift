@@ -36,7 +36,7 @@ package struct Committer: Sendable {
     /// - Throws: `badChangeset` when the changeset contradicts the schema or skips a number: nothing is written then.
     package func commit(_ changeset: Changeset, by writer: Writer) async throws -> WriteOutcome {
         let types = Set(changeset.changes.map(\.object.type))
-        let check = try WriteCheck(plan: writer.plan, view: writer.view, schema: writer.schema, types: types)
+        let check = WriteCheck(plan: writer.plan, view: writer.view, schema: writer.schema, types: types)
         let request = WriteRequest(
             origin: Origin(client: writer.client, changeset: changeset.number), session: writer.session,
             acknowledged: writer.compensation, time: changeset.time, base: changeset.base, objects: try objects(changeset, writer))

@@ -32,6 +32,12 @@ struct WriteCheck {
         var points: [Int]
     }
 
+    private enum Entry {
+        case bound(Bound)
+        /// The rules' predicate is none, or does not fit the class.
+        case unusable(Refusal)
+    }
+
     /// Why a write is undone.
     struct Refusal {
         var code: ErrorCode = .compensatingWrite
@@ -44,39 +50,45 @@ struct WriteCheck {
         var fields: [String] = []
     }
 
-    private let bound: [String: Bound]
+    private var entries: [String: Entry] = [:]
 
-    /// - Throws: an error of the query language when a rule's predicate does not fit the schema, which denies everything.
-    init(plan: SessionPlan, view: View, schema: AppSchema, types: Set<String>) throws(SluiceError) {
-        var bound: [String: Bound] = [:]
+    /// A class whose predicate is none, or does not fit the schema, is denied.
+    init(plan: SessionPlan, view: View, schema: AppSchema, types: Set<String>) {
         for name in types {
             guard let index = schema.schema.index(of: name) else { continue }
             let type = schema.schema.types[index]
             let rights = plan[name]
-            bound[name] = Bound(
-                rights: rights, write: try Query.parse(rights.write).bind(to: type),
-                view: view.writable[index] ?? view.type(index)?.predicate,
-                indexed: schema.fields.indexedProperty(of: type),
-                points: type.properties.indices.filter {
-                    schema.schema.isPoint(type.properties[$0]) && schema.fields.contains(type.properties[$0].name, of: name)
-                })
+            do throws(SluiceError) {
+                let bound = Bound(
+                    rights: rights, write: try Query.parse(rights.write).bind(to: type),
+                    view: view.writable[index] ?? view.type(index)?.predicate,
+                    indexed: schema.fields.indexedProperty(of: type),
+                    points: type.properties.indices.filter {
+                        schema.schema.isPoint(type.properties[$0]) && schema.fields.contains(type.properties[$0].name, of: name)
+                    })
+                entries[name] = .bound(bound)
+            } catch {
+                entries[name] = .unusable(Refusal(unasked: error, about: "role \(rights.role), write predicate \(rights.write): "))
+            }
         }
-        self.bound = bound
     }
 
+    private subscript(_ type: String) -> Bound? { if case .bound(let bound)? = entries[type] { bound } else { nil } }
+
     /// Whether a plugin wants to be asked about writes of the type.
-    func asksPlugin(_ type: String) -> Bool { bound[type]?.rights.checkWrite ?? false }
+    func asksPlugin(_ type: String) -> Bool { self[type]?.rights.checkWrite ?? false }
 
     /// Whether the session may remember a deletion of what is not there any more, or not yet.
     func mayDelete(_ type: String) -> Bool {
-        guard let bound = bound[type] else { return false }
+        guard let bound = self[type] else { return false }
         return bound.view != nil && bound.rights.delete
     }
 
     /// Nil when the write is allowed; otherwise why not.
     func refusal(_ write: IntendedWrite) -> Refusal? {
+        if case .unusable(let refusal)? = entries[write.object.type] { return refusal }
         let key = write.object.key.keyText
-        guard let bound = bound[write.object.type], write.type.kind == .topLevel else {
+        guard let bound = self[write.object.type], write.type.kind == .topLevel else {
             return Refusal(
                 code: .writeNotAllowed, cause: .notWritten,
                 message: "Class \(write.object.type) cannot be written through changesets.", rule: "the class")
@@ -163,6 +175,16 @@ struct WriteCheck {
             message: "Field \(first) of \(name) would be no point of GeoJSON, which has the type \"Point\" and the coordinates longitude "
                 + "(-180 to 180) and latitude (-90 to 90); the write was undone.",
             rule: "queryable point \(first)", fields: fields)
+    }
+}
+
+extension WriteCheck.Refusal {
+    /// Of what the rules could not be asked about. How they are built and what broke is no business of a user's.
+    /// - Parameter subject: for operators.
+    init(unasked error: SluiceError, about subject: String = "") {
+        self.init(
+            cause: .pluginFailed, message: "The rules of the server could not be asked about this write, so it was undone.",
+            rule: "\(subject)\(error.code.name) (\(error.code.rawValue)): \(error.message)")
     }
 }
 

@@ -1,0 +1,30 @@
+import SluiceCore
+import SluiceGateway
+import SluiceWire
+import TestSupport
+import Testing
+
+/// What devices write and tables would hold, and nobody could read; and what tables cannot hold.
+@Suite(.timeLimit(.minutes(5))) struct `A value that does not fit its class` {
+    @Test func `as its class has no use is denied to a role whose plugin's predicate is none, and other classes are not`() async throws {
+        try await RunningGateway.with(files: FaultyApp.files, plugins: ["FaultyC"], isDevelopment: true) { gateway in
+            let account = try await gateway.account(customData: #"{ "word": "do-misbind" }"#)
+            let session = try await gateway.session(token: account.token)
+            try await session.hello(["Order", "Store"])
+            try await session.subscribe(1, [("Order", "store == 'north'"), ("Store", "TRUEPREDICATE")])
+            let store = ObjectChange(
+                object: ObjectKey(type: "Store", key: .string("one")), kind: .create, values: ["name": .string("One"), "size": .int(2)])
+            for number in [1, 2] as [UInt64] {
+                let order = TestSession.order("o\(number)", ["store": .string("north"), "size": .int(1)])
+                try await session.upload(number, number == 1 ? [order, store] : [order])
+                try await session.receive { $0.acknowledged == number }
+            }
+            try await session.receive { $0.keys("Store") == ["one"] }
+            #expect(session.compensations.map(\.cause) == [.pluginFailed, .pluginFailed] && session.error == nil)
+            #expect(session.compensations.allSatisfy { !$0.error.message.contains("nothing") })
+            let rules = try await gateway.texts("SELECT rule FROM sluice.rejected_write")
+            #expect(rules.count == 2 && rules.allSatisfy { $0.contains("nothing == 1") }, "\(rules)")
+            #expect(try await gateway.count("SELECT count(*) FROM orders") == 0)
+        }
+    }
+}
