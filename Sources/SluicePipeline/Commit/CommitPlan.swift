@@ -1,5 +1,6 @@
 import SluiceCore
 import SluiceMerge
+import Synchronization
 
 /// What a changeset comes to: the writes that are to happen, and those refused.
 struct CommitPlan {
@@ -113,24 +114,36 @@ struct CommitPlan {
         Refusal(code: error.code, cause: .database, message: error.message, rule: error.code.name)
     }
 
-    /// Asks the plugins that want to see writes; a plugin that cannot answer denies.
-    mutating func ask(_ rules: any Rules, _ check: WriteCheck, user: UserContext) async throws {
-        let asked = writes.indices.filter { check.asksPlugin(writes[$0].intended.object.type) }
-        guard !asked.isEmpty else { return }
-        let proposals = asked.map { index in
-            let write = writes[index].intended
-            return ProposedWrite(type: write.type, operation: write.operation, before: write.before, after: write.after)
+    /// Asks the plugins that want to see writes, where it is not known what they say; a plugin that cannot answer denies.
+    mutating func ask(_ rules: any Rules, _ check: WriteCheck, user: UserContext, known: Verdicts) async throws {
+        var verdicts: [Int: WriteVerdict] = [:]
+        var asked: [(index: Int, write: ProposedWrite)] = []
+        for (index, write) in writes.enumerated() where check.asksPlugin(write.intended.object.type) {
+            let proposal = ProposedWrite(write.intended)
+            verdicts[index] = known.verdict(on: proposal, of: write.intended.object)
+            if verdicts[index] == nil { asked.append((index, proposal)) }
         }
-        var verdicts: [WriteVerdict]
+        let answers = try await Self.verdicts(on: asked.map(\.write), rules, user: user)
+        for (question, verdict) in zip(asked, answers) {
+            known.note(verdict, on: question.write, of: writes[question.index].intended.object)
+            verdicts[question.index] = verdict
+        }
+        if !verdicts.isEmpty { take(verdicts) }
+    }
+
+    private static func verdicts(
+        on writes: [ProposedWrite], _ rules: any Rules, user: UserContext
+    ) async throws -> [WriteVerdict] {
+        guard !writes.isEmpty else { return [] }
         do {
-            verdicts = try await rules.checkWrites(user: user, proposals)
-            guard verdicts.count == asked.count else {
-                throw SluiceError(.pluginBadAnswer, "The rules gave \(verdicts.count) verdicts on \(asked.count) writes.")
+            let verdicts = try await rules.checkWrites(user: user, writes)
+            guard verdicts.count == writes.count else {
+                throw SluiceError(.pluginBadAnswer, "The rules gave \(verdicts.count) verdicts on \(writes.count) writes.")
             }
+            return verdicts
         } catch let error as SluiceError {
-            verdicts = proposals.map { _ in .undecided(error) }
+            return writes.map { _ in .undecided(error) }
         }
-        take(Dictionary(uniqueKeysWithValues: zip(asked, verdicts)))
     }
 
     private mutating func take(_ verdicts: [Int: WriteVerdict]) {
@@ -198,6 +211,27 @@ struct CommitPlan {
             RejectedWrite(
                 changeset: changeset, object: object, code: refusal.code, cause: refusal.cause, reason: refusal.message,
                 fields: refusal.fields, rule: refusal.rule, values: wanted))
+    }
+}
+
+/// What plugins said of the writes of one changeset. An attempt that the database ends is followed by another, which asks only about what
+/// has become another write: who counts or records what devices write is told of each once.
+final class Verdicts: Sendable {
+    private let known = Mutex<[ObjectKey: (write: ProposedWrite, verdict: WriteVerdict)]>([:])
+
+    /// Nil when nobody was asked about a write with these images.
+    func verdict(on write: ProposedWrite, of object: ObjectKey) -> WriteVerdict? {
+        known.withLock { known in known[object].flatMap { $0.write == write ? $0.verdict : nil } }
+    }
+
+    func note(_ verdict: WriteVerdict, on write: ProposedWrite, of object: ObjectKey) {
+        known.withLock { $0[object] = (write, verdict) }
+    }
+}
+
+extension ProposedWrite {
+    fileprivate init(_ write: IntendedWrite) {
+        self.init(type: write.type, operation: write.operation, before: write.before, after: write.after)
     }
 }
 

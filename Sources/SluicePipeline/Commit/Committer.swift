@@ -36,22 +36,24 @@ package struct Committer: Sendable {
     /// - Throws: `badChangeset` when the changeset contradicts the schema or skips a number: nothing is written then.
     package func commit(_ changeset: Changeset, by writer: Writer) async throws -> WriteOutcome {
         let types = Set(changeset.changes.map(\.object.type))
-        let check = WriteCheck(plan: writer.plan, view: writer.view, schema: writer.schema, types: types)
+        let work = Work(
+            changeset: changeset, writer: writer, types: types,
+            check: WriteCheck(plan: writer.plan, view: writer.view, schema: writer.schema, types: types))
         let request = WriteRequest(
             origin: Origin(client: writer.client, changeset: changeset.number), session: writer.session,
             acknowledged: writer.compensation, time: changeset.time, base: changeset.base, objects: try objects(changeset, writer))
         var refused: [ObjectKey: SluiceError] = [:]
         while true {
             do {
-                return try await store.transaction(request, decider(changeset, writer, check, types, refusing: .some(of: refused)))
+                return try await store.transaction(request, decider(work, refusing: .some(of: refused)))
             } catch let refusal as RefusedByDatabase where refused[refusal.object] == nil && refused.count < Self.refusedOneByOne {
                 // A constraint of the database: the other objects stand (UP-6).
                 refused[refusal.object] = refusal.error
             } catch let refusal as RefusedByDatabase {
-                return try await store.transaction(request, decider(changeset, writer, check, types, refusing: .all(refusal.error)))
+                return try await store.transaction(request, decider(work, refusing: .all(refusal.error)))
             } catch let error as SluiceError where error.code == .writeNotAllowed {
                 // At commit nobody knows whose values they were.
-                return try await store.transaction(request, decider(changeset, writer, check, types, refusing: .all(error)))
+                return try await store.transaction(request, decider(work, refusing: .all(error)))
             }
         }
     }
@@ -59,41 +61,49 @@ package struct Committer: Sendable {
     /// Objects of a changeset that the database may refuse, each in a transaction of its own that is rolled back; with one more all are.
     private static let refusedOneByOne = 32
 
+    /// A changeset for all the attempts to commit it.
+    private struct Work: Sendable {
+        let changeset: Changeset
+        let writer: Writer
+        let types: Set<String>
+        let check: WriteCheck
+        let verdicts = Verdicts()
+    }
+
     /// What the database has refused of a changeset.
     private enum DatabaseRefusals {
         case some(of: [ObjectKey: SluiceError])
         case all(SluiceError)
     }
 
-    private func decider(
-        _ changeset: Changeset, _ writer: Writer, _ check: WriteCheck, _ types: Set<String>, refusing refusals: DatabaseRefusals
-    ) -> WriteDecider {
-        @Sendable func decision(_ plan: CommitPlan?) -> WriteDecision {
-            guard var plan else { return WriteDecision(isOld: true) }
+    private func decider(_ work: Work, refusing refusals: DatabaseRefusals) -> WriteDecider {
+        @Sendable func planned(_ basis: WriteBasis) throws -> CommitPlan? {
+            guard var plan = try self.plan(work, basis) else { return nil }
             switch refusals {
             case .some(let errors): plan.refuse(errors)
             case .all(let error): plan.refuseAll(error)
             }
-            return plan.decision
+            return plan
         }
-        guard types.contains(where: check.asksPlugin) else {
-            return .atOnce { decision(try self.plan(changeset, writer, check, $0)) }
+        guard work.types.contains(where: work.check.asksPlugin) else {
+            return .atOnce { try planned($0)?.decision ?? WriteDecision(isOld: true) }
         }
         return .waiting { basis in
-            var plan = try self.plan(changeset, writer, check, basis)
-            try await plan?.ask(self.rules, check, user: writer.user)
-            return decision(plan)
+            guard var plan = try planned(basis) else { return WriteDecision(isOld: true) }
+            try await plan.ask(self.rules, work.check, user: work.writer.user, known: work.verdicts)
+            return plan.decision
         }
     }
 
     /// - Returns: nil for a changeset that has taken effect before.
-    private func plan(_ changeset: Changeset, _ writer: Writer, _ check: WriteCheck, _ basis: WriteBasis) throws -> CommitPlan? {
+    private func plan(_ work: Work, _ basis: WriteBasis) throws -> CommitPlan? {
+        let (changeset, writer) = (work.changeset, work.writer)
         guard changeset.number > basis.changeset else { return nil }
         guard changeset.number == basis.changeset + 1 else {
             throw SluiceError(.badChangeset, "Changeset \(changeset.number) of client \(writer.client) came after \(basis.changeset).")
         }
         var plan = try merge(changeset, basis, writer)
-        plan.refuse(check, undone: basis.rejected)
+        plan.refuse(work.check, undone: basis.rejected)
         return plan
     }
 
@@ -124,16 +134,17 @@ package struct Committer: Sendable {
         var plan = CommitPlan(changeset: changeset.number, by: context)
         for object in order {
             guard let type = writer.schema.schema[object.type] else { continue }
+            let wanted = changes[object] ?? []
             let before = basis.stored[object]
             // What is gone and not remembered as deleted went a moment ago, when nobody had seen it (`ForeignDeletionStore`).
             var state = ObjectState(
                 row: before?.row?.named(type), clocks: before?.clocks, type: type, rowTime: before?.rowTime ?? wall,
                 deletedAt: basis.now, now: basis.now)
-            for change in changes[object] ?? [] { try Merge.apply(change, by: context, to: &state, type: type) }
+            for change in wanted { try Merge.apply(change, by: context, to: &state, type: type) }
             state.clocks.prune(below: basis.horizon)
-            let isMade = changes[object]?.first?.kind == .create && before?.row != nil
+            let isMade = wanted.first?.kind == .create && before?.row != nil
             let isUnseen = isMade && before?.writer.map { writer.seen.includes($0, at: changeset.base) } ?? false
-            plan.add(object, type, before: before?.row, after: state, wanted: changes[object] ?? [], isUnseen: isUnseen)
+            plan.add(object, type, before: before?.row, after: state, wanted: wanted, isUnseen: isUnseen)
         }
         return plan
     }

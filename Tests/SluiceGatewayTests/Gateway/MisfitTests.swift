@@ -27,4 +27,24 @@ import Testing
             #expect(try await gateway.count("SELECT count(*) FROM orders") == 0)
         }
     }
+
+    @Test func `for the database counts once with a plugin that counts, and so do those that fit`() async throws {
+        let limits =
+            #"{ "plugins": [{ "file": "libRateLimits.so", "config": { "types": { "Order": { "writes_per_minute": 1, "burst": 10 } } } }] }"#
+        try await RunningGateway.with(files: ["plugins.json": limits]) { gateway in
+            try await gateway.sql("ALTER TABLE orders ADD CHECK (size < 100)")
+            let session = try await gateway.openSession()
+            try await session.subscribe(1, [("Order", "store == 'north'")])
+            let orders = (0..<10).map { number in
+                TestSession.order("o\(number)", ["store": .string("north"), "size": .int(number % 5 == 4 ? 100 : 1)])
+            }
+            try await session.upload(1, orders)
+            try await session.receive { $0.acknowledged == 1 }
+            #expect(session.compensations.map(\.cause) == [.database, .database], "\(session.compensations)")
+            try await session.receive { $0.keys("Order").count == 8 }
+            // All ten are spent.
+            #expect(try await session.isRefused(2, TestSession.order("more", ["store": .string("north"), "size": .int(1)])))
+            #expect(session.compensations.last?.cause == .plugin)
+        }
+    }
 }
