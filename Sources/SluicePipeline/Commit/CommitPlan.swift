@@ -97,10 +97,18 @@ struct CommitPlan {
         }
     }
 
+    /// Refuses an object whose key no table can hold.
+    mutating func refuse(unkeyable object: ObjectKey, wanted: [ObjectChange]) {
+        let name = "\(object.type) \(object.key.keyText)".replacing("\0", with: "␀")
+        let error = SluiceError(.writeNotAllowed, "\(name) has a NUL character in its key, which PostgreSQL cannot store.")
+        reject(object, Self.refusal(error), wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } })
+    }
+
     /// Refuses what is left, for one reason.
     mutating func refuseAll(_ error: SluiceError) {
         for write in writes { reject(write, Self.refusal(error)) }
         writes = []
+        remembered = []
     }
 
     /// Refuses what the database has refused before.
@@ -108,6 +116,7 @@ struct CommitPlan {
         if errors.isEmpty { return }
         for write in writes { if let error = errors[write.intended.object] { reject(write, Self.refusal(error)) } }
         writes.removeAll { errors[$0.intended.object] != nil }
+        remembered.removeAll { errors[$0.object] != nil }
     }
 
     private static func refusal(_ error: SluiceError) -> Refusal {

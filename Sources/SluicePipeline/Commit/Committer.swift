@@ -110,7 +110,9 @@ package struct Committer: Sendable {
     /// What a changeset names, types and keys in one order everywhere, so that two transactions lock their rows in the same order.
     private func objects(_ changeset: Changeset, _ writer: Writer) throws -> [(type: ObjectType, keys: [Value])] {
         var keys: [String: Set<Value>] = [:]
-        for change in changeset.changes { keys[change.object.type, default: []].insert(change.object.key) }
+        for change in changeset.changes where !change.object.key.isUnstorable {
+            keys[change.object.type, default: []].insert(change.object.key)
+        }
         return try keys.sorted(by: { $0.key < $1.key }).map { name, keys in
             guard let type = writer.schema.schema[name] else {
                 throw SluiceError(.unknownType, "Changeset \(changeset.number) writes class \(name), which the server does not have.")
@@ -135,6 +137,10 @@ package struct Committer: Sendable {
         for object in order {
             guard let type = writer.schema.schema[object.type] else { continue }
             let wanted = changes[object] ?? []
+            guard !object.key.isUnstorable else {
+                plan.refuse(unkeyable: object, wanted: wanted)
+                continue
+            }
             let before = basis.stored[object]
             // What is gone and not remembered as deleted went a moment ago, when nobody had seen it (`ForeignDeletionStore`).
             var state = ObjectState(
@@ -148,4 +154,9 @@ package struct Committer: Sendable {
         }
         return plan
     }
+}
+
+extension Value {
+    /// Whether it is a key that PostgreSQL cannot even be asked about.
+    fileprivate var isUnstorable: Bool { if case .string(let text) = self { text.utf8.contains(0) } else { false } }
 }
