@@ -22,7 +22,7 @@ package enum RefusalCause: String, Hashable, Sendable, CaseIterable {
     /// A plugin that is asked about writes said no, or could not be asked.
     case plugin = "plugin"
     case pluginFailed = "plugin_failed"
-    /// PostgreSQL refused a value.
+    /// PostgreSQL refused a value, or would have taken one that does not fit its property.
     case database = "database"
     /// It edits an object whose creation was undone.
     case neverMade = "never_made"

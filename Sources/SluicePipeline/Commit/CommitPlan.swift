@@ -215,7 +215,9 @@ struct CommitPlan {
 
     private mutating func reject(_ write: Write, _ refusal: Refusal) { reject(write.intended.object, refusal, write.wanted) }
 
+    /// Of what was wanted it keeps what can be read again as one JSON object.
     private mutating func reject(_ object: ObjectKey, _ refusal: Refusal, _ wanted: [String: Value]) {
+        let wanted = wanted.filter { $0.value.jsonDepth < Limits.nestingDepth }
         rejected.append(
             RejectedWrite(
                 changeset: changeset, object: object, code: refusal.code, cause: refusal.cause, reason: refusal.message,

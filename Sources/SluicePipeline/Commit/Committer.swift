@@ -147,6 +147,7 @@ package struct Committer: Sendable {
                 row: before?.row?.named(type), clocks: before?.clocks, type: type, rowTime: before?.rowTime ?? wall,
                 deletedAt: basis.now, now: basis.now)
             for change in wanted { try Merge.apply(change, by: context, to: &state, type: type) }
+            if type.hasEmbedded { state.fill(wanted.written, of: type, in: writer.schema.schema, now: basis.now) }
             state.clocks.prune(below: basis.horizon)
             let isMade = wanted.first?.kind == .create && before?.row != nil
             let isUnseen = isMade && before?.writer.map { writer.seen.includes($0, at: changeset.base) } ?? false
@@ -159,4 +160,20 @@ package struct Committer: Sendable {
 extension Value {
     /// Whether it is a key that PostgreSQL cannot even be asked about.
     fileprivate var isUnstorable: Bool { if case .string(let text) = self { text.utf8.contains(0) } else { false } }
+}
+
+extension ObjectType {
+    fileprivate var hasEmbedded: Bool { properties.contains { if case .embedded = $0.type { true } else { false } } }
+}
+
+extension [ObjectChange] {
+    /// The names of the properties whose values they set or edit.
+    fileprivate var written: Set<String> {
+        var names: Set<String> = []
+        for change in self {
+            names.formUnion(change.values.keys)
+            names.formUnion(change.edits.map(\.property))
+        }
+        return names
+    }
 }

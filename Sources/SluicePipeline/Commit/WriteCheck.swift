@@ -51,9 +51,11 @@ struct WriteCheck {
     }
 
     private var entries: [String: Entry] = [:]
+    private let fit: SchemaFit
 
     /// A class whose predicate is none, or does not fit the schema, is denied.
     init(plan: SessionPlan, view: View, schema: AppSchema, types: Set<String>) {
+        fit = SchemaFit(schema: schema.schema)
         for name in types {
             guard let index = schema.schema.index(of: name) else { continue }
             let type = schema.schema.types[index]
@@ -158,7 +160,19 @@ struct WriteCheck {
                     .fields, "write field \(first) of", "writable fields without \(names.joined(separator: ", "))", fields: names)
             }
         }
-        return brokenPoint(write, bound, name)
+        return brokenPoint(write, bound, name) ?? misfit(write, name)
+    }
+
+    /// What the table could hold, and nobody could read.
+    private func misfit(_ write: IntendedWrite, _ name: String) -> Refusal? {
+        guard let after = write.after else { return nil }
+        for (index, property) in write.type.properties.enumerated() where write.operation == .insert || write.changed.contains(index) {
+            guard let reason = fit.misfit(after[index] ?? .null, property, of: write.type) else { continue }
+            return Refusal(
+                cause: .database, message: "\(name) does not fit its class: \(reason); the write was undone.", rule: "the schema",
+                fields: [property.name])
+        }
+        return nil
     }
 
     /// What is no point would be in no shape, and out of none.

@@ -41,6 +41,8 @@ struct EditedPlace {
             try property.checkElement(value, type: type, in: schema)
         case .add where property.type != .int && property.type != .mixed || property.collection != .none:
             throw SluiceError(.badChangeset, "\(type.name).\(property.name) is not an integer that can be counted.")
+        case .remove where !isElement && property.isRequired:
+            throw SluiceError(.badChangeset, "\(property.name) inside of \(type.name) is required and cannot be removed.")
         case .add, .become, .remove, .clear, .move, .setErase: break
         }
     }

@@ -85,4 +85,77 @@ import Testing
             await connection.close()
         }
     }
+
+    @Test func `Scenario 43: makes embedded objects whose other required fields are zero`() async throws {
+        var files = Self.files
+        files[ShopApp.table("Everything", "schema")] = """
+            {
+                "title": "Everything", "bsonType": "object", "required": ["_id"],
+                "properties": {
+                    "_id": { "bsonType": "string" },
+                    "inner": \(Self.inner), "inners": { "bsonType": "array", "items": \(Self.inner) }
+                }
+            }
+            """
+        try await RunningGateway.deploy(
+            #"CREATE TABLE "Everything" (_id text PRIMARY KEY, "inner" jsonb, inners jsonb); "# + ShopApp.tables
+        ) { [files] in
+            try await $0.run(files) { gateway in
+                let whole = try await gateway.openSession(["Everything"])
+                let part = try await gateway.session(token: try await gateway.anonymousToken())
+                try await part.hello(Self.less)
+                for session in [whole, part] { try await session.subscribe(1, [("Everything", "TRUEPREDICATE")]) }
+                let object = ObjectKey(type: "Everything", key: .string("new"))
+                let core = Value.dictionary(["deep": .int(3)])
+                let given = Value.dictionary(["x": .int(1), "core": core])
+                try await part.upload(1, [ObjectChange(object: object, kind: .create, values: ["inner": given, "inners": .list([given])])])
+                for session in [whole, part] { try await session.receive { $0.keys("Everything") == ["new"] } }
+                let filled = Value.dictionary([
+                    "x": .int(1), "y": .int(0), "core": .dictionary(["deep": .int(3), "label": .string("")]),
+                ])
+                let row = try #require(whole.rows["Everything"]?[.string("new")])
+                #expect(row["inner"] == filled && row["inners"] == .list([filled]))
+                // Everything beats what nobody wrote, and what others wrote stays.
+                let fives = Edit("inner", [.key("y")], .set(.int(5), isDefault: true))
+                try await whole.upload(1, [ObjectChange(object: object, kind: .set, edits: [fives])])
+                try await whole.receive { $0.acknowledged == 1 }
+                try await part.upload(2, [ObjectChange(object: object, kind: .set, values: ["inner": .dictionary(["x": .int(2)])])])
+                try await part.receive { $0.acknowledged == 2 }
+                let kept = #"SELECT count(*) FROM "Everything" WHERE "inner" @> '{"x": 2, "y": 5, "core": {"deep": 3, "label": ""}}'"#
+                #expect(try await gateway.count(kept) == 1 && part.compensations.isEmpty && whole.compensations.isEmpty)
+                #expect(try await gateway.count("SELECT count(*) FROM sluice.quarantine") == 0)
+                for session in [whole, part] { session.close() }
+            }
+        }
+    }
+
+    private static let inner = """
+        {
+            "title": "Inner", "bsonType": "object", "required": ["x", "y"],
+            "properties": {
+                "x": { "bsonType": "long" }, "y": { "bsonType": "long" },
+                "core": {
+                    "title": "Core", "bsonType": "object", "required": ["label"],
+                    "properties": { "deep": { "bsonType": "long" }, "label": { "bsonType": "string" } }
+                }
+            }
+        }
+        """
+
+    /// The same without what is filled.
+    private static let less = Schema([
+        ObjectType(
+            name: "Everything",
+            properties: [
+                Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "inner", type: .embedded("Inner"), isOptional: true),
+                Property(id: 3, name: "inners", type: .embedded("Inner"), collection: .list),
+            ]),
+        ObjectType(
+            name: "Inner", kind: .embedded,
+            properties: [
+                Property(id: 1, name: "x", type: .int), Property(id: 2, name: "core", type: .embedded("Core"), isOptional: true),
+            ], primaryKey: nil),
+        ObjectType(
+            name: "Core", kind: .embedded, properties: [Property(id: 1, name: "deep", type: .int, isOptional: true)], primaryKey: nil),
+    ])
 }
