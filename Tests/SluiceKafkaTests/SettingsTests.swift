@@ -18,6 +18,10 @@ import Testing
 
     private static func lines(_ settings: KafkaSettings) -> [String] { settings.pairs.map { "\($0.name)=\($0.value)" } }
 
+    @Test func `leave room in a record for an object before and after`() {
+        #expect(KafkaConfiguration(bootstrapServers: "").recordBytes > 2 * Limits.rowBytes + 1 << 20)
+    }
+
     @Test func `are read as kcat reads them`() async throws {
         let text = "# TLS\r\n\r\n  security.protocol =  ssl\n\tssl.key.password = a=b c \n   # sasl.mechanism=PLAIN\nclient.id=\n"
         let lines = ["security.protocol=ssl", "ssl.key.password=a=b c", "client.id="]

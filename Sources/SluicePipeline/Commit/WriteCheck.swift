@@ -166,6 +166,12 @@ struct WriteCheck {
     /// What the table could hold, and nobody could read.
     private func misfit(_ write: IntendedWrite, _ name: String) -> Refusal? {
         guard let after = write.after else { return nil }
+        if !write.changed.isEmpty, after.isTooLarge(write.type) {
+            return Refusal(
+                cause: .database,
+                message: "\(name) would take more than the \(Limits.rowBytes >> 20) MiB that an object may have; the write was undone.",
+                rule: "the size", fields: write.changed.map { write.type.properties[$0].name }.sorted())
+        }
         for (index, property) in write.type.properties.enumerated() where write.operation == .insert || write.changed.contains(index) {
             guard let reason = fit.misfit(after[index] ?? .null, property, of: write.type) else { continue }
             return Refusal(

@@ -15,6 +15,7 @@ enum TupleDecoder {
     }
 
     struct Fault {
+        /// -1: the row as a whole.
         var property: Int
         var misfit: Misfit
     }
@@ -33,6 +34,8 @@ enum TupleDecoder {
         for (property, tag) in relation.missing { rows.set(row, Int(property), Cell(tag: tag)) }
         var faults: [Fault] = []
         var key: String?
+        let start = rows.arena.count
+        var unsent = 0
         for column in 0..<count {
             let property = Int(relation.properties[column])
             switch try reader.byte() {
@@ -49,12 +52,17 @@ enum TupleDecoder {
                 if property >= 0 { unsafe slow(relation, property, nil, row, &rows, &faults) }
             case UInt8(ascii: "u"):
                 guard property >= 0, let old else { continue }
-                rows.set(row, property, rows.cells[Int(old.image.start) + property])
+                let cell = rows.cells[Int(old.image.start) + property]
+                rows.set(row, property, cell)
+                if cell.tag.isInArena { unsent += Int(cell.length) }
                 guard let fault = old.faults.first(where: { $0.property == property }) else { continue }
                 faults.append(fault)
                 if column == relation.keyColumn { key = old.key }
             case let kind: throw MalformedMessage(reason: "a column of \(relation.name) has the kind \(kind)")
             }
+        }
+        if rows.arena.count - start + unsent > RowBuffer.smallBytes, rows.isTooLarge(row) {
+            faults.append(Fault(property: -1, misfit: .tooLarge))
         }
         if faults.isEmpty { return Outcome(image: row) }
         return Outcome(image: row, faults: faults, key: key ?? text(ofKey: relation, row, rows))

@@ -117,6 +117,7 @@ package struct PostgresSnapshotStore: Sendable {
         _ lent: PostgresRow, _ selection: SnapshotSelection, _ chunk: inout SnapshotChunk, _ unfit: ReportUnfit
     ) {
         let (shape, keysOnly) = (selection.shape, selection.keysOnly)
+        let start = chunk.buffer.arena.count
         chunk.buffer.beginRow()
         do throws(Misfit) {
             if keysOnly {
@@ -126,7 +127,9 @@ package struct PostgresSnapshotStore: Sendable {
                     chunk.buffer.append(unsafe try form.decode(lent.bytes(index), into: &chunk.buffer))
                 }
             }
-            chunk.rows.append(chunk.buffer.endRow())
+            let row = chunk.buffer.endRow()
+            if chunk.buffer.arena.count - start > RowBuffer.smallBytes, chunk.buffer.isTooLarge(row) { throw Misfit.tooLarge }
+            chunk.rows.append(row)
         } catch {
             chunk.buffer.abandonRow()
             unfit(shape.type.name, lent.string(keysOnly ? 0 : shape.key) ?? "", error.reason)

@@ -138,6 +138,7 @@ package struct QuarantineStore: Sendable {
                     reason = error.reason
                 }
             }
+            if reason == nil, buffer.isTooLarge(buffer.endRow()) { reason = Misfit.tooLarge.reason }
         }
         return reason
     }

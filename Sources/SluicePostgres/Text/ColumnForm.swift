@@ -1,8 +1,10 @@
 package import SluiceCore
 
-/// Why a value of a table does not fit its property.
+/// Why a value of a table does not fit its property, or a row the log.
 package struct Misfit: Error, Hashable, Sendable {
     package var reason: String
+
+    static let tooLarge = Misfit(reason: "the row takes more than the \(Limits.rowBytes >> 20) MiB that an object may have in the log")
 }
 
 /// How one property lies in its column: the column's type, and the way between PostgreSQL's text and cells.

@@ -93,6 +93,47 @@ import Testing
         }
     }
 
+    @Test func `one that is too large for the log never stops the app, and shrinking it releases it`() async throws {
+        let log = try AppLog()
+        try await RunningGateway.deploy { deployment in
+            try await deployment.run(log.files, kafka: log.broker) { gateway in
+                let session = try await gateway.openSession()
+                try await session.subscribe(1, [("Order", "store == 'north'")])
+                try await gateway.sql(
+                    """
+                    INSERT INTO orders (_id, store, title, secret)
+                    VALUES ('grows', 'north', 'small', NULL), ('large', 'north', repeat('t', 6000000), repeat('s', 6000000))
+                    """)
+                try await session.receive { $0.keys("Order") == ["grows"] }
+                try await gateway.besideHealthySession {
+                    try await gateway.sql(
+                        "UPDATE orders SET title = repeat('t', 6000000), secret = repeat('s', 6000000), size = 1 WHERE _id = 'grows'")
+                    // Neither is sent again with the change.
+                    try await gateway.sql("UPDATE orders SET size = 2")
+                    try await Self.await(["Order grows", "Order large"], gateway)
+                }
+                try await session.receive { !$0.keys("Order").contains("grows") }
+                let values: [String: Value] = [
+                    "store": .string("north"), "size": .int(1), "title": .string(String(repeating: "t", count: 10 << 20)),
+                ]
+                #expect(try await session.isRefused(1, TestSession.order("mine", values)))
+                #expect(try await gateway.texts("SELECT cause FROM sluice.rejected_write") == ["database"] && session.error == nil)
+                // Who comes now gets what fits, and nobody gets the others before they do.
+                let next = try await gateway.openSession()
+                try await next.subscribe(1, [("Order", "store == 'north'")])
+                #expect(next.keys("Order").isDisjoint(with: ["grows", "large", "mine"]))
+                try await gateway.sql("UPDATE orders SET secret = NULL WHERE secret IS NOT NULL")
+                for session in [session, next] {
+                    try await session.receive { $0.keys("Order").isSuperset(of: ["grows", "large"]) }
+                    let size = session.rows["Order"]?[.string("grows")]?["size"]
+                    #expect(size == .int(2))
+                }
+                try await Self.await([], gateway)
+            }
+        }
+        try await log.deleteTopics()
+    }
+
     /// PostgreSQL keeps a large value beside its row and does not say it again when it stays as it is.
     @MainActor
     @Test func `a large value that was there before the row fits comes with it`() async throws {
