@@ -125,7 +125,7 @@ extension Writer {
         }
         named.reset()
         for (key, reason) in removals {
-            if try takeServerRow(layout, key: key, nil) { continue }
+            if try takeServerRow(layout, key: key, nil, leaving: .known(reason)) { continue }
             try remove(layout, key, reason)
         }
     }
@@ -140,15 +140,14 @@ extension Writer {
         version: UInt64, lsn: LSN, types: [Int], held: [UInt8], taken: UInt64, completes: Bool
     ) throws(SluiceError) {
         let replaced = Set(types)
+        let set = try connection.subscriptionSet(version: version)
         for layout in layouts where layout.hasTable {
             let staged = try isStaged(layout)
             try removeNamed(layout, isStaged: staged)
             if !staged && !replaced.contains(layout.index) { continue }
             if !staged { try connection.execute(layout.creation(of: layout.staging)) }
-            try takePending(layout, replaces: replaced.contains(layout.index))
-            if replaced.contains(layout.index) {
-                try removeUnstaged(layout, LeavingReason(try connection.subscriptionSet(version: version), layout))
-            }
+            try takePending(layout, set, replaces: replaced.contains(layout.index))
+            if replaced.contains(layout.index) { try removeUnstaged(layout, LeavingReason(set, layout)) }
             try showStaged(layout)
         }
         connection.forgetStatements()
@@ -157,13 +156,13 @@ extension Writer {
         meta.bootstrapping = 0
         meta.held = held
         if completes { try setSubscriptionState(version: version, .complete) }
-        try dropPending(upTo: taken)
-        try dropApplied()
-        try finishReset()
+        try dropPending(upTo: taken, leaving: .unstaged(set))
+        try dropApplied(leaving: .unstaged(set))
+        try finishReset(leaving: .unstaged(set))
     }
 
     /// The staged rows of objects with pending changes become their server rows; they are shown under the changes.
-    private func takePending(_ layout: TableLayout, replaces: Bool) throws(SluiceError) {
+    private func takePending(_ layout: TableLayout, _ set: StoredSubscriptionSet, replaces: Bool) throws(SluiceError) {
         let kept = try connection.statement("SELECT key FROM _sluice_server WHERE type = ?")
         kept.bind(0, layout.type.name)
         var keys: [Value] = []
@@ -180,7 +179,7 @@ extension Writer {
                 _ = try takeServerRow(layout, key: key, named(buffer.withView(row) { Row($0) }, layout))
             } else {
                 statement.reset()
-                if replaces, try !isKept(layout, key) { _ = try takeServerRow(layout, key: key, nil) }
+                if replaces, try !isKept(layout, key) { _ = try takeServerRow(layout, key: key, nil, leaving: .unstaged(set)) }
             }
         }
     }

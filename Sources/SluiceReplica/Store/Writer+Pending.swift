@@ -74,26 +74,44 @@ extension Writer {
     }
 
     /// Takes note of the server's row (nil: not in the view) of an object with pending changes and shows the outcome.
+    /// - Parameter leaving: why there is none any more.
     /// - Returns: false when nothing is pending for the object; the caller then changes the table itself.
-    func takeServerRow(_ layout: TableLayout, key: Value, _ row: [String: Value]?) throws(SluiceError) -> Bool {
+    func takeServerRow(
+        _ layout: TableLayout, key: Value, _ row: [String: Value]?, leaving: Leaving = .untold
+    ) throws(SluiceError) -> Bool {
         guard try isKept(layout, key: key) else { return false }
         try setServerRow(layout, key: key, row)
-        try show(layout, key: key)
+        try show(layout, key: key, leaving: leaving)
         return true
     }
 
     // MARK: Showing
 
     /// Makes the table show server row ⊕ pending changes; forgets the server row when nothing is pending any more.
-    func show(_ layout: TableLayout, key: Value) throws(SluiceError) {
+    /// - Parameter leaving: why the object goes, if that is the outcome.
+    func show(_ layout: TableLayout, key: Value, leaving: Leaving) throws(SluiceError) {
         guard case .kept(let server) = try serverRow(layout, key: key) else { return }
         let changes = try pendingChanges(layout, key: key)
         if changes.isEmpty { try forgetServerRow(layout, key: key) }
         if var shown = try Overlay.apply(server: server, pending: changes, type: layout.type) {
             shown[layout.type.properties[layout.key].name] = key
             if try store.put(type: layout.index, row(shown, layout)) { note(layout.index, key) }
-        } else if try store.delete(type: layout.index, key: key) {
+        } else {
+            let reason = try reason(leaving, layout, key)
+            // What the app has deleted itself is not in the table any more.
+            guard try store.delete(type: layout.index, key: key) else { return }
             note(layout.index, key)
+            if let reason { noteLeft(layout, key, reason) }
+        }
+    }
+
+    private func reason(_ leaving: Leaving, _ layout: TableLayout, _ key: Value) throws(SluiceError) -> LeftObject.Reason? {
+        switch leaving {
+        case .untold: return nil
+        case .known(let reason): return reason
+        case .unstaged(let set):
+            guard let row = try store.row(type: layout.index, key: key) else { return nil }
+            return LeavingReason(set, layout).of(row)
         }
     }
 
@@ -235,19 +253,22 @@ extension Writer {
         statement.bind(0, lsn.rawValue)
         statement.bind(1, number)
         try statement.run()
-        try dropApplied()
+        try dropApplied(leaving: .known(.leftQuery))
     }
 
     /// Drops the changesets whose commit the file has applied, and shows what is left of their objects.
-    func dropApplied() throws(SluiceError) {
-        try dropPending("p.acknowledged IS NOT NULL AND p.acknowledged <= ?1", meta.applied.lsn.rawValue)
+    /// - Parameter leaving: why those go of which nothing is left: the server has them and does not send them, as beyond a limit.
+    func dropApplied(leaving: Leaving) throws(SluiceError) {
+        try dropPending("p.acknowledged IS NOT NULL AND p.acknowledged <= ?1", meta.applied.lsn.rawValue, leaving: leaving)
     }
 
     /// Drops the changesets up to a number, which are in the server's rows, and shows what is left of their objects.
-    func dropPending(upTo number: UInt64) throws(SluiceError) { try dropPending("p.number <= ?1", number) }
+    func dropPending(upTo number: UInt64, leaving: Leaving) throws(SluiceError) {
+        try dropPending("p.number <= ?1", number, leaving: leaving)
+    }
 
     /// - Parameter condition: on `p`, a row of `_sluice_pending`; `?1` is the value.
-    func dropPending(_ condition: String, _ value: UInt64? = nil) throws(SluiceError) {
+    func dropPending(_ condition: String, _ value: UInt64? = nil, leaving: Leaving) throws(SluiceError) {
         let affected = try connection.statement(
             """
             SELECT DISTINCT c.type, c.key FROM _sluice_pending p JOIN _sluice_pending_change c ON c.number = p.number
@@ -267,7 +288,7 @@ extension Writer {
             if let value { statement.bind(0, value) }
             try statement.run()
         }
-        for (layout, key) in objects { try show(layout, key: key) }
+        for (layout, key) in objects { try show(layout, key: key, leaving: leaving) }
     }
 
     // MARK: Compensation
@@ -284,7 +305,8 @@ extension Writer {
             statement.bind(1, write.object.type)
             layout.bindKey(write.object.key, at: 2, to: statement)
             try statement.run()
-            try show(layout, key: write.object.key)
+            // The refusal itself is told.
+            try show(layout, key: write.object.key, leaving: .untold)
         }
         return try keepRefusal(refused)
     }

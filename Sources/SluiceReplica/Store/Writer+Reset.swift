@@ -4,7 +4,7 @@ import SluiceCore
 extension Writer {
     /// - Parameter reset: what becomes of pending writes when the next bootstrap ends; nil outside of a client reset.
     func forgetServer(reset: ReplicaReset?) throws(SluiceError) {
-        try dropPending("p.acknowledged IS NOT NULL")
+        try dropPending("p.acknowledged IS NOT NULL", leaving: .untold)
         meta.identity = nil
         meta.applied = AppliedPosition(lsn: .zero, version: 0)
         meta.held = []
@@ -22,7 +22,7 @@ extension Writer {
         meta.reset = reset.rawValue
         meta.resets += 1
         // Without a subscription there is no bootstrap to wait for.
-        if latest.version == 0 { try finishReset() }
+        if latest.version == 0 { try finishReset(leaving: .known(.leftView)) }
     }
 
     /// Pending changesets and ingest batches count from 1 again.
@@ -52,9 +52,10 @@ extension Writer {
     /// Ends a client reset, if one is under way: the file shows what the gateway has, with or without the pending writes.
     ///
     /// Nothing has been uploaded under the new identity by then, so that numbers may begin at 1 again.
-    func finishReset() throws(SluiceError) {
+    /// - Parameter leaving: why objects go that there are no more.
+    func finishReset(leaving: Leaving) throws(SluiceError) {
         if let reset = ReplicaReset(rawValue: meta.reset), reset != .recover {
-            try dropPending("true")
+            try dropPending("true", leaving: leaving)
             try connection.execute("UPDATE _sluice_subscription_set SET changesets = 0")
             meta.changeset = 0
         } else if meta.reset != 0 {

@@ -9,14 +9,14 @@ extension Writer {
         for commit in batch.commits where commit.lsn > meta.applied.lsn {
             for change in batch.changes[commit.changes] { try apply(change, rows: batch.rows, hasPending: hasPending) }
             // Not with the acknowledgement, which may come later: what others have written over it since is in the batch too.
-            if commit.changeset > 0 { try dropPending(upTo: commit.changeset) }
+            if commit.changeset > 0 { try dropPending(upTo: commit.changeset, leaving: .known(.leftQuery)) }
             if commit.time > 0 { observe(commit.time / 1_000 + 1) }
         }
         if batch.lsn > meta.applied.lsn {
             meta.applied.lsn = batch.lsn
             meta.applied.witness = batch.witness
         }
-        try dropApplied()
+        try dropApplied(leaving: .known(.leftQuery))
     }
 
     /// What is written from now on is later than what was seen, however far behind the device's clock is.
@@ -40,7 +40,7 @@ extension Writer {
             guard let key = change.key else {
                 throw SluiceError(.badSyntax, "A change of \(layout.type.name) that leaves the view has no key.")
             }
-            if hasPending, try takeServerRow(layout, key: key, nil) { return }
+            if hasPending, try takeServerRow(layout, key: key, nil, leaving: .known(change.event.leaving)) { return }
             try remove(layout, key, change.event.leaving)
         }
     }

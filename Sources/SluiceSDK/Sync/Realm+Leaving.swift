@@ -22,7 +22,7 @@ public struct LeftObject: Hashable {
 
 extension Realm {
     /// Calls the block where the Realm lives when the server has taken objects off the device, with the reason; up to 20,000 of one change.
-    /// What the app deletes itself is not told. The objects are gone by then.
+    /// What the app deletes itself is not told, nor what goes because the server has refused it. The objects are gone by then.
     public func observeLeaving(_ block: @escaping ([LeftObject]) -> Void) -> NotificationToken {
         core.scheduler.verify()
         guard core.scheduler.canDeliver else {

@@ -198,7 +198,7 @@ import Testing
     @MainActor
     @Test func `what leaves the device says why`() async throws {
         try await RunningGateway.with { @MainActor gateway in
-            try await gateway.sql("INSERT INTO orders (_id, store, size) SELECT 'n' || i, 'north', i FROM generate_series(1, 4) AS i")
+            try await gateway.sql("INSERT INTO orders (_id, store, size) SELECT 'n' || i, 'north', i FROM generate_series(1, 7) AS i")
             let phone = try await Phone.open(gateway, orders: ["store == 'north' AND size < 10"])
             let (leaving, news) = AsyncStream<String>.makeStream()
             let token = phone.realm.observeLeaving { objects in
@@ -207,11 +207,24 @@ import Testing
             var left = leaving.makeAsyncIterator()
             try await gateway.sql("DELETE FROM orders WHERE _id = 'n1'")
             #expect(await left.next() == "Order n1 deleted")
-            try await gateway.sql("UPDATE orders SET size = 10 WHERE _id = 'n2'")
+            try await gateway.sql("UPDATE orders SET size = 10 WHERE _id = 'n5'")
+            #expect(await left.next() == "Order n5 leftQuery")
+            // By the app's own change, which is on its way when the server says so.
+            try phone.realm.write { phone.orders.first { $0._id == "n2" }?.size = 10 }
             #expect(await left.next() == "Order n2 leftQuery")
+            // Of an object that the app has changed meanwhile.
+            phone.session.suspend()
+            try phone.realm.write { phone.orders.first { $0._id == "n3" }?.title = "mine" }
+            try await gateway.sql("DELETE FROM orders WHERE _id = 'n3'")
+            phone.session.resume()
+            #expect(await left.next() == "Order n3 deleted")
+            // What it deletes itself it knows.
+            try phone.realm.write { phone.realm.delete(try #require(phone.orders.first { $0._id == "n6" })) }
+            try await phone.session.wait(for: .upload)
+            try await phone.realm.waitUntilSynced(timeout: 60)
             let subscriptions = phone.realm.subscriptions
             try await subscriptions.update { subscriptions.removeAll() }
-            #expect(Set([await left.next(), await left.next()]) == ["Order n3 leftQuery", "Order n4 leftQuery"])
+            #expect(Set([await left.next(), await left.next()]) == ["Order n4 leftQuery", "Order n7 leftQuery"])
             token.invalidate()
         }
     }
