@@ -76,6 +76,32 @@ import Testing
         #expect(try await replica.resetUnderWay() == (nil, 0))
     }
 
+    /// The app is shown the file as it was when the reset is about to happen, which may be long after the error.
+    @Test(arguments: [(ReplicaReset.discard, [1: "restored"]), (.recover, [1: "restored", 2: "new"])])
+    func `shows what the old server had taken until the new one's state is there, and does not send it again`(
+        reset: ReplicaReset, shown: [Int64: String]
+    ) async throws {
+        do {
+            let replica = try await file()
+            try await replica.acknowledgeUpload(upTo: 1, lsn: LSN(rawValue: 100))
+            try await replica.forgetServer(reset: reset)
+        }
+        // Once more, as when the gateway goes away again before it has sent everything.
+        let replica = try open()
+        try await replica.forgetServer(reset: reset)
+        #expect(try replica.titles() == [1: "mine", 2: "new"])
+        func pending() async throws -> [Changeset] { try await replica.pendingChangesets(after: 0, maximumBytes: .max) }
+        #expect(try await pending().flatMap(\.changes).map(\.object.key) == [.int(2)])
+        try replica.create(3, "meanwhile")
+        try await bootstrap(replica)
+        let isRecovered = reset == .recover
+        #expect(try replica.titles() == (isRecovered ? shown.merging([3: "meanwhile"]) { $1 } : shown))
+        #expect(try await pending().map(\.number) == (isRecovered ? [1, 2] : []))
+        #expect(try await pending().flatMap(\.changes).map(\.object.key) == (isRecovered ? [.int(2), .int(3)] : []))
+        try replica.create(4, "later")
+        #expect(try await pending().map(\.number) == (isRecovered ? [1, 2, 3] : [1]))
+    }
+
     @Test func `has what is recovered written anew: in the same order, and later than what the gateway has by then`() async throws {
         let replica = try await file()
         try await replica.forgetServer(reset: .recover)

@@ -4,7 +4,8 @@ import SluiceCore
 extension Writer {
     /// - Parameter reset: what becomes of pending writes when the next bootstrap ends; nil outside of a client reset.
     func forgetServer(reset: ReplicaReset?) throws(SluiceError) {
-        try dropPending("p.acknowledged IS NOT NULL", leaving: .untold)
+        // What the old server had taken is shown until the new one's state is there, and not sent again.
+        if reset == nil { try dropAcknowledged(leaving: .untold) }
         meta.identity = nil
         meta.applied = AppliedPosition(lsn: .zero, version: 0)
         meta.held = []
@@ -14,7 +15,8 @@ extension Writer {
         if reset == .disown { try connection.execute("DELETE FROM _sluice_ingest") }
         // A copy is nobody's until somebody opens it.
         if reset == nil || reset == .disown { meta.owner = owner ?? "" }
-        try renumber()
+        try renumberChangesets()
+        try renumberIngest()
         let latest = try connection.latestSubscriptionSet()
         if latest.version > 0 { try setSubscriptionState(version: latest.version, .pending) }
         news.local = true
@@ -25,8 +27,12 @@ extension Writer {
         if latest.version == 0 { try finishReset(leaving: .known(.leftView)) }
     }
 
-    /// Pending changesets and ingest batches count from 1 again.
-    private func renumber() throws(SluiceError) {
+    private func dropAcknowledged(leaving: Leaving) throws(SluiceError) {
+        try dropPending("p.acknowledged IS NOT NULL", leaving: leaving)
+    }
+
+    /// Pending changesets count from 1 again.
+    private func renumberChangesets() throws(SluiceError) {
         try connection.execute(
             """
             UPDATE _sluice_subscription_set SET changesets = (
@@ -42,6 +48,10 @@ extension Writer {
                 "UPDATE _sluice_pending SET number = \(index + 1), base = 0 WHERE number = \(number)")
         }
         meta.changeset = UInt64(numbers.count)
+    }
+
+    /// Ingest batches count from 1 again.
+    private func renumberIngest() throws(SluiceError) {
         let batches = try self.numbers("SELECT DISTINCT batch FROM _sluice_ingest WHERE batch IS NOT NULL ORDER BY batch")
         for (index, batch) in batches.enumerated() {
             try connection.execute("UPDATE _sluice_ingest SET batch = \(index + 1) WHERE batch = \(batch)")
@@ -59,6 +69,8 @@ extension Writer {
             try connection.execute("UPDATE _sluice_subscription_set SET changesets = 0")
             meta.changeset = 0
         } else if meta.reset != 0 {
+            try dropAcknowledged(leaving: leaving)
+            try renumberChangesets()
             // What is recovered is written on top of what the gateway has now (RST-21), and so later and with knowledge of it; but it was
             // made before its objects were here, which a position before that of the bootstrap says.
             let base = max(meta.applied.lsn.rawValue, 1) - 1
