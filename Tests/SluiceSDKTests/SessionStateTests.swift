@@ -118,8 +118,25 @@ import Testing
             continuation.yield(step.progressEstimate)
             if step.isTransferComplete { continuation.finish() }
         }
-        session.take(.setRefused(version: 1, SluiceError(.querySyntax, "bad")))
+        session.take(.setRefused(version: 1, SluiceError(.querySyntax, "bad"), isLast: true))
         #expect(await steps.reduce(into: []) { $0.append($1) } == [1])
+        withExtendedLifetime(token) {}
+    }
+
+    @Test func `a refused set ends the progress of none that is on its way`() async throws {
+        let realm = try open()
+        let session = try session(realm)
+        try await realm.objects(Task.self).subscribe(name: "large", waitForSync: .never)
+        let (steps, continuation) = AsyncStream<Double>.makeStream(bufferingPolicy: .bufferingOldest(16))
+        let token = session.addProgressNotification(for: .download, mode: .forCurrentlyOutstandingWork) { step in
+            continuation.yield(step.progressEstimate)
+            if step.isTransferComplete { continuation.finish() }
+        }
+        session.take(.downloading(version: 1, rows: 5, expected: 10))
+        session.take(.setRefused(version: 2, SluiceError(.querySyntax, "bad"), isLast: false))
+        session.take(.downloading(version: 1, rows: 10, expected: 10))
+        session.take(.downloaded(version: 1))
+        #expect(await steps.reduce(into: []) { $0.append($1) } == [0.45, 0.9, 1])
         withExtendedLifetime(token) {}
     }
 

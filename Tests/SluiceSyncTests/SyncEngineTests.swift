@@ -247,7 +247,7 @@ private final class Device: Sendable {
             try await device.engine.wait(for: .download)
             let bad = try device.subscribe(["bad"])
             let report = await device.report { if case .setRefused = $0 { true } else { false } }
-            guard case .setRefused(bad, let error) = report else {
+            guard case .setRefused(bad, let error, isLast: true) = report else {
                 Issue.record("\(report)")
                 return
             }

@@ -106,7 +106,7 @@ extension SluiceWireAction {
         #expect(harness.subscribed == [2])
         let error = SluiceError(.querySyntax, "bad")
         harness.receive(.queryError(version: 2, error))
-        #expect(harness.reports == [.setRefused(version: 2, error)])
+        #expect(harness.reports == [.setRefused(version: 2, error, isLast: true)])
         #expect(harness.actions.contains { if case .refuseSet(2, _) = $0 { true } else { false } })
         harness.feed(.localChange)
         harness.pending(sets, [MachineHarness.change(1)])
@@ -125,6 +125,24 @@ extension SluiceWireAction {
         harness.open()
         harness.pending([active, set(2, ["bad"], state: .error(code: 300, message: "bad"))])
         #expect(harness.subscribed == [1])
+    }
+
+    @Test func `a refused set leaves one alone that was sent before it and is on its way`() {
+        var harness = MachineHarness()
+        harness.open()
+        let sets = [set(1, ["north"], state: .complete), set(2, ["south"])]
+        harness.pending(sets)
+        harness.receive(.bootstrapBegin(version: 2, rows: 9))
+        harness.feed(.localChange)
+        harness.pending(sets + [set(3, ["bad"])], [MachineHarness.change(1)])
+        #expect(harness.subscribed == [3])
+        let error = SluiceError(.querySyntax, "bad")
+        harness.receive(.queryError(version: 3, error))
+        #expect(harness.reports == [.setRefused(version: 3, error, isLast: false)])
+        #expect(!harness.hasClosed && harness.uploaded.isEmpty && harness.machine.phase == .open)
+        harness.receive(.bootstrapRows(StagedRows(type: 0)))
+        harness.receive(.bootstrapEnd(version: 2, lsn: LSN(rawValue: 60), types: [0]))
+        #expect(!harness.hasClosed && harness.uploaded == [1] && harness.machine.phase == .open)
     }
 
     // MARK: Changesets

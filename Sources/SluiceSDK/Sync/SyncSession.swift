@@ -121,9 +121,9 @@ public final class SyncSession: Sendable {
         // It mends itself, and the callbacks of the mode say when.
         case .resetting: break
         case .refused(let writes): return state != .invalid && self.report(SyncError(refused: writes))
-        case .setRefused(let version, let error):
-            // Nothing of it comes, and the set before has come.
-            downloads.ended(version: version)
+        case .setRefused(let version, let error, let isLast):
+            // Nothing of it comes, and the set before has come, unless that is under way.
+            if isLast { downloads.ended(version: version) }
             self.report(SyncError(.invalidFlexibleSyncSubscriptions, error.description))
         case .downloading(let version, let rows, let expected):
             if version > 0 { downloads.reached(version: version, rows: rows, of: expected) }

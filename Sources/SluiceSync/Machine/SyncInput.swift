@@ -111,8 +111,8 @@ package enum SyncReport: Hashable, Sendable {
     case resetting(SluiceError)
     /// Writes were undone, or asymmetric objects not taken; the file shows the gateway's state already.
     case refused([RefusedWrite])
-    /// A subscription set was refused; the older one stays active.
-    case setRefused(version: UInt64, SluiceError)
+    /// A subscription set was refused; the older one stays active. - Parameter isLast: whether no other set's answer is to come.
+    case setRefused(version: UInt64, SluiceError, isLast: Bool)
     /// A bootstrap under way: rows so far and expected (0: unknown).
     case downloading(version: UInt64, rows: UInt64, expected: UInt64)
     case downloaded(version: UInt64)

@@ -67,8 +67,8 @@ struct SyncSession: Sendable {
     var refused: Set<UInt64> = []
     /// The highest version sent.
     var subscribed: UInt64 = 0
-    /// A version that was sent and has neither its bootstrap nor an error; uploads wait for it (SUB-7).
-    var awaiting: UInt64?
+    /// Versions that were sent and have neither their bootstrap nor an error, ascending.
+    var unanswered: [UInt64] = []
     /// The version whose view the gateway uses in this session.
     var settled: UInt64 = 0
 
@@ -85,6 +85,9 @@ struct SyncSession: Sendable {
         lastReceived = now
         lastPing = now
     }
+
+    /// The version whose answer uploads wait for (SUB-7); when it is refused, an older one that is still to come.
+    var awaiting: UInt64? { unanswered.last }
 
     var inFlightBytes: Int { inFlight.reduce(0) { $0 + $1.bytes } }
 

@@ -118,7 +118,7 @@ extension SyncStateMachine {
         // The end of the bootstrap has dropped what was read, or given it the position that recovered writes are made at.
         if session?.local.reset != nil { session?.rereadChangesets() }
         session?.local.reset = nil
-        settle(version)
+        session?.unanswered.removeAll { $0 <= version }
         pump()
     }
 
@@ -164,14 +164,10 @@ extension SyncStateMachine {
 
     private mutating func refuseSet(_ version: UInt64, _ error: SluiceError) {
         actions.append(.refuseSet(version: version, error))
-        actions.append(.report(.setRefused(version: version, error)))
         session?.refused.insert(version)
-        settle(version)
+        session?.unanswered.removeAll { $0 == version }
+        actions.append(.report(.setRefused(version: version, error, isLast: session?.awaiting == nil)))
         pump()
-    }
-
-    private mutating func settle(_ version: UInt64) {
-        if let awaiting = session?.awaiting, awaiting <= version { session?.awaiting = nil }
     }
 
     private mutating func refused(_ error: SluiceError, _ action: SessionAction, fatal: Bool, _ backoff: UInt64) {

@@ -114,7 +114,7 @@ extension SyncStateMachine {
 
     private mutating func subscribe(_ set: StoredSubscriptionSet) {
         session?.subscribed = set.version
-        session?.awaiting = set.version
+        session?.unanswered.append(set.version)
         var message = PBSubscribe()
         message.version = set.version
         message.queries = set.subscriptions.map { subscription in

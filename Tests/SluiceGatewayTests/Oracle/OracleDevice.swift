@@ -292,7 +292,7 @@ private final class Reports: Sendable {
         OracleTests.trace("report: \(report)")
         switch report {
         case .stopped(let error), .loggedOut(let error), .clientReset(let error): lines.withLock { $0.append("\(report): \(error)") }
-        case .setRefused(let version, let error): lines.withLock { $0.append("set \(version) was refused: \(error)") }
+        case .setRefused(let version, let error, _): lines.withLock { $0.append("set \(version) was refused: \(error)") }
         default: break
         }
     }
