@@ -158,4 +158,18 @@ import Testing
         #expect(await told.next() == 1)
         withExtendedLifetime(token) {}
     }
+
+    // MARK: The file of a client reset
+
+    @Test func `a reset that could not be stored keeps no file open`() throws {
+        let configuration: Realm.Configuration
+        do {
+            let realm = try open(.discardUnsyncedChanges())
+            configuration = realm.configuration
+            let session = try session(realm)
+            session.reset.take(.before)
+            session.reset.take(.failed)
+        }
+        #expect(try Realm.deleteFiles(for: configuration))
+    }
 }

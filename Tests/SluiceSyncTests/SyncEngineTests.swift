@@ -49,10 +49,13 @@ private final class Device: Sendable {
         var all: [SyncReport] { state.withLock(\.all) }
     }
 
-    /// - Parameter replica: nil: of a file of its own.
+    /// - Parameters:
+    ///   - replica: nil: of a file of its own.
+    ///   - failures: how many ends of bootstraps the file does not take.
     init(
-        _ network: MemoryNetwork, replica: Replica? = nil,
-        token: @escaping @Sendable () async throws(SluiceError) -> String = { "token-0" }
+        _ network: MemoryNetwork, replica: Replica? = nil, failures: Int = 0,
+        token: @escaping @Sendable () async throws(SluiceError) -> String = { "token-0" },
+        onReset: @escaping @Sendable (ResetStep) -> Void = { _ in }
     ) throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("sluice-sync-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -61,8 +64,9 @@ private final class Device: Sendable {
         let reports = Reports()
         self.reports = reports
         engine = SyncEngine(
-            configuration: SyncConfiguration(url: "ws://memory", app: "test"), replica: replica,
-            transport: MemoryTransport(network: network), refresh: token, onReport: { reports.add($0) })
+            configuration: SyncConfiguration(url: "ws://memory", app: "test"),
+            replica: failures > 0 ? FailingReplica(replica, failures: failures) : replica,
+            transport: MemoryTransport(network: network), refresh: token, onReport: { reports.add($0) }, onReset: onReset)
     }
 
     deinit { try? FileManager.default.removeItem(at: folder) }
@@ -288,4 +292,32 @@ private final class Device: Sendable {
             try await device.engine.wait(for: .download)
         }
     }
+
+    @Test func `what the file could not take is not told as downloaded, and a reset begins its step again`() async throws {
+        let network = MemoryNetwork()
+        await network.commit(1, Item(store: "north", value: "theirs"))
+        let steps = Steps()
+        let device = try Device(network, failures: 1, onReset: { steps.add($0) })
+        _ = try device.subscribe(["north"])
+        try await device.replica.forgetServer(reset: .discard)
+        try await device.running {
+            let report = await device.report { if case .interrupted = $0 { true } else { false } }
+            guard case .interrupted(let error, isFault: true) = report else {
+                Issue.record("\(report)")
+                return
+            }
+            #expect(error.code == .deviceFull && steps.all == [.before, .failed])
+            #expect(!device.all.contains { if case .downloaded = $0 { true } else { false } })
+            device.engine.reconnect()
+            _ = await device.report { if case .downloaded = $0 { true } else { false } }
+        }
+        #expect(try device.shown() == [1: Item(store: "north", value: "theirs")])
+        #expect(steps.all == [.before, .failed, .before, .after])
+    }
+}
+
+private final class Steps: Sendable {
+    private let steps = Mutex<[ResetStep]>([])
+    var all: [ResetStep] { steps.withLock { $0 } }
+    func add(_ step: ResetStep) { steps.withLock { $0.append(step) } }
 }

@@ -84,6 +84,8 @@ final class ClientReset: Sendable {
         guard let file = file.file else { return }
         do {
             switch step {
+            // It would keep the file open.
+            case .failed: before.realm = nil
             case .before:
                 let core = try RealmCore(configuration: configuration, file: file, scheduler: .none, floats: false)
                 let frozen = Realm(core: core.freeze())

@@ -3,7 +3,11 @@ import SluiceReplica
 import SluiceWire
 
 /// Where a client reset is.
-package enum ResetStep: Hashable, Sendable { case before, after }
+package enum ResetStep: Hashable, Sendable {
+    case before, after
+    /// In place of `after`: the file could not be changed; both are tried again.
+    case failed
+}
 
 /// Keeps one file in step with a gateway: performs what `SyncStateMachine` decides on a transport and the file.
 ///
@@ -25,8 +29,8 @@ package final class SyncEngine: Sendable {
     ///     logged out; any other error is tried again later.
     ///   - onReport: called on the engine's task, in order; it must not block. False: nobody has heard of it. A refusal is kept then, and
     ///     told when the file is synced the next time.
-    ///   - onReset: called on the engine's task, which waits for it: before a client reset changes what the file shows, and after. After
-    ///     a crash between the two both come again.
+    ///   - onReset: called on the engine's task, which waits for it: before a client reset changes what the file shows, and after. A
+    ///     crash before the file has the change brings both again; after one that comes later, before the second call, neither comes.
     package init(
         configuration: SyncConfiguration, replica: any SyncReplica, transport: any SyncTransport = WebSocketTransport(),
         environment: any Environment = SystemEnvironment(),

@@ -86,7 +86,7 @@ struct SyncLoop {
         case .send(let id, let message): if failure == nil { send(message, to: links[id]) }
         case .ping(let id): links[id]?.ping()
         case .refreshToken: group.addTask { await engine.fetchToken() }
-        case .report(let report): _ = engine.onReport(report)
+        case .report(let report): if failure == nil || !report.saysDone { _ = engine.onReport(report) }
         case .finish(let id, let error): engine.waiters.finish(id, error ?? failure)
         default: return false
         }
@@ -118,22 +118,33 @@ struct SyncLoop {
             try await replica.beginBootstrap(version: version, keeping: checkpoint?.types ?? [], checkpoint: checkpoint?.content ?? [])
         case .stage(let rows): try await stage(rows)
         case .endBootstrap(let version, let lsn, let types, let held, let taken):
-            let isReset = try await replica.resetUnderWay().reset != nil
-            if isReset { engine.onReset(.before) }
-            try await replica.endBootstrap(version: version, lsn: lsn, types: types, held: held, taken: taken, completes: true)
-            if isReset { engine.onReset(.after) }
+            try await resetting(try await replica.resetUnderWay().reset != nil) { () async throws(SluiceError) in
+                try await replica.endBootstrap(version: version, lsn: lsn, types: types, held: held, taken: taken, completes: true)
+            }
         case .observe(let milliseconds): try await replica.observe(milliseconds)
         case .apply(let batch): try await replica.apply(batch)
         case .refuseSet(let version, let error):
             try await replica.setSubscriptionState(version: version, .error(code: error.code.rawValue, message: error.message))
         case .forgetServer(let reset):
             // Without a subscription the reset is over at once.
-            let isWhole = try await replica.latestSubscriptionSet().version == 0
-            if isWhole { engine.onReset(.before) }
-            try await replica.forgetServer(reset: reset)
-            if isWhole { engine.onReset(.after) }
+            try await resetting(try await replica.latestSubscriptionSet().version == 0) { () async throws(SluiceError) in
+                try await replica.forgetServer(reset: reset)
+            }
         case .connect, .close, .send, .ping, .refreshToken, .report, .finish: break
         }
+    }
+
+    /// Does what ends a client reset, if there is one, between the two calls of the app.
+    private func resetting(_ isReset: Bool, _ body: () async throws(SluiceError) -> Void) async throws(SluiceError) {
+        guard isReset else { return try await body() }
+        engine.onReset(.before)
+        do throws(SluiceError) {
+            try await body()
+        } catch {
+            engine.onReset(.failed)
+            throw error
+        }
+        engine.onReset(.after)
     }
 
     private func stage(_ staged: StagedRows) async throws(SluiceError) {
@@ -143,6 +154,18 @@ struct SyncLoop {
         if !staged.kept.isEmpty { try await engine.replica.stageKept(type: staged.type, keys: staged.kept) }
         if !staged.removed.isEmpty {
             try await engine.replica.stageRemoval(type: staged.type, keys: staged.removed, reasons: staged.reasons)
+        }
+    }
+}
+
+extension SyncReport {
+    /// Whether it is only true when the file has it.
+    fileprivate var saysDone: Bool {
+        switch self {
+        case .downloaded, .uploaded, .ingested: true
+        case .connection, .warning, .interrupted, .stopped, .resumed, .loggedOut, .clientReset, .resetting, .refused, .setRefused,
+            .downloading:
+            false
         }
     }
 }
