@@ -159,6 +159,47 @@ import Testing
         withExtendedLifetime(token) {}
     }
 
+    // MARK: Logging in and out
+
+    private func logIn() async throws {
+        _ = try await user.app.login(credentials: .emailPassword(email: "ann@example.com", password: "secret"))
+    }
+
+    @Test func `a Realm that is opened by somebody who is logged out waits for nothing, and begins with the login`() async throws {
+        try await user.logOut()
+        let realm = try open()
+        let session = try session(realm)
+        #expect(session.state == .inactive)
+        let tasks = realm.objects(Task.self)
+        func fails(_ wait: () async throws -> Void) async {
+            let error = await #expect(throws: SyncError.self) { try await wait() }
+            #expect(error?.code == .clientUserError)
+        }
+        await fails { try await tasks.subscribe() }
+        for seconds in [Double.infinity, .greatestFiniteMagnitude, .nan, 1e10] {
+            await fails { try await tasks.subscribe(name: "\(seconds)", timeout: seconds) }
+            await fails { try await realm.waitUntilSynced(timeout: seconds) }
+        }
+        let set = realm.subscriptions
+        await fails { try await set.update { set.append(QuerySubscription<Team>()) } }
+        let (answers, answer) = AsyncStream<(any Error)?>.makeStream(bufferingPolicy: .bufferingOldest(1))
+        update(set) { answer.yield($0) }
+        for await error in answers {
+            #expect((error as? SyncError)?.code == .clientUserError)
+            break
+        }
+        #expect(realm.subscriptions.state == .pending)
+        try await logIn()
+        #expect(session.state == .active)
+        let late = await #expect(throws: NSError.self) { _ = try await realm.waitUntilSynced(timeout: 0.01) }
+        #expect(late?.code == Int(ETIMEDOUT))
+    }
+
+    // In async code the same words mean the call that waits.
+    private func update(_ set: SyncSubscriptionSet, _ onComplete: @escaping @Sendable ((any Error)?) -> Void) {
+        set.update({ set.append(QuerySubscription<Team>(name: "teams")) }, onComplete: onComplete)
+    }
+
     // MARK: The file of a client reset
 
     @Test func `a reset that could not be stored keeps no file open`() throws {

@@ -26,19 +26,23 @@ final class TemporaryFolder: Sendable {
     }
 
     /// A configuration of somebody who is logged in to a server that is not there.
-    func synced(_ types: [ObjectBase.Type] = [Task.self, Team.self, Reading.self]) throws -> Realm.Configuration {
-        var configuration = try user().flexibleSyncConfiguration()
+    /// - Parameter isLoggedIn: whether somebody is, or was until the last run.
+    func synced(
+        _ types: [ObjectBase.Type] = [Task.self, Team.self, Reading.self], isLoggedIn: Bool = true
+    ) throws -> Realm.Configuration {
+        var configuration = try user(isLoggedIn: isLoggedIn).flexibleSyncConfiguration()
         configuration.objectTypes = types
         return configuration
     }
 
     /// As if the user had logged in in an earlier run.
-    func user() throws -> User {
+    func user(isLoggedIn: Bool = true) throws -> User {
         let folder = url.appendingPathComponent("tasks")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let stored = #"{"users":[{"id":"u1","provider":"anon-user"}],"current":"u1"}"#
+        let tokens = isLoggedIn ? #","access_token":"a.b.c","refresh_token":"r""# : ""
+        let stored = #"{"users":[{"id":"u1","provider":"anon-user"\#(tokens)}],"current":"u1"}"#
         try stored.write(to: folder.appendingPathComponent("users.json"), atomically: true, encoding: .utf8)
-        // Nothing listens on the discard port; without tokens nothing is tried either.
+        // Nothing listens on the discard port.
         let configuration = AppConfiguration(baseURL: "http://127.0.0.1:9", storageDirectory: url)
         let fresh = App(id: "tasks", configuration: configuration)
         guard let user = fresh.currentUser else { throw CancellationError() }

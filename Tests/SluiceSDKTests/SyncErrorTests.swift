@@ -262,7 +262,7 @@ import Testing
     }
 
     @Test func `somebody who is logged out waits for nothing`() async throws {
-        let configuration = try folder.synced()
+        let configuration = try folder.synced(isLoggedIn: false)
         let error = await #expect(throws: SyncError.self) { _ = try await Realm(configuration: configuration, downloadBeforeOpen: .once) }
         #expect(error?.code == .clientUserError)
         let realm = try await Realm(configuration: configuration)

@@ -19,6 +19,9 @@ final class SessionEvents: Sendable {
 
     private let state = Mutex(State())
 
+    /// Seconds of the longest wait that ends by itself: some thirty years.
+    private static let longest: TimeInterval = 1e9
+
     func tell(_ event: SessionEvent) {
         let listeners = state.withLock { state in
             if case .ended(let error) = event { state.end = error }
@@ -68,9 +71,10 @@ final class SessionEvents: Sendable {
                 }
             }
             group.addTask { await SessionEvents.failure(in: events, isImpatient).map { .failure($0) } }
-            if let seconds {
+            // Beyond what a clock counts, as with infinity, it is as long as it takes.
+            if let seconds, seconds <= SessionEvents.longest {
                 group.addTask {
-                    let isOver = (try? await _Concurrency.Task.sleep(for: .seconds(seconds))) != nil
+                    let isOver = (try? await _Concurrency.Task.sleep(for: .seconds(max(seconds, 0)))) != nil
                     return isOver ? .failure(NSError.timedOut("Waiting for update", seconds)) : nil
                 }
             }

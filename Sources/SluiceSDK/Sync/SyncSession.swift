@@ -11,7 +11,7 @@ public final class SyncSession: Sendable {
     public enum ConnectionState: Sendable { case disconnected, connecting, connected }
 
     private struct Status {
-        /// What the app wants: begun or resumed, and not suspended.
+        /// Begun or resumed, and neither suspended nor without a user who is logged in.
         var isWanted = false
         /// The engine has stopped by itself, until it says that it goes on.
         var hasEnded = false
@@ -73,14 +73,14 @@ public final class SyncSession: Sendable {
 
     /// Begins to sync the first time that it is called.
     func startOnce() {
-        let isFirst = status.withLock { status in
-            guard status.loop == nil, !status.isClosed else { return false }
-            status.isWanted = true
+        status.withLock { status in
+            guard status.loop == nil, !status.isClosed else { return }
             // Unstructured because: the engine lives as long as the file is open; `close` ends it.
             status.loop = _Concurrency.Task { [engine] in await engine.run() }
-            return true
+            guard user.isLoggedIn else { return events.tell(.ended(.loggedOut(user))) }
+            status.isWanted = true
+            engine.start(token: user.accessToken)
         }
-        if isFirst, user.isLoggedIn { engine.start(token: user.accessToken) }
     }
 
     func close() {
