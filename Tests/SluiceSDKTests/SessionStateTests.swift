@@ -165,6 +165,30 @@ import Testing
         _ = try await user.app.login(credentials: .emailPassword(email: "ann@example.com", password: "secret"))
     }
 
+    @Test func `a login goes on with what the log-out ended, and not with what the app has suspended`() async throws {
+        let realm = try open()
+        let session = try session(realm)
+        try await user.logOut()
+        #expect(session.state == .inactive)
+        try await logIn()
+        #expect(session.state == .active)
+        session.suspend()
+        try await logIn()
+        #expect(session.state == .inactive)
+        try await user.logOut()
+        try await logIn()
+        #expect(session.state == .inactive)
+        session.resume()
+        #expect(session.state == .active)
+        // What the app wants while nobody is logged in comes with the login.
+        session.suspend()
+        try await user.logOut()
+        session.resume()
+        #expect(session.state == .inactive)
+        try await logIn()
+        #expect(session.state == .active)
+    }
+
     @Test func `a Realm that is opened by somebody who is logged out waits for nothing, and begins with the login`() async throws {
         try await user.logOut()
         let realm = try open()

@@ -162,7 +162,7 @@ public final class App: Hashable, Sendable {
             return user
         }
         save()
-        for session in user.allSessions { session.resume() }
+        for session in user.allSessions { session.logIn() }
         return user
     }
 

@@ -13,6 +13,8 @@ public final class SyncSession: Sendable {
     private struct Status {
         /// Begun or resumed, and neither suspended nor without a user who is logged in.
         var isWanted = false
+        /// By the app, which alone ends it.
+        var isSuspended = false
         /// The engine has stopped by itself, until it says that it goes on.
         var hasEnded = false
         var isClosed = false
@@ -151,6 +153,11 @@ public final class SyncSession: Sendable {
 
     /// Stays off the network until `resume`; reading and writing go on.
     public func suspend() {
+        status.withLock { $0.isSuspended = true }
+        pause()
+    }
+
+    private func pause() {
         // The engine hears of it in the order in which the session does.
         status.withLock { status in
             (status.isWanted, status.connected) = (false, .disconnected)
@@ -158,8 +165,9 @@ public final class SyncSession: Sendable {
         }
     }
 
-    /// Ends a suspension, and tries again after an error that ended the session.
+    /// Ends a suspension, and tries again after an error that ended the session. While the user is logged out it begins with the login.
     public func resume() {
+        status.withLock { $0.isSuspended = false }
         guard state != .invalid, user.isLoggedIn else { return }
         events.begin()
         status.withLock { status in
@@ -170,8 +178,13 @@ public final class SyncSession: Sendable {
 
     /// The user has logged out: nothing that is waited for can happen any more.
     func logOut() {
-        suspend()
+        pause()
         events.tell(.ended(.loggedOut(user)))
+    }
+
+    /// The user has logged in: what the app has suspended waits for the app.
+    func logIn() {
+        if status.withLock(\.isSuspended) { events.begin() } else { resume() }
     }
 
     /// Tries to connect now instead of at the end of the waiting time.
