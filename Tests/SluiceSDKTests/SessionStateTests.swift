@@ -226,6 +226,35 @@ import Testing
 
     // MARK: The file of a client reset
 
+    @Test(arguments: [false, true])
+    func `a file that the server knows again stays, unless the app has asked for it to be moved`(isAsked: Bool) throws {
+        let heard = Heard<SyncError>()
+        do {
+            let realm = try open(.manual { error, _ in if let error = error as? SyncError { heard.add(error) } })
+            let session = try session(realm)
+            session.take(.clientReset(SluiceError(.badClientFile, "restored")))
+            let (_, token) = try #require(heard.elements.first?.clientResetInfo())
+            if isAsked { SluiceSDK.SyncSession.immediatelyHandleError(token) }
+            session.resume()
+            session.take(.downloaded(version: 1))
+        }
+        let (backup, _) = try #require(heard.elements.first?.clientResetInfo())
+        _ = try open()
+        #expect(FileManager.default.fileExists(atPath: backup) == isAsked)
+    }
+
+    @Test(arguments: [false, true])
+    func `a file that is another user's is moved by that one's opening alone`(isOwnersFirst: Bool) throws {
+        let path = folder.url.appendingPathComponent("file").path
+        try Data("rows".utf8).write(to: URL(fileURLWithPath: path))
+        let token = SyncError.ActionToken(path: path, backup: SetAside.backup(of: path))
+        SetAside.note(token, isAsked: false, user: "shop/bob")
+        if isOwnersFirst { try SetAside.performNoted(path, for: "shop/ann") }
+        try SetAside.performNoted(path, for: "shop/bob")
+        #expect(FileManager.default.fileExists(atPath: path) == isOwnersFirst)
+        #expect(FileManager.default.fileExists(atPath: token.backup) != isOwnersFirst)
+    }
+
     @Test func `a reset that could not be stored keeps no file open`() throws {
         let configuration: Realm.Configuration
         do {

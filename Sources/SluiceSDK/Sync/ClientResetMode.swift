@@ -93,6 +93,7 @@ final class ClientReset: Sendable {
                 mode.beforeReset?(frozen)
             case .after:
                 defer { before.realm = nil }
+                isMended()
                 guard let frozen = before.realm, let callback = mode.afterReset else { return }
                 callback(frozen, Realm(core: try RealmCore(configuration: configuration, file: file, scheduler: .none, floats: true)))
             }
@@ -105,7 +106,11 @@ final class ClientReset: Sendable {
     func needsApp(_ error: SluiceError) -> SyncError {
         guard let path = configuration.path else { return SyncError(.clientResetError, error.description) }
         let token = SyncError.ActionToken(path: path, backup: SetAside.backup(of: path))
-        SetAside.note(token)
+        // For whose file it is nothing is wrong with it.
+        SetAside.note(token, isAsked: false, user: error.code == .userMismatch ? configuration.syncOwner : nil)
         return SyncError(.clientResetError, error.description, action: token)
     }
+
+    /// The server knows the file again: it stays where it is, unless the app has asked for it to be moved.
+    func isMended() { if let path = configuration.path { SetAside.forgetUnlessAsked(path) } }
 }

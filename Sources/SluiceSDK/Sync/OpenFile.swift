@@ -86,13 +86,7 @@ final class OpenFile: Sendable {
         self.path = path
         isReadOnly = configuration.readOnly
         let sync = configuration.syncConfiguration
-        do {
-            let folder = URL(fileURLWithPath: path).deletingLastPathComponent()
-            try FileManager.default.createDirectory(
-                at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        } catch {
-            throw Realm.Error(.fileAccess, "The folder of \(path) cannot be made: \(error.localizedDescription)")
-        }
+        try OpenFile.makeFolder(of: path)
         let schemas = ModelSchema.closure(of: configuration.classes)
         if sync == nil, let asymmetric = schemas.first(where: { $0.objectClass is AsymmetricObject.Type }) {
             throw Realm.Error(.schemaMismatch, "Asymmetric table '\(asymmetric.name)' not allowed in a local Realm")
@@ -100,7 +94,7 @@ final class OpenFile: Sendable {
         claim = sync == nil ? nil : try OpenFile.claim(path)
         // A process of this number that crashed may have left one.
         if configuration.inMemoryIdentifier != nil { ReplicaFile.remove(path) }
-        try SetAside.performNoted(path)
+        try SetAside.performNoted(path, for: configuration.syncOwner)
         if let seed = configuration.seedFilePath { try RealmFiles.plant(seed, at: path) }
         if isReadOnly, !FileManager.default.fileExists(atPath: path) {
             throw Realm.Error(.fileNotFound, "There is no Realm file at \(path), and it is opened for reading only.")
@@ -127,6 +121,16 @@ final class OpenFile: Sendable {
             throw Realm.Error(.invalidInput, "A synced Realm cannot be read only: what the server sends is written.")
         }
         if configuration.inMemoryIdentifier != nil { throw Realm.Error(.invalidInput, "A synced Realm cannot be in memory: set fileURL.") }
+    }
+
+    private static func makeFolder(of path: String) throws {
+        do {
+            let folder = URL(fileURLWithPath: path).deletingLastPathComponent()
+            try FileManager.default.createDirectory(
+                at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw Realm.Error(.fileAccess, "The folder of \(path) cannot be made: \(error.localizedDescription)")
+        }
     }
 
     private static func claim(_ path: String) throws -> SyncClaim {
@@ -186,6 +190,9 @@ extension Realm.Configuration {
     fileprivate var replicaOptions: ReplicaOptions {
         ReplicaOptions(
             isReadOnly: readOnly, isTemporary: inMemoryIdentifier != nil, shouldCompact: shouldCompactOnLaunch,
-            owner: syncConfiguration.map { "\($0.user.app.appId)/\($0.user.id)" })
+            owner: syncOwner)
     }
+
+    /// Whose a synced file is that is opened so, as the file says it.
+    var syncOwner: String? { syncConfiguration.map { "\($0.user.app.appId)/\($0.user.id)" } }
 }

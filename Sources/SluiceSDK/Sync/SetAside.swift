@@ -1,9 +1,34 @@
 import Foundation
+import SluiceCore
 import SluiceReplica
 
 /// Files that the server does not know any more and that the app did not want to have reset: they are moved away, never deleted.
 enum SetAside {
     private static func mark(_ path: String) -> String { path + ".aside" }
+
+    /// What is noted of a file.
+    private struct Mark {
+        var backup: String
+        /// Whether the app has asked for it; otherwise the file may be mended before it is opened next.
+        var isAsked: Bool
+        /// Whose opening moves it; nil: anybody's.
+        var user: String?
+
+        init(backup: String, isAsked: Bool, user: String?) {
+            self.backup = backup
+            self.isAsked = isAsked
+            self.user = user
+        }
+
+        init?(of path: String) {
+            guard let data = FileManager.default.contents(atPath: mark(path)), let json = try? JSON.parse(Array(data)),
+                let backup = json["backup"]?.string
+            else { return nil }
+            self.init(backup: backup, isAsked: json["asked"] == .bool(true), user: json["user"]?.string)
+        }
+
+        var json: JSON { ["backup": .string(backup), "asked": .bool(isAsked), "user": user.map { .string($0) } ?? .null] }
+    }
 
     /// Where a file will lie.
     static func backup(of path: String) -> String {
@@ -14,17 +39,27 @@ enum SetAside {
     }
 
     /// Has the file moved when it is opened next.
-    static func note(_ token: SyncError.ActionToken) {
+    /// - Parameters:
+    ///   - isAsked: whether the app wants it. Otherwise it is forgotten when the server knows the file again.
+    ///   - user: whose opening moves it; nil: anybody's.
+    static func note(_ token: SyncError.ActionToken, isAsked: Bool, user: String? = nil) {
+        // What the app has asked for stands.
+        if !isAsked, Mark(of: token.path)?.isAsked == true { return }
+        let mark = Mark(backup: token.backup, isAsked: isAsked, user: user)
         // Without the note the app still has the token; the next session brings the error again.
-        try? Data(token.backup.utf8).write(to: URL(fileURLWithPath: mark(token.path)), options: .atomic)
+        try? Data(mark.json.utf8).write(to: URL(fileURLWithPath: Self.mark(token.path)), options: .atomic)
     }
 
     static func forget(_ path: String) { try? FileManager.default.removeItem(atPath: mark(path)) }
 
+    static func forgetUnlessAsked(_ path: String) { if Mark(of: path)?.isAsked == false { forget(path) } }
+
     /// Moves a file that is noted and that nobody has open.
-    static func performNoted(_ path: String) throws {
-        guard let data = FileManager.default.contents(atPath: mark(path)) else { return }
-        try move(path, to: String(decoding: data, as: UTF8.self))
+    /// - Parameter user: who opens it. What was noted for another, whose file it is not, is over.
+    static func performNoted(_ path: String, for user: String?) throws {
+        guard let mark = Mark(of: path) else { return }
+        if let other = mark.user, other != user { return forget(path) }
+        try move(path, to: mark.backup)
     }
 
     static func move(_ path: String, to backup: String) throws {
@@ -48,8 +83,8 @@ extension SyncSession {
     /// Does what an error asks for now: moves the file of a client reset away, so that the Realm begins anew. Let go of all Realms on the
     /// file before; while one is open nothing happens, and the file is moved when it is opened next.
     public static func immediatelyHandleError(_ token: SyncError.ActionToken) {
-        SetAside.note(token)
-        OpenFile.unlessOpen(token.path) { try? SetAside.performNoted(token.path) }
+        SetAside.note(token, isAsked: true)
+        OpenFile.unlessOpen(token.path) { try? SetAside.performNoted(token.path, for: nil) }
     }
 
     @available(*, deprecated, message: "The token says which app it is of.")

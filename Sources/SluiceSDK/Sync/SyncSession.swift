@@ -129,7 +129,9 @@ public final class SyncSession: Sendable {
             self.report(SyncError(.invalidFlexibleSyncSubscriptions, error.description))
         case .downloading(let version, let rows, let expected):
             if version > 0 { downloads.reached(version: version, rows: rows, of: expected) }
-        case .downloaded(let version): if version > 0 { downloads.ended(version: version) }
+        case .downloaded(let version):
+            reset.isMended()
+            if version > 0 { downloads.ended(version: version) }
         case .uploaded, .ingested: uploads.look()
         }
         return true

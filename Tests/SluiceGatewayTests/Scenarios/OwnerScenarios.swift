@@ -14,6 +14,7 @@ import Testing
         let gateway: RunningGateway
         let bob: User
         let path: URL
+        let anns: Realm.Configuration
 
         init(_ gateway: RunningGateway) async throws {
             self.gateway = gateway
@@ -29,6 +30,7 @@ import Testing
                 initialSubscriptions: { $0.append(QuerySubscription<Order>(name: "all", where: all)) })
             configuration.objectTypes = [Order.self, Reading.self]
             path = try #require(configuration.fileURL)
+            anns = configuration
             let realm = try await Realm(configuration: configuration, downloadBeforeOpen: .always)
             #expect(Set(realm.objects(Order.self).map(\._id)) == ["n1", "s1"])
             realm.syncSession?.suspend()
@@ -123,6 +125,32 @@ import Testing
             let kept = try await Realm(
                 configuration: Realm.Configuration(fileURL: URL(fileURLWithPath: backup), objectTypes: [Order.self]))
             #expect(Set(kept.objects(Order.self).map(\._id)) == ["anns", "n1", "s1"])
+        }
+    }
+
+    /// What Bob's app is left with is nothing to Ann.
+    @MainActor
+    @Test func `Scenario 62: is hers again when she opens it, with all that she wrote`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            try await gateway.createUser("bob@example.com", customData: #"{"store":"south"}"#)
+            let device = try await Device(gateway)
+            let own = Phone.Said()
+            let configuration = device.configuration(.manual { error, _ in own.add(error) })
+            var phone: Phone? = try await Phone.open(configuration, device.said, device.folder)
+            await own.wait { !$0.sync.isEmpty }
+            let (backup, _) = try #require(own.sync.first?.clientResetInfo())
+            let session = try #require(phone?.session)
+            phone = nil
+            // The last handle goes when what is on its way to the main thread has come.
+            let deadline = ContinuousClock.now + .seconds(60)
+            while session.state != .invalid, ContinuousClock.now < deadline { try await _Concurrency.Task.sleep(for: .milliseconds(5)) }
+            #expect(session.state == .invalid)
+            let hers = try await Phone.open(device.anns, device.said, device.folder)
+            #expect(hers.keys == ["anns", "n1", "s1"] && !FileManager.default.fileExists(atPath: backup))
+            try await hers.session.wait(for: .upload)
+            #expect(try await gateway.count("SELECT count(*) FROM orders WHERE _id = 'anns'") == 1)
+            #expect(try await gateway.count("SELECT count(*) FROM orders WHERE title = 'Ann''s'") == 1)
+            #expect(device.said.all.isEmpty, "\(device.said.all)")
         }
     }
 }

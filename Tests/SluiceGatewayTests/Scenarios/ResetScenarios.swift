@@ -127,6 +127,41 @@ import Testing
     }
 
     @MainActor
+    private final class Held {
+        var phone: Phone?
+        init(_ phone: Phone) { self.phone = phone }
+    }
+
+    @MainActor
+    @Test func `Scenario 49: where recovery is allowed again before the next opening, the file stays where it is`() async throws {
+        let sync = try #require(ShopApp.files["sync/config.json"])
+            .replacing(#""type": "flexible","#, with: #""type": "flexible", "is_recovery_mode_disabled": true,"#)
+        let forbidding = ShopApp.files.merging(["sync/config.json": sync]) { $1 }
+        try await RunningGateway.deploy { deployment in
+            let (held, backup, port) = try await deployment.run(forbidding) { @MainActor gateway in
+                let phone = try await Self.forgotten(gateway, .recoverUnsyncedChanges())
+                await phone.said.wait { !$0.sync.isEmpty }
+                return (Held(phone), try #require(phone.said.sync.first?.clientResetInfo()).0, gateway.port)
+            }
+            try await deployment.run(ShopApp.files, port: port) { @MainActor gateway in
+                let (session, configuration, folder) = try #require(held.phone.map { ($0.session, $0.configuration, $0.folder) })
+                session.resume()
+                try await held.phone?.wait { Set($0.map(\._id)) == ["n1", "n3", "mine"] }
+                try await session.wait(for: .upload)
+                held.phone = nil
+                // The last handle goes when what is on its way to the main thread has come.
+                let deadline = ContinuousClock.now + .seconds(60)
+                while session.state != .invalid, ContinuousClock.now < deadline { try await _Concurrency.Task.sleep(for: .milliseconds(5)) }
+                #expect(session.state == .invalid)
+                let realm = try await Realm(configuration: configuration)
+                #expect(Set(realm.objects(Order.self).map(\._id)) == ["n1", "n3", "mine"])
+                #expect(!FileManager.default.fileExists(atPath: backup))
+                withExtendedLifetime(folder) {}
+            }
+        }
+    }
+
+    @MainActor
     @Test func `Scenario 47: the manual mode tells the app, keeps the file beside and begins anew`() async throws {
         try await RunningGateway.with { @MainActor gateway in
             let own = Phone.Said()
