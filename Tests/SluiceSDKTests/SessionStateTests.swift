@@ -226,6 +226,21 @@ import Testing
 
     // MARK: The file of a client reset
 
+    /// Without waiting for the server: the file is new when it has been moved, and only then.
+    @Test func `a file that is set aside at the opening is a new one for who waits once`() async throws {
+        var configuration = user.flexibleSyncConfiguration(clientResetMode: .manual())
+        configuration.objectTypes = [Task.self, Team.self, Reading.self]
+        let path = try #require(configuration.fileURL?.path)
+        do { _ = try open() }
+        try await user.logOut()
+        do { _ = try await Realm(configuration: configuration, downloadBeforeOpen: .once) }
+        let token = SyncError.ActionToken(path: path, backup: SetAside.backup(of: path))
+        SetAside.note(token, isAsked: true)
+        let shared = configuration
+        let error = await #expect(throws: SyncError.self) { _ = try await Realm(configuration: shared, downloadBeforeOpen: .once) }
+        #expect(error?.code == .clientUserError && FileManager.default.fileExists(atPath: token.backup))
+    }
+
     @Test(arguments: [false, true])
     func `a file that the server knows again stays, unless the app has asked for it to be moved`(isAsked: Bool) throws {
         let heard = Heard<SyncError>()

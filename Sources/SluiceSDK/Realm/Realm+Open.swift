@@ -6,7 +6,7 @@ extension Realm {
     public enum OpenBehavior: Sendable {
         case never
         case always
-        /// When the file did not exist yet.
+        /// When there is no file yet, or the one that there was has been set aside.
         case once
     }
 
@@ -16,9 +16,9 @@ extension Realm {
         configuration: Configuration = .defaultConfiguration, downloadBeforeOpen: OpenBehavior = .never,
         _isolation: isolated (any Actor)? = #isolation
     ) async throws {
-        let isNew = !Realm.fileExists(for: configuration)
-        core = try Realm.makeCore(configuration, scheduler: .of(_isolation), floats: _isolation == nil)
-        try await Realm.download(core.file, configuration, downloadBeforeOpen, isNew: isNew)
+        let opened = try Realm.makeCore(configuration, scheduler: .of(_isolation), floats: _isolation == nil)
+        core = opened.core
+        try await Realm.download(core.file, configuration, downloadBeforeOpen, isNew: opened.isNew)
         core.refresh()
     }
 
@@ -26,9 +26,9 @@ extension Realm {
     public init<A: Actor>(
         configuration: Configuration = .defaultConfiguration, actor: A, downloadBeforeOpen: OpenBehavior = .never
     ) async throws {
-        let isNew = !Realm.fileExists(for: configuration)
-        core = try Realm.makeCore(configuration, scheduler: .of(actor))
-        try await Realm.download(core.file, configuration, downloadBeforeOpen, isNew: isNew)
+        let opened = try Realm.makeCore(configuration, scheduler: .of(actor))
+        core = opened.core
+        try await Realm.download(core.file, configuration, downloadBeforeOpen, isNew: opened.isNew)
         await Realm.refresh(Confined(core), on: actor)
     }
 

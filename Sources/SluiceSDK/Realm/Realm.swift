@@ -18,7 +18,7 @@ public struct Realm: Equatable {
     /// Opens a Realm without waiting for the server.
     /// - Parameter queue: the serial queue that the Realm is confined to; nil: the current thread.
     public init(configuration: Configuration, queue: DispatchQueue? = nil) throws {
-        core = try Realm.makeCore(configuration, scheduler: queue.map { .of($0) } ?? .current)
+        core = try Realm.makeCore(configuration, scheduler: queue.map { .of($0) } ?? .current).core
     }
 
     /// Opens the file at a URL, with the default configuration for the rest.
@@ -28,19 +28,25 @@ public struct Realm: Equatable {
         try self.init(configuration: configuration)
     }
 
-    static func makeCore(_ configuration: Configuration, scheduler: Scheduler, floats: Bool = false) throws -> RealmCore {
+    /// - Returns: the core, and whether it is the first on a file that there was not.
+    static func makeCore(
+        _ configuration: Configuration, scheduler: Scheduler, floats: Bool = false
+    ) throws -> (core: RealmCore, isNew: Bool) {
         try Error.naming(configuration) { try openCore(configuration, scheduler, floats: floats) }
     }
 
-    private static func openCore(_ configuration: Configuration, _ scheduler: Scheduler, floats: Bool) throws -> RealmCore {
-        let (file, isNew) = try OpenFile.of(configuration)
+    private static func openCore(
+        _ configuration: Configuration, _ scheduler: Scheduler, floats: Bool
+    ) throws -> (core: RealmCore, isNew: Bool) {
+        let (file, isFirstOpen) = try OpenFile.of(configuration)
+        let isNew = isFirstOpen && file.isNew
         let core = try file.core(configuration, scheduler: scheduler, floats: floats)
         _ = try asRealmError { try core.state.pin() }
         // Within a write transaction of this place, what follows would wait for its end.
-        if file.session == nil || core.isWriting { return core }
-        try file.runInitialSubscriptions(configuration, core: core, isFirstOpen: isNew)
+        if file.session == nil || core.isWriting { return (core, isNew) }
+        try file.runInitialSubscriptions(configuration, core: core, isFirstOpen: isFirstOpen)
         file.start()
-        return core
+        return (core, isNew)
     }
 
     public static func == (lhs: Realm, rhs: Realm) -> Bool { lhs.core === rhs.core }

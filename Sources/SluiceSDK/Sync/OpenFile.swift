@@ -12,6 +12,8 @@ final class OpenFile: Sendable {
     /// Nil for a file that is not synced.
     let session: SyncSession?
     let isReadOnly: Bool
+    /// Whether there was none when it was opened.
+    let isNew: Bool
     /// Nil for a file that is not synced.
     private let claim: SyncClaim?
     let cores = CoreCache()
@@ -64,6 +66,7 @@ final class OpenFile: Sendable {
         self.replica = replica
         session = nil
         isReadOnly = false
+        isNew = false
         claim = nil
     }
 
@@ -95,6 +98,7 @@ final class OpenFile: Sendable {
         // A process of this number that crashed may have left one.
         if configuration.inMemoryIdentifier != nil { ReplicaFile.remove(path) }
         try SetAside.performNoted(path, for: configuration.syncOwner)
+        isNew = !FileManager.default.fileExists(atPath: path)
         if let seed = configuration.seedFilePath { try RealmFiles.plant(seed, at: path) }
         if isReadOnly, !FileManager.default.fileExists(atPath: path) {
             throw Realm.Error(.fileNotFound, "There is no Realm file at \(path), and it is opened for reading only.")
