@@ -31,10 +31,11 @@ struct BootstrapRunner {
 
     /// - Parameters:
     ///   - held: what the client has of an earlier view.
+    ///   - before: the live view, where only the members of its queries have changed; nil otherwise.
     ///   - ending: called before the client can know that the view is live.
     /// - Returns: the new live subscriber, in the place of `old`, what the client has then, and how many rows and keys were read for it.
     func run(
-        _ view: View, replacing old: Fanout.Handle?, held: HeldView?, ending: () async -> Void = {}
+        _ view: View, replacing old: Fanout.Handle?, held: HeldView?, changing before: View? = nil, ending: () async -> Void = {}
     ) async throws -> (
         subscriber: Fanout.Handle, held: HeldView, rows: UInt64
     ) {
@@ -43,7 +44,7 @@ struct BootstrapRunner {
             let mark = await fanout.mark
             let outbox = BootstrapOutbox(channel: channel, frames: frames)
             do {
-                let (start, rows, taken) = try await read(view, held, mark, outbox)
+                let (start, rows, taken) = try await read(view, held, before, mark, outbox)
                 let holding = HeldView(view, at: start.point)
                 try await fanout.passed(start.lsn, milliseconds: Self.patience)
                 try Task.checkCancellation()
@@ -99,19 +100,23 @@ struct BootstrapRunner {
 
     /// Sends, or keeps for the end, the rows of the first snapshot that sees everything delivered by `mark`.
     private func read(
-        _ view: View, _ held: HeldView?, _ mark: DeliveredTransactions.Mark, _ outbox: BootstrapOutbox
+        _ view: View, _ held: HeldView?, _ before: View?, _ mark: DeliveredTransactions.Mark, _ outbox: BootstrapOutbox
     ) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64) {
         let schema = authority.current().schema
-        let queries = zip(view.types, progress.staged(of: view, held: held)).map {
+        let queries = zip(view.types, progress.staged(of: view, held: held)).map { type, staged in
             SnapshotQuery(
-                type: schema.types[$0.type], predicate: $0.predicate, known: held?.known(of: $0), staged: $1, lost: held?.lost(of: $0))
+                type: schema.types[type.type], predicate: type.predicate, known: held?.known(of: type), staged: staged,
+                lost: before.map { $0.displaced(by: type) } ?? held?.lost(of: type))
         }
-        return try await SnapshotPatience.retry(environment) { try await attempt(view, held, queries, mark, outbox) }
+        let reason = before == nil ? ViewEvent.lostPermission : .leftQuery
+        return try await SnapshotPatience.retry(environment) { try await attempt(view, held, queries, reason, mark, outbox) }
     }
 
+    /// - Parameter reason: why the client loses what the queries name as lost.
     /// - Returns: nil when the snapshot misses a transaction already delivered.
     private func attempt(
-        _ view: View, _ held: HeldView?, _ queries: [SnapshotQuery], _ mark: DeliveredTransactions.Mark, _ outbox: BootstrapOutbox
+        _ view: View, _ held: HeldView?, _ queries: [SnapshotQuery], _ reason: ViewEvent, _ mark: DeliveredTransactions.Mark,
+        _ outbox: BootstrapOutbox
     ) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64)? {
         let codecs = queries.map { RowCodec($0.type) }
         let masks = view.types.map(\.mask)
@@ -138,7 +143,7 @@ struct BootstrapRunner {
             try await send(keys.count, codecs[query], outbox) { number, writer in writer.addKept(keys[number]) }
             sent.add(UInt64(keys.count))
         } lost: { query, keys in
-            try await send(keys.count, codecs[query], outbox) { number, writer in writer.addGone(keys[number], .lostPermission) }
+            try await send(keys.count, codecs[query], outbox) { number, writer in writer.addGone(keys[number], reason) }
             sent.add(UInt64(keys.count))
         }
         return start.map { ($0, sent.value, taken) }

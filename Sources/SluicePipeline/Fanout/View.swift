@@ -38,6 +38,8 @@ package struct View: Sendable {
     package var writable: [Int: Predicate]
     /// What decides which objects are among the first of a query, or are linked to: after a change of it the view is built anew.
     package var watched: [TypeView]
+    /// Which of the session's answers of the rules it is made by.
+    var plan = 0
 
     package init(
         version: UInt64, types: [TypeView], partitions: [LogPartition], writable: [Int: Predicate] = [:], watched: [TypeView] = []

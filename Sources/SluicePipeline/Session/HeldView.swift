@@ -96,3 +96,11 @@ struct HeldView: Sendable {
         return SnapshotQuery.Known(predicate: type.predicate, point: point)
     }
 }
+
+extension View {
+    /// What a client has of it that a view with other members does not have.
+    func displaced(by type: TypeView) -> SnapshotQuery.Lost? {
+        guard let old = self.type(type.type)?.predicate, old != type.predicate else { return nil }
+        return SnapshotQuery.Lost(predicate: .and(old, !type.predicate))
+    }
+}

@@ -50,7 +50,10 @@ extension Session {
 
     func build(_ set: PBSubscribe) async throws -> View {
         try await learn(set)
-        return try await ViewBuilder(services: services, user: user?.user, plan: plan, clientTypes: clientTypes).build(set)
+        let number = plans
+        var view = try await ViewBuilder(services: services, user: user?.user, plan: plan, clientTypes: clientTypes).build(set)
+        view.plan = number
+        return view
     }
 
     /// Development mode: the fields of a query become queryable as it comes (QF-4), in rules as well.
@@ -150,7 +153,11 @@ extension Session {
             } else {
                 services.observer.bootstrapBegan()
                 let begin = services.environment.monotonicNanoseconds()
-                let (id, held, rows) = try await runner.run(view, replacing: subscriber, held: held) { self.writable = view }
+                // The same question under the same rules: what is not among the first any more has left the query.
+                let before = view.version == self.view.version && view.plan == self.view.plan ? self.view : nil
+                let (id, held, rows) = try await runner.run(view, replacing: subscriber, held: held, changing: before) {
+                    self.writable = view
+                }
                 services.observer.bootstrapped(rows: rows, nanoseconds: services.environment.monotonicNanoseconds() - begin)
                 self.held = held
                 seen.add(held.point, at: await services.fanout.watermark)

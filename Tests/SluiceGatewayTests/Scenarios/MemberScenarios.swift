@@ -73,8 +73,15 @@ final class Ship: Object {
             let options = SyncSubscriptionOptions(name: "largest", limit: 2, sort: [SortDescriptor(keyPath: "size", ascending: false)])
             try await harbour.realm.objects(Ship.self).where { $0.size < 100 }.subscribe(options: options)
             #expect(harbour.ships == ["s4", "s5"])
+            let (leaving, news) = AsyncStream<String>.makeStream()
+            let token = harbour.realm.observeLeaving { objects in
+                for object in objects { news.yield("\(object.primaryKey.stringValue ?? "") \(object.reason)") }
+            }
+            var left = leaving.makeAsyncIterator()
             // One that comes pushes another out.
             try await gateway.sql(#"INSERT INTO "Ship" (_id, size) VALUES ('s6', 60)"#)
+            #expect(await left.next() == "s4 leftQuery")
+            token.invalidate()
             try await harbour.realm.waitUntilSynced(timeout: 60)
             #expect(harbour.ships == ["s5", "s6"])
             // One that does not meet the query is no first.
