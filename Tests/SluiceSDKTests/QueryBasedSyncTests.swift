@@ -83,6 +83,29 @@ import Testing
         #expect(realm.legacySubscription(named: "dogs")?.query == "age > 5" && realm.legacySubscription(named: "cats") == nil)
     }
 
+    @Test func `one that the server refuses is an error with its text, and so are the others of the set until it goes`() async throws {
+        let first = dogs(3).subscribe(named: "dogs")
+        try await answer()
+        let bad = dogs(4).subscribe(named: "bad")
+        let other = dogs(5).subscribe(named: "other")
+        let replica = _replica(of: realm)
+        let version = try await replica.latestSubscriptionSet().version
+        try await replica.setSubscriptionState(version: version, .error(code: 310, message: "age is not queryable"))
+        for subscription in [bad, other] {
+            guard case .error(let error) = subscription.state else {
+                Issue.record("\(subscription.state)")
+                continue
+            }
+            #expect("\(error)".contains("age is not queryable"))
+        }
+        // What the set before had is here.
+        #expect(first.state == .complete)
+        bad.unsubscribe()
+        #expect(bad.state == .invalidated && other.state == .pending)
+        try await answer()
+        #expect(other.state == .complete && first.state == .complete)
+    }
+
     @Test func `an update with the query that is there goes on being complete`() async throws {
         let first = dogs(3).subscribe(named: "dogs")
         try await answer()

@@ -224,6 +224,70 @@ import Testing
         set.update({ set.append(QuerySubscription<Team>(name: "teams")) }, onComplete: onComplete)
     }
 
+    // MARK: What the app is told, and may ask for
+
+    @Test func `a warning of the server reaches the error handler as one`() throws {
+        let realm = try open()
+        let session = try session(realm)
+        let heard = Heard<SyncError.Code?>()
+        user.app.syncManager.errorHandler = { error, _ in heard.add((error as? SyncError)?.code) }
+        session.take(.warning(SluiceError(.limitsExceeded, "Transaction 7 is too large.")))
+        #expect(heard.elements == [.serverWarning] && session.state == .active)
+    }
+
+    @Test func `the error of a client reset has where the file will be, and the token, by RealmSwift's keys`() throws {
+        let realm = try open()
+        let session = try session(realm)
+        let heard = Heard<SyncError>()
+        user.app.syncManager.errorHandler = { error, _ in if let error = error as? SyncError { heard.add(error) } }
+        session.take(.clientReset(SluiceError(.badClientFile, "restored")))
+        let error = try #require(heard.elements.first)
+        let (backup, token) = try #require(error.clientResetInfo())
+        #expect(error.userInfo["recovered_realm_location_path"] as? String == backup)
+        #expect(error.userInfo["error_action_token"] as? SyncError.ActionToken == token)
+        #expect((error as NSError).userInfo["recovered_realm_location_path"] as? String == backup)
+    }
+
+    @Test func `the older name of discarding is the same mode`() {
+        guard case .discardUnsyncedChanges(_?, _?) = (OlderApp.self as any AppOfAnyAge.Type).mode else {
+            Issue.record("it is another")
+            return
+        }
+    }
+
+    @Test(arguments: [SluiceSDK.SyncSession.ProgressDirection.download, .upload])
+    func `a wait without async ends on the queue that it is given`(direction: SluiceSDK.SyncSession.ProgressDirection) async throws {
+        let realm = try open()
+        let session = try session(realm)
+        let key = DispatchSpecificKey<Bool>()
+        let queue = DispatchQueue(label: "waiting")
+        queue.setSpecific(key: key, value: true)
+        let (answers, answer) = AsyncStream<(isThere: Bool, code: SyncError.Code?)>.makeStream(bufferingPolicy: .bufferingOldest(1))
+        session.wait(for: direction, queue: queue) { error in
+            answer.yield((DispatchQueue.getSpecific(key: key) == true, (error as? SyncError)?.code))
+        }
+        try await user.logOut()
+        for await (isThere, code) in answers {
+            #expect(isThere && code == .clientUserError)
+            break
+        }
+        withExtendedLifetime(realm) {}
+    }
+
+    @Test func `the app may have it tried again at once, whatever the pauses have come to`() async throws {
+        func attempts() -> Int { server.requests.filter { $0.headers["upgrade"] != nil }.count }
+        let realm = try open()
+        let session = try session(realm)
+        let begin = ContinuousClock.now
+        while attempts() < 8, ContinuousClock.now - begin < .seconds(50) {
+            session.reconnect()
+            try await _Concurrency.Task.sleep(for: .milliseconds(10))
+        }
+        // By themselves eight attempts take the pauses of 1, 2, … 64 seconds, less a quarter.
+        #expect(attempts() >= 8)
+        withExtendedLifetime(realm) {}
+    }
+
     // MARK: The file of a client reset
 
     /// Without waiting for the server: the file is new when it has been moved, and only then.
@@ -281,4 +345,14 @@ import Testing
         }
         #expect(try Realm.deleteFiles(for: configuration))
     }
+}
+
+/// The app's mode, asked for without the warning that it is named by its older name.
+private protocol AppOfAnyAge {
+    static var mode: ClientResetMode { get }
+}
+
+private enum OlderApp: AppOfAnyAge {
+    @available(*, deprecated)
+    static var mode: ClientResetMode { .discardLocal(beforeReset: { _ in }, afterReset: { _, _ in }) }
 }

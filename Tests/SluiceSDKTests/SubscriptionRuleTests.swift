@@ -148,6 +148,43 @@ import Testing
         #expect(realm.subscriptions.first(named: "late") != nil)
     }
 
+    @Test func `what is new is waited for, what only has another's query too, and a query under another's name`() async throws {
+        func timesOut(_ results: Results<Task>, _ name: String?) async {
+            let error = await #expect(throws: NSError.self) { _ = try await results.subscribe(name: name, timeout: 0.01) }
+            #expect(error?.domain == NSPOSIXErrorDomain && error?.code == Int(ETIMEDOUT), "\(String(describing: error))")
+        }
+        try await realm.objects(Task.self).where { $0.completed }.subscribe(name: "done", waitForSync: .never)
+        await timesOut(realm.objects(Task.self).where { $0.completed }, nil)
+        #expect(realm.subscriptions.count == 2)
+        await timesOut(realm.objects(Task.self).where { $0.progressMinutes > 5 }, "done")
+        #expect(realm.subscriptions.count == 2)
+        #expect(realm.subscriptions.first(ofType: Task.self) { $0.progressMinutes > 5 }?.name == "done")
+    }
+
+    @Test func `waiting for subscriptions to end is over with its time, and they are gone all the same`() async throws {
+        let results = realm.objects(Task.self)
+        try await results.subscribe(name: "a", waitForSync: .never)
+        let error = await #expect(throws: NSError.self) { try await results.unsubscribe(waitForSync: .onCreation, timeout: 0.01) }
+        #expect(error?.domain == NSPOSIXErrorDomain && error?.code == Int(ETIMEDOUT))
+        #expect(realm.subscriptions.isEmpty)
+    }
+
+    @Test func `waiting until everything is here is over with its time, with a refusal, and with the session`() async throws {
+        try await realm.objects(Task.self).subscribe(name: "a", waitForSync: .never)
+        let late = await #expect(throws: NSError.self) { try await realm.waitUntilSynced(timeout: 0.01) }
+        #expect(late?.domain == NSPOSIXErrorDomain && late?.code == Int(ETIMEDOUT))
+        try await _replica(of: realm).setSubscriptionState(version: 1, .error(code: 310, message: "not queryable"))
+        let refused = await #expect(throws: Realm.Error.self) { try await realm.waitUntilSynced(timeout: 60) }
+        #expect(refused?.code == .subscriptionFailed && refused?.message == "not queryable")
+        try await realm.objects(Task.self).subscribe(name: "b", waitForSync: .never)
+        let user = try #require(realm.syncSession?.parentUser())
+        // Unstructured because: the log-out comes while the test waits, or before; either ends the wait.
+        let leaving = _Concurrency.Task { try await user.logOut() }
+        let ended = await #expect(throws: SyncError.self) { try await realm.waitUntilSynced(timeout: 60) }
+        #expect(ended?.code == .clientUserError)
+        try await leaving.value
+    }
+
     @Test func `unsubscribing removes what was subscribed, or else the unnamed one with the query`() async throws {
         let all = realm.objects(Task.self)
         try await all.subscribe(name: "a", waitForSync: .never)

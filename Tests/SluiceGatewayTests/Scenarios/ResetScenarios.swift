@@ -161,6 +161,34 @@ import Testing
         }
     }
 
+    /// Without a subscription there is no bootstrap to wait for.
+    @MainActor
+    @Test func `Scenario 47: a file that only sends is reset at once, and what waits in it is sent`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            let (seen, said, folder) = (Seen(), Phone.Said(), try Phone.Folder())
+            var configuration = try await Phone.user(gateway, said, folder).flexibleSyncConfiguration(
+                clientResetMode: .discardUnsyncedChanges(beforeReset: seen.before, afterReset: seen.after))
+            configuration.objectTypes = [Order.self, Reading.self]
+            let realm = try await Realm(configuration: configuration)
+            let session = try #require(realm.syncSession)
+            func send(_ key: String) throws {
+                try realm.write { realm.create(Reading.self, value: ["_id": key, "store": "north", "value": 1.5] as [String: Any]) }
+            }
+            try send("r1")
+            try await session.wait(for: .upload)
+            session.suspend()
+            try send("r2")
+            try send("r3")
+            try await Phone.forgetDevices(gateway)
+            session.resume()
+            try await session.wait(for: .upload)
+            #expect(seen.all == ["before  true", "after  true >  false"])
+            #expect(try await gateway.eventually("SELECT count(*) FROM readings", is: 3))
+            #expect(said.all.isEmpty, "\(said.all)")
+            withExtendedLifetime(folder) {}
+        }
+    }
+
     @MainActor
     @Test func `Scenario 47: the manual mode tells the app, keeps the file beside and begins anew`() async throws {
         try await RunningGateway.with { @MainActor gateway in
