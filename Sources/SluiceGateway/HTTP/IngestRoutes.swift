@@ -10,7 +10,8 @@ import SluicePipeline
 ///
 /// A body may have any size: it is taken a piece at a time, and a piece is answered for when Kafka has it. The answer is one JSON
 /// document, or a line for each record (`Accept: application/x-ndjson`). A record that is refused does not stop the others. Sending a
-/// body again is harmless: the primary key makes an object land once.
+/// body again is harmless: the primary key makes an object land once. Whoever may not insert any more, while a body comes, has the rest of
+/// it refused.
 struct IngestRoutes: Sendable {
     let services: SessionServices
     let keys: APIKeys
@@ -28,31 +29,30 @@ struct IngestRoutes: Sendable {
     }
 
     private func take(_ request: Request, type name: String) async throws -> Response {
-        let user = try await authenticate(request)
+        let (sender, user) = try await authenticate(request)
         let schema = services.authority.current().schema
         guard let type = schema[name], type.kind == .asymmetric else {
             throw ErrorResponse(SluiceError(.ingestUnknownType, "There is no asymmetric type \(name)."), status: .notFound)
         }
         let form = try IngestForm(request)
-        let plan = try await services.rules.openSession(user: user, types: [name])
-        let rights = try IngestRights(plan[name], type: type)
-        guard rights.mayInsert else {
-            throw ErrorResponse(SluiceError(.permissionDenied, "The rules do not let this user insert into \(name)."), status: .forbidden)
-        }
+        let rights = try await rights(of: user, type)
+        let review = RightsReview(environment: services.environment) { try await self.rights(of: try await self.user(of: sender), type) }
         let pass = try gate.enter()
         let lease: IdempotencyKeys.Lease?
         switch try await idempotency.begin(request, user: user.id, type: name) {
         case .first(let mine): lease = mine
         case nil: lease = nil
         case .repeated(let answer):
-            let run = try IngestRun(form, type: type, schema: schema, rights: rights, intake: services.ingest, gate: gate)
+            let run = try IngestRun(
+                form, type: type, schema: schema, rights: rights, review: review, intake: services.ingest, gate: gate)
             try await run.skip(request.body)
             try IdempotencyKeys.check(answer, type: name, body: run.digest)
             withExtendedLifetime(pass) {}
             return IngestAnswer.replay(answer, isStreamed: IngestAnswer.isStreamed(request))
         }
         let work = Work(
-            form: form, type: type, schema: schema, rights: rights, intake: services.ingest, gate: gate, pass: pass, lease: lease)
+            form: form, type: type, schema: schema, rights: rights, review: review, intake: services.ingest, gate: gate, pass: pass,
+            lease: lease)
         return IngestAnswer.isStreamed(request) ? stream(request, work) : IngestAnswer.response(try await work.run(request.body) { _ in })
     }
 
@@ -73,6 +73,7 @@ struct IngestRoutes: Sendable {
         let type: ObjectType
         let schema: Schema
         let rights: IngestRights
+        let review: RightsReview
         let intake: any IngestIntake
         let gate: IngestGate
         let pass: IngestGate.Pass
@@ -80,7 +81,8 @@ struct IngestRoutes: Sendable {
 
         @concurrent func run(_ body: RequestBody, each: @concurrent ([IngestResult]) async throws -> Void) async throws -> IngestSummary {
             do {
-                let run = try IngestRun(form, type: type, schema: schema, rights: rights, intake: intake, gate: gate)
+                let run = try IngestRun(
+                    form, type: type, schema: schema, rights: rights, review: review, intake: intake, gate: gate)
                 try await run.run(body) { results in
                     try await lease?.renew()
                     try await each(results)
@@ -98,21 +100,45 @@ struct IngestRoutes: Sendable {
 
     private static let keyHeader = HTTPField.Name("apiKey")
 
+    private enum Sender {
+        case user(String)
+        case key(String)
+    }
+
     /// By an access token, or by an API key: in `apiKey`, or as the bearer (a key has no dots, a token has two).
-    private func authenticate(_ request: Request) async throws -> UserContext {
+    private func authenticate(_ request: Request) async throws -> (Sender, UserContext) {
         do {
-            if let name = Self.keyHeader, let key = request.headers[name] { return try await keys.account(of: key).context }
+            if let name = Self.keyHeader, let key = request.headers[name] { return (.key(key), try await user(of: .key(key))) }
             guard let header = request.headers[.authorization], header.lowercased().hasPrefix("bearer ") else {
                 throw SluiceError(
                     .badAuthentication, "The request has no access token and no API key.",
                     fix: "Send Authorization: Bearer with a token or a key.")
             }
             let text = String(header.dropFirst("Bearer ".count))
-            if text.contains(".") { return try await services.authenticator.authenticate(token: text).user }
-            return try await keys.account(of: text).context
+            guard text.contains(".") else { return (.key(text), try await user(of: .key(text))) }
+            let user = try await services.authenticator.authenticate(token: text).user
+            return (.user(user.id), user)
         } catch let error as SluiceError {
             let isClients = [ErrorCode.providerDisabled, .userDisabled].contains(error.code) || error.code.httpStatus == .unauthorized
             throw ErrorResponse(error, status: isClients ? .unauthorized : nil)
         }
+    }
+
+    /// As they are now. A token has to be valid at the beginning of a body: one that outlasts it is let through to its end.
+    private func user(of sender: Sender) async throws -> UserContext {
+        switch sender {
+        case .user(let id): try await services.authenticator.user(id: id)
+        case .key(let key): try await keys.account(of: key).context
+        }
+    }
+
+    /// - Throws: `permissionDenied` for who may not insert anything.
+    private func rights(of user: UserContext, _ type: ObjectType) async throws -> IngestRights {
+        let plan = try await services.rules.openSession(user: user, types: [type.name])
+        let rights = try IngestRights(plan[type.name], type: type)
+        guard rights.mayInsert else {
+            throw SluiceError(.permissionDenied, "The rules do not let this user insert into \(type.name).")
+        }
+        return rights
     }
 }

@@ -44,12 +44,29 @@ package struct IngestForm: Sendable {
     }
 }
 
+/// Asks again what the sender of a body may, while the body comes, which may take hours.
+package struct RightsReview: Sendable {
+    /// Nanoseconds between two questions.
+    package static let interval: UInt64 = 5_000_000_000
+
+    let environment: any SluiceCore.Environment
+    /// Throws why the sender may not go on.
+    let ask: @Sendable () async throws -> IngestRights
+
+    package init(environment: any SluiceCore.Environment, ask: @escaping @Sendable () async throws -> IngestRights) {
+        self.environment = environment
+        self.ask = ask
+    }
+}
+
 /// Leads one request's body into the log, a piece after the other: the next piece is read from the socket when the records of the one
 /// before are acknowledged. Memory is a piece, the record that has begun, and the decompressor's window.
 package final class IngestRun {
     private let type: ObjectType
     private let schema: Schema
-    private let rights: IngestRights
+    private var rights: IngestRights
+    private let review: RightsReview
+    private var reviewed: UInt64
     private let intake: any IngestIntake
     private let gate: IngestGate
     private let decompressor: Decompressor?
@@ -57,14 +74,19 @@ package final class IngestRun {
     private var hash = SHA256()
     package private(set) var summary = IngestSummary()
 
-    /// - Parameter rights: of the user who sends the body.
+    /// - Parameters:
+    ///   - rights: of the user who sends the body, at its beginning.
+    ///   - review: what they are later on.
     /// - Throws: `internalError` when there is no memory for decompressing.
     package init(
-        _ form: IngestForm, type: ObjectType, schema: Schema, rights: IngestRights, intake: any IngestIntake, gate: IngestGate
+        _ form: IngestForm, type: ObjectType, schema: Schema, rights: IngestRights, review: RightsReview, intake: any IngestIntake,
+        gate: IngestGate
     ) throws(SluiceError) {
         self.type = type
         self.schema = schema
         self.rights = rights
+        self.review = review
+        reviewed = review.environment.monotonicNanoseconds()
         self.intake = intake
         self.gate = gate
         decompressor = try form.encoding.map { (encoding) throws(SluiceError) in try Decompressor(encoding) }
@@ -154,6 +176,7 @@ package final class IngestRun {
         for start in stride(from: 0, to: records.count, by: Limits.ingestPieceObjects) {
             let piece = records[start..<min(start + Limits.ingestPieceObjects, records.count)]
             let texts = piece.compactMap(\.bytes)
+            try await reviewRights()
             let outcomes = try await gate.holding(texts.reduce(0) { $0 + $1.count }) {
                 texts.isEmpty ? [] : try await intake.submit(texts, type: type, schema: schema, rights: rights)
             }
@@ -165,5 +188,12 @@ package final class IngestRun {
             for result in results { summary.count(result) }
             try await each(results)
         }
+    }
+
+    @concurrent private func reviewRights() async throws {
+        let now = review.environment.monotonicNanoseconds()
+        guard now - reviewed >= RightsReview.interval else { return }
+        rights = try await review.ask()
+        reviewed = now
     }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -5,6 +6,7 @@ import SluiceCore
 import SluiceGateway
 import SluicePipeline
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(3))) struct `A body whose rest cannot be taken just now` {
@@ -21,7 +23,8 @@ import Testing
         let request = Request(head: head, body: RequestBody(buffer: ByteBuffer(bytes: Readings.lines(2_500))))
         let run = try IngestRun(
             try IngestForm(request), type: type, schema: Schema([type]), rights: try IngestRights(.open, type: type),
-            intake: TiredIntake(code: code), gate: IngestGate())
+            review: RightsReview(environment: SystemEnvironment()) { try IngestRights(.open, type: type) }, intake: TiredIntake(code: code),
+            gate: IngestGate())
         let told = Mutex<[Int]>([])
         try await run.run(request.body) { results in told.withLock { $0 += results.map(\.line) } }
         #expect(run.summary.accepted == 1_000 && run.summary.rejected == 0 && run.summary.failure?.code == code)
@@ -55,6 +58,79 @@ import Testing
             let again = try await gateway.ingest(Readings.lines(3_000), token: token)
             #expect((again.status, again.accepted) == (200, 3_000))
             #expect(try await gateway.count("SELECT count(*) FROM readings WHERE _id LIKE 'r%'") == 3_000)
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(3))) struct `A body that comes slowly` {
+    @Test(arguments: ["disabled", "no key"])
+    func `is refused from the moment on that its sender may not go on`(end: String) async throws {
+        try await RunningGateway.with { gateway in
+            let account = try await gateway.account()
+            let key = try await gateway.request(
+                "POST", "/api/client/v2.0/auth/api_keys", #"{ "name": "slow" }"#, token: account.refreshToken)
+            let secret = end == "no key" ? try #require(key.json["key"]?.string, "\(key)") : account.token
+            let body = try await SlowBody.begin(gateway.port, token: secret)
+            // Unstructured because: the answer comes while the body is sent.
+            let answer = Task { try await body.answer() }
+            try await body.send(Readings.lines(1_000, prefix: "a"))
+            #expect(try await gateway.eventually("SELECT count(*) FROM readings", is: 1_000))
+            let sql = end == "disabled" ? "UPDATE sluice.user_account SET disabled = true" : "DELETE FROM sluice.api_key"
+            try await gateway.sql(sql)
+            for piece in 0..<240 where !body.isAnswered {
+                // Nobody may be listening any more.
+                try? await body.send(Readings.lines(1_000, prefix: "b\(piece)-"))
+                try await Task.sleep(for: .milliseconds(250))
+            }
+            let summary = try await answer.value
+            let code = end == "disabled" ? ErrorCode.userDisabled : .badAuthentication
+            #expect(summary["code"] == .int(Int64(code.rawValue)) && summary["complete"] == false, "\(summary.text)")
+            #expect(summary["accepted"]?.int == (try await gateway.count("SELECT count(*) FROM readings")))
+        }
+    }
+}
+
+/// A request by hand whose body comes piece by piece, and whose answer comes meanwhile.
+private final class SlowBody: Sendable {
+    private let socket: LocalSocket
+    private let end = Atomic(false)
+    var isAnswered: Bool { end.load(ordering: .relaxed) }
+
+    private init(_ socket: LocalSocket) { self.socket = socket }
+
+    static func begin(_ port: Int, token: String) async throws -> SlowBody {
+        try await onThread {
+            let body = SlowBody(try LocalSocket(port: port, patience: 60))
+            let head =
+                "POST /v1/ingest/Reading HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(token)\r\nTransfer-Encoding: chunked\r\n"
+                + "Content-Type: application/x-ndjson\r\nAccept: application/x-ndjson\r\n\r\n"
+            try body.socket.write(Array(head.utf8))
+            return body
+        }
+    }
+
+    func send(_ bytes: [UInt8]) async throws {
+        let chunk = Array((String(bytes.count + 1, radix: 16) + "\r\n").utf8) + bytes + Array("\n\r\n".utf8)
+        try await Self.onThread { try self.socket.write(chunk) }
+    }
+
+    /// Its closing line.
+    func answer() async throws -> JSON {
+        defer { end.store(true, ordering: .relaxed) }
+        return try await Self.onThread {
+            var line: [UInt8] = []
+            while true {
+                line += try self.socket.read(1)
+                guard line.last == UInt8(ascii: "\n") else { continue }
+                if line.starts(with: Array(#"{"summary""#.utf8)) { return try JSON.parse(line)["summary"] ?? .null }
+                line = []
+            }
+        }
+    }
+
+    private static func onThread<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }
         }
     }
 }
