@@ -64,6 +64,16 @@ static void put_verdicts(const sluice_sink *answer, const char *list, const char
     put(answer, "]}");
 }
 
+/* Whether the input names a file behind the word, up to a semicolon, that is not there. */
+static int lacks(sluice_text input, const char *word) {
+    const char *named = memmem(input.data, input.length, word, strlen(word));
+    if (!named) return 0;
+    char name[1024] = "";
+    const char *begin = named + strlen(word), *end = memchr(begin, ';', (size_t)(input.data + input.length - begin));
+    if (end && (size_t)(end - begin) < sizeof name) memcpy(name, begin, (size_t)(end - begin));
+    return access(name, F_OK) != 0;
+}
+
 /* Uses that much of this thread's processor time. */
 static void spin(long milliseconds) {
     struct timespec start, now;
@@ -140,6 +150,20 @@ static int misbehave(struct state *state, sluice_text input, const sluice_sink *
         *status = SLUICE_FAILED;
         return 1;
     }
+    if (has(input, "do-look")) {
+        size_t bytes;
+        if (ask_user(state->host, state->host->context, "ann", 3, &bytes) == SLUICE_FAILED) {
+            put(answer, "nobody told it who ann is");
+            *status = SLUICE_FAILED;
+            return 1;
+        }
+    }
+    /* Until there is a file. */
+    if (lacks(input, "do-await:")) {
+        put(answer, "what it waits for is not there");
+        *status = SLUICE_FAILED;
+        return 1;
+    }
     if (has(input, "do-odd-status")) {
         *status = (sluice_status)77;
         return 1;
@@ -206,13 +230,7 @@ static sluice_status configure(void *opaque, sluice_text input, const sluice_sin
     state->tires = has(input, "configured-to-tire");
     state->leaks = has(input, "configured-to-leak");
     state->needs_user = has(input, "configured-to-need-a-user");
-    const char *needed = memmem(input.data, input.length, "do-need:", 8);
-    if (needed) {
-        char name[1024] = "";
-        const char *end = memchr(needed, ';', (size_t)(input.data + input.length - needed));
-        if (end && (size_t)(end - needed) < sizeof name) memcpy(name, needed + 8, (size_t)(end - needed) - 8);
-        if (access(name, F_OK) != 0) abort();
-    }
+    if (lacks(input, "do-need:")) abort();
     if (has(input, "do-warn")) put(answer, "{\"warnings\":[\"a warning\"]}");
     return SLUICE_OK;
 }
@@ -355,6 +373,16 @@ static sluice_status ingest(void *opaque, sluice_text input, const sluice_sink *
     sluice_status status;
     if (misbehave(opaque, input, answer, &status)) return status;
     int count = count_of(input, "\"_id\":");
+    if (has(input, "do-keep")) {
+        /* A record of a few bytes, or of more than a producer takes. */
+        static char kilobyte[1024];
+        sluice_text piece = {kilobyte, sizeof kilobyte};
+        memset(kilobyte, 'x', sizeof kilobyte);
+        put(answer, "{\"records\":[{\"stream\":\"seen\",\"key\":\"k\",\"record\":{\"text\":\"");
+        for (int i = 0; has(input, "do-keep too much") && i < 21 * 1024; i++) answer->write(answer->context, piece);
+        put_verdicts(answer, "\"}}],\"objects\":[", "{\"verdict\":\"accept\"}", count);
+        return SLUICE_OK;
+    }
     if (has(input, "do-set")) {
         put(answer, "{\"objects\":[{\"verdict\":\"accept\",\"set\":{\"value\":2.5}},{\"verdict\":\"accept\",\"set\":{\"value\":\"hot\"}},"
                     "{\"verdict\":\"accept\",\"set\":{\"odd\":1}}]}");

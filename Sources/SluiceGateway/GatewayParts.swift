@@ -8,12 +8,8 @@ import SluicePostgres
 
 /// What a gateway consists of, opened in order and closed in the opposite one.
 struct GatewayParts: Sendable {
-    let pool: PostgresPool
+    let pools: GatewayPools
     let marker: PostgresMarker
-    /// Waits for the disk on behalf of all uploads.
-    let disk: PostgresPool
-    /// Lends connections to large views, however slowly they are read.
-    let streams: PostgresPool
     let kafka: KafkaLog?
     let generations: RuleGenerations
     let plugins: RulePlugins
@@ -32,7 +28,7 @@ struct GatewayParts: Sendable {
 
     /// - Throws: what is missing or unfit; nothing is left open then.
     static func open(_ configuration: GatewayConfiguration, logger: Logger, environment: any Environment) async throws -> GatewayParts {
-        let pool = PostgresPool(configuration.postgres, size: 8)
+        let pools = GatewayPools(configuration.postgres)
         var kafka: KafkaLog?
         var generations: RuleGenerations?
         do {
@@ -43,31 +39,31 @@ struct GatewayParts: Sendable {
                         bootstrapServers: $0, clientID: "sluice-\(configuration.app.appID)", settings: configuration.kafkaSettings),
                     logger: logger)
             }
-            let names = try await PostgresPreparation.prepare(pool, app: configuration.app.appID)
+            let names = try await PostgresPreparation.prepare(pools.main, app: configuration.app.appID)
             let metrics = Metrics()
             let records = PluginRecords(
                 log: kafka, app: configuration.app.appID, isDevelopment: configuration.isDevelopment, logger: logger)
-            let services = PluginServices(users: UserStore(pool: pool))
+            let services = PluginServices(users: UserStore(pool: pools.questions))
             let plugins = RulePlugins(configuration, records: records, services: services, metrics: metrics, logger: logger)
             let rules = RuleGenerations(try plugins.chain(configuration.app), app: configuration.app, environment: environment)
             generations = rules
             return try await join(
                 configuration,
                 Outside(
-                    pool: pool, names: names, kafka: kafka, generations: rules, plugins: plugins, services: services, metrics: metrics),
+                    pools: pools, names: names, kafka: kafka, generations: rules, plugins: plugins, services: services, metrics: metrics),
                 logger: logger,
                 environment: environment)
         } catch {
             await generations?.stop()
             await kafka?.close()
-            await pool.close()
+            await pools.close()
             throw error
         }
     }
 
     /// What the gateway talks to.
     private struct Outside {
-        let pool: PostgresPool
+        let pools: GatewayPools
         let names: ReplicationNames
         let kafka: KafkaLog?
         let generations: RuleGenerations
@@ -81,7 +77,8 @@ struct GatewayParts: Sendable {
     ) async throws -> GatewayParts {
         let app = configuration.app
         let topics = Topics(app: app.appID)
-        let (pool, names, kafka, generations) = (outside.pool, outside.names, outside.kafka, outside.generations)
+        let (pools, names, kafka, generations) = (outside.pools, outside.names, outside.kafka, outside.generations)
+        let pool = pools.main
         let log: any MessageLog = kafka ?? EmbeddedLog(environment: environment)
         let tables = GatewayTables(app: app, pool: pool, names: names)
         let applied = AppliedSchema(store: AppSchemaStore(pool: pool))
@@ -102,14 +99,12 @@ struct GatewayParts: Sendable {
         let frames = SocketFrames()
         let sessionWatch = SessionWatch(metrics: metrics, environment: environment)
         let marker = PostgresMarker(configuration.postgres)
-        let disk = PostgresPool(configuration.postgres, name: "disk", size: 1)
-        let streams = PostgresPool(configuration.postgres, name: "snapshots", size: 8)
         let fanout = Fanout(
             authority: schema, frames: frames, environment: environment, logger: logger,
             marks: MarkWriter(marker, environment: environment, logger: logger), observer: sessionWatch)
         let feed = Feed(log: log, topics: topics, fanout: fanout, environment: environment, logger: logger)
         let resume = LogResume(log: log, feed: feed, environment: environment, logger: logger)
-        let store = PostgresWrites(pool: pool, log: DurableLog(pool: disk), tables: tables)
+        let store = PostgresWrites(pools, tables: tables)
         let ingestStore = PostgresIngest(pool: pool, tables: tables, conninfo: configuration.postgres)
         let watch = IngestWatch(metrics: metrics, logger: logger)
         // Whoever produces into these topics begins when the gateway is ready; brokers make missing ones with partitions of their own choice.
@@ -125,7 +120,7 @@ struct GatewayParts: Sendable {
             : LogIntake(log: log, topics: topics, refusals: refusals, partitions: { try await schema.ingestPartitions(of: $0) })
         let services = SessionServices(
             app: app.appID, authenticator: access.authenticator, clients: PostgresClients(pool: pool), authority: schema, rules: rules,
-            snapshots: PostgresSnapshots(pool: pool, streams: streams, tables: tables, unfit: quarantine.met),
+            snapshots: PostgresSnapshots(pool: pool, streams: pools.streams, tables: tables, unfit: quarantine.met),
             committer: Committer(store: store, rules: rules, environment: environment),
             ingest: TimedIntake(intake, metrics: metrics, environment: environment), feed: feed,
             fanout: fanout, resume: resume, layout: schema, frames: frames, environment: environment, logger: logger,
@@ -182,7 +177,7 @@ struct GatewayParts: Sendable {
                     logger: logger))
         }
         return GatewayParts(
-            pool: pool, marker: marker, disk: disk, streams: streams, kafka: kafka, generations: generations, plugins: outside.plugins,
+            pools: pools, marker: marker, kafka: kafka, generations: generations, plugins: outside.plugins,
             schema: schema,
             sessionServices: services,
             access: access,
@@ -198,8 +193,6 @@ struct GatewayParts: Sendable {
         await sessionServices.resume.close()
         await kafka?.close()
         await marker.close()
-        await disk.close()
-        await streams.close()
-        await pool.close()
+        await pools.close()
     }
 }

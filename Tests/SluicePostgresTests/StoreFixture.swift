@@ -52,7 +52,7 @@ final class StoreFixture: Sendable {
         return try TableShape(found, in: schema)
     }
 
-    var rows: PostgresRowStore { PostgresRowStore(pool: pool, log: DurableLog(pool: pool), tables: Self.shape) }
+    var rows: PostgresRowStore { PostgresRowStore(pool: pool, waiting: pool, log: DurableLog(pool: pool), tables: Self.shape) }
 
     static func with<R: Sendable>(_ body: (StoreFixture) async throws -> R) async throws -> R {
         try await TestPostgres.withDatabase { conninfo in

@@ -9,7 +9,7 @@ import Testing
             let shape = try TableShape(StoreFixture.store, in: StoreFixture.schema, mapping: mapping)
             _ = try await fixture.sql("CREATE SCHEMA shop")
             _ = try await fixture.sql(shape.definition)
-            let rows = PostgresRowStore(pool: fixture.pool, log: DurableLog(pool: fixture.pool)) { _ in shape }
+            let rows = PostgresRowStore(pool: fixture.pool, waiting: fixture.pool, log: DurableLog(pool: fixture.pool)) { _ in shape }
             let key = Value.objectId(ObjectIdentifierBytes(high: 9, low: 9))
             _ = try await rows.transaction { transaction, _ in
                 try transaction.write("Store", key: key, .insert(Row([key, .string("Oslo")])), clocks: [1])

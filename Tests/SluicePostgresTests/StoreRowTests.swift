@@ -4,6 +4,17 @@ import Synchronization
 import TestSupport
 import Testing
 
+/// What a waiting transaction waits for.
+private final class Gate: Sendable {
+    let asked = Atomic(0)
+    let isOpen = Atomic(false)
+
+    func pass() async throws {
+        asked.wrappingAdd(1, ordering: .relaxed)
+        while !isOpen.load(ordering: .relaxed) { try await Task.sleep(for: .milliseconds(5)) }
+    }
+}
+
 @Suite struct `Client writes` {
     private func client(_ fixture: StoreFixture) async throws -> ClientID {
         try await ClientStore(pool: fixture.pool).allot(user: "ann", secret: [1]).id
@@ -21,6 +32,35 @@ import Testing
             let loaded = try await fixture.rows.transaction { try $0.load($1, "Item", keys: rows.compactMap { $0[0] }) }.result
             for row in rows { #expect(loaded[row[0] ?? .null]?.row == row, "seed \(seed)") }
             #expect(loaded.values.allSatisfy { $0.clocks == [1, 2] && $0.rowTime > 1_700_000_000_000 })
+        }
+    }
+
+    @Test func `that wait for somebody else keep nobody waiting who does not, however many they are`() async throws {
+        try await StoreFixture.with { fixture in
+            let (main, waiting) = (PostgresPool(fixture.conninfo, size: 1), PostgresPool(fixture.conninfo, size: 2))
+            let rows = PostgresRowStore(pool: main, waiting: waiting, log: DurableLog(pool: main), tables: StoreFixture.shape)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                // Two have a connection, the others stand in line.
+                let gate = Gate()
+                for _ in 0..<5 {
+                    group.addTask {
+                        _ = try await rows.waitingTransaction { _, _ in try await gate.pass() }
+                    }
+                }
+                while gate.asked.load(ordering: .relaxed) < 2 || waiting.waiting < 3 { await Task.yield() }
+                let client = try await client(fixture)
+                for number in UInt64(1)...20 {
+                    let origin = Origin(client: client, changeset: number)
+                    _ = try await rows.transaction { transaction, session in
+                        _ = try transaction.open(session, origin)
+                        transaction.finish(origin, time: .zero, base: .zero)
+                    }
+                }
+                gate.isOpen.store(true, ordering: .relaxed)
+                try await group.waitForAll()
+            }
+            await main.close()
+            await waiting.close()
         }
     }
 

@@ -7,8 +7,9 @@ import SluicePostgres
 struct PostgresWrites: WriteStore {
     private let rows: PostgresRowStore
 
-    init(pool: PostgresPool, log: DurableLog, tables: GatewayTables) {
-        rows = PostgresRowStore(pool: pool, log: log, tables: { try tables.shape(of: $0) })
+    init(_ pools: GatewayPools, tables: GatewayTables) {
+        rows = PostgresRowStore(
+            pool: pools.main, waiting: pools.judged, log: DurableLog(pool: pools.disk), tables: { try tables.shape(of: $0) })
     }
 
     func durable() async throws { try await rows.durable() }

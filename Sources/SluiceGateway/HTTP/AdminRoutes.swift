@@ -45,7 +45,7 @@ struct AdminRoutes: Sendable {
 
     private var gauges: GatewayGauges {
         GatewayGauges(
-            metrics: parts.metrics, services: parts.sessionServices, sessions: sessions, clients: clients, pool: parts.pool,
+            metrics: parts.metrics, services: parts.sessionServices, sessions: sessions, clients: clients, pool: parts.pools.main,
             slot: parts.slot)
     }
 
@@ -54,7 +54,7 @@ struct AdminRoutes: Sendable {
         return ObjectExplainer(
             users: parts.access.users.directory, authority: services.authority, rules: services.rules, snapshots: services.snapshots,
             environment: services.environment, sessions: sessions, quarantine: parts.quarantine,
-            rejected: RejectedWriteStore(pool: parts.pool), clients: ClientStore(pool: parts.pool))
+            rejected: RejectedWriteStore(pool: parts.pools.main), clients: ClientStore(pool: parts.pools.main))
     }
 
     private var subscriptionExplainer: SubscriptionExplainer {

@@ -21,6 +21,11 @@ package struct ClientRecord: Hashable, Sendable {
 package struct ClientStore: Sendable {
     private let pool: PostgresPool
 
+    /// How long a session that begins waits for a write of the one before. Meanwhile it has a connection for a moment at a time, as what
+    /// such a write waits for may take long.
+    private static let patience = Duration.seconds(60)
+    private static let moment = "200ms"
+
     package init(pool: PostgresPool) { self.pool = pool }
 
     /// Allots a number to a new client file.
@@ -46,10 +51,27 @@ package struct ClientStore: Sendable {
         id: ClientID, secret: [UInt8], user: String, oldestBase: LSN = .zero, applied: LSN = .zero, position: Witness? = nil,
         point: Witness? = nil
     ) async throws -> ClientRecord {
+        let end = ContinuousClock.now + Self.patience
+        while true {
+            let record = try await openAtOnce(
+                id: id, secret: secret, user: user, oldestBase: oldestBase, applied: applied, position: position, point: point)
+            if let record { return record }
+            guard ContinuousClock.now < end else {
+                throw SluiceError(.timeout, "A write of the session before of client file \(id) is under way for \(Self.patience).")
+            }
+            try await Task.sleep(for: .milliseconds(200))
+        }
+    }
+
+    /// - Returns: nil while a write of the session before is under way.
+    private func openAtOnce(
+        id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, applied: LSN, position: Witness?, point: Witness?
+    ) async throws -> ClientRecord? {
         try await pool.perform { session in
             // What a crash could take from it, the sessions that a crash ends do not need.
             let begin = [
-                PostgresStatement("SELECT set_config('synchronous_commit', 'off', true)", []),
+                PostgresStatement(
+                    "SELECT set_config('synchronous_commit', 'off', true), set_config('lock_timeout', $1, true)", [.text(Self.moment)]),
                 PostgresStatement(
                     """
                     UPDATE sluice.client SET seen_at = now(), session = session + 1,
@@ -64,7 +86,10 @@ package struct ClientStore: Sendable {
                     ] + Self.parameters(position) + Self.parameters(point)),
             ]
             let opened: PostgresResult
-            do throws(PipelineFailure) { opened = try session.pipeline(begin)[1] } catch { throw error.error }
+            do throws(PipelineFailure) { opened = try session.pipeline(begin)[1] } catch {
+                if (error.error as? PostgresFailure)?.sqlState == "55P03" { return nil }
+                throw error.error
+            }
             guard !opened.isEmpty else { throw try Self.refusal(id: id, secret: secret, user: user, applied: applied, position, session) }
             return ClientRecord(
                 id: id, user: user, secret: secret, lastChangeset: UInt64(clamping: opened.int(0, 0) ?? 0),

@@ -5,17 +5,22 @@ package struct PostgresRowStore: Sendable {
     package typealias Tables = @Sendable (_ type: String) throws -> TableShape
 
     private let pool: PostgresPool
+    private let waiting: PostgresPool
     private let tables: Tables
     private let log: DurableLog
 
     /// How often a transaction is begun again after a deadlock, or after another gateway inserted the same row.
     private static let attempts = 4
+    /// How long a waiting transaction waits for a connection: others may keep one for as long as what they wait for takes.
+    private static let patience = Duration.seconds(60)
 
     /// - Parameters:
+    ///   - waiting: for waiting transactions, so that what they wait for, and everybody else, has connections meanwhile.
     ///   - log: waits for the disk on behalf of `durable`.
     ///   - tables: The tables as the schema is now; asked in each transaction.
-    package init(pool: PostgresPool, log: DurableLog, tables: @escaping Tables) {
+    package init(pool: PostgresPool, waiting: PostgresPool, log: DurableLog, tables: @escaping Tables) {
         self.pool = pool
+        self.waiting = waiting
         self.log = log
         self.tables = tables
     }
@@ -46,12 +51,13 @@ package struct PostgresRowStore: Sendable {
         }
     }
 
-    /// The same for a body that waits for something else in between: the connection is its own until it returns.
+    /// The same for a body that waits for something else in between: the connection is its own until it returns, and is one of those
+    /// for waiting transactions.
     package func waitingTransaction<R: Sendable>(
         _ body: @Sendable (PostgresRowTransaction, PostgresConnection) async throws -> R
     ) async throws -> (result: R, lsn: LSN) {
         try await retrying {
-            try await pool.withConnection { connection in
+            try await waiting.withConnection(within: Self.patience) { connection in
                 let transaction = PostgresRowTransaction(tables: tables)
                 do {
                     let result = try await body(transaction, connection)

@@ -1,0 +1,94 @@
+import AirportOpsModels
+import Foundation
+import RealmSwift
+import Testing
+
+private final class Plane: Object {
+    @Persisted(primaryKey: true) var _id: String
+    @Persisted var model: String?
+    override class func shouldIncludeInDefaultSchema() -> Bool { false }
+}
+
+/// Writes of which each has a record in Kafka before it happens, while the broker says nothing.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct AuditedWriteTests {
+    private static let files = [
+        "plugins.json": """
+        { "plugins": [
+            { "file": "libAppServicesRules.so" }, { "file": "libAuditTrail.so", "config": { "types": ["Flight"] } },
+            { "file": "libWeatherIngest.so" }
+        ] }
+        """,
+        "data_sources/postgres/public/planes/rules.json": """
+        {
+            "database": "public", "collection": "planes",
+            "roles": [
+                {
+                    "name": "everybody", "apply_when": {}, "document_filters": { "read": true, "write": true },
+                    "read": true, "write": true, "insert": true, "delete": true
+                }
+            ]
+        }
+        """,
+    ]
+
+    @MainActor
+    private static func open(
+        _ type: Object.Type, of field: IngestField, in folder: DataFolder, _ name: String,
+        subscribe: @escaping @Sendable (SyncSubscriptionSet) -> Void
+    ) async throws -> Realm {
+        let place = URL(fileURLWithPath: folder.path).appendingPathComponent(name)
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        let app = App(id: field.app, configuration: AppConfiguration(baseURL: field.url(0), storageDirectory: place))
+        let user = try await app.login(credentials: .emailPassword(email: IngestField.email, password: IngestField.password))
+        var configuration = user.flexibleSyncConfiguration(initialSubscriptions: subscribe)
+        configuration.objectTypes = [type]
+        configuration.fileURL = place.appendingPathComponent("device.realm")
+        return try await Realm(configuration: configuration, downloadBeforeOpen: .once)
+    }
+
+    @MainActor
+    private static func remark(_ realm: Realm, _ flight: Int, _ text: String) throws {
+        let flight = try #require(realm.object(ofType: Flight.self, forPrimaryKey: flight))
+        try realm.write { flight.remark = text }
+    }
+
+    @MainActor
+    @Test func `keep neither writes without records nor logins waiting`() async throws {
+        let (broker, folder) = (try await TestBroker.start(), try DataFolder())
+        try await IngestField.with(broker, files: Self.files) { @MainActor field in
+            _ = try await field.gateways.query(FlightDesk.insert(0...11))
+            var agents: [Realm] = []
+            for number in 0..<12 {
+                let agent = try await Self.open(Flight.self, of: field, in: folder, "agent\(number)") { subscriptions in
+                    subscriptions.append(QuerySubscription<Flight> { $0.origin == "JFK" })
+                }
+                agents.append(agent)
+            }
+            let hangar = try await Self.open(Plane.self, of: field, in: folder, "hangar") { $0.append(QuerySubscription<Plane>()) }
+            try Self.remark(agents[0], 0, "before")
+            try await agents[0].syncSession?.wait(for: .upload)
+            #expect(try await field.count("SELECT count(*) FROM flights WHERE remark = 'before'") == 1)
+
+            broker.pause()
+            for (number, agent) in agents.enumerated() { try Self.remark(agent, number, "meanwhile") }
+            let waiting = """
+                SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'
+                """
+            let deadline = ContinuousClock.now + .seconds(20)
+            while try await field.count(waiting) != 8 {
+                try #require(ContinuousClock.now < deadline, "Not all connections for such writes wait for the broker.")
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            let begin = ContinuousClock.now
+            try hangar.write { _ = hangar.create(Plane.self, value: ["_id": "N1", "model": "A320"]) }
+            try await hangar.syncSession?.wait(for: .upload)
+            _ = try await field.token()
+            #expect(ContinuousClock.now - begin < .seconds(5))
+            #expect(try await field.count("SELECT count(*) FROM planes") == 1)
+            #expect(try await field.count(waiting) == 8)
+
+            broker.resume()
+            for realm in agents + [hangar] { realm.syncSession?.suspend() }
+        }
+    }
+}
