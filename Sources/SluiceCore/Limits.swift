@@ -50,6 +50,9 @@ package enum Limits {
     package static let ingestBatchBytes = 4 << 20
     /// Objects that the ingest rules are asked about at a time, and of one Ingest message.
     package static let ingestRulesObjects = 1_000
+    /// Ingest messages of a client file that are sent and not acknowledged. Beyond: the next waits, at the SDK, and at the gateway for whoever
+    /// sends it all the same. So many acknowledgements of a file are kept when they say what was refused.
+    package static let ingestWindow = 4
     /// One asymmetric object as JSON, bytes: what brokers take by default, less what the record's key and frame need. Beyond: refused.
     package static let ingestObjectBytes = 1_000_000
     /// Objects, and bytes, of one request by HTTP that are handed over at a time; further pieces of its body are read when those are

@@ -12,14 +12,16 @@ struct SessionClient<Store: WriteStore> {
 
     /// - Parameter seen: puts into the hello what the file has seen of the database, which has it.
     init(
-        _ store: Store, uploaded: UInt64 = 0, rules: any Rules = OpenRules(), snapshots: any SnapshotStore = EmptyTables(),
+        _ store: Store, uploaded: UInt64 = 0, clients: (any ClientRegistry)? = nil, ingest: any IngestIntake = NoIngest(),
+        rules: any Rules = OpenRules(), snapshots: any SnapshotStore = EmptyTables(),
         log: EmbeddedLog = EmbeddedLog(environment: SystemEnvironment()), channel: KeptMessages = KeptMessages(),
         seen: ((inout PBHello) -> Void)? = nil
     ) async throws {
         self.store = store
         self.channel = channel
         services = SessionFixture.services(
-            store: store, clients: OneFile(changeset: uploaded, isProven: seen != nil), rules: rules, snapshots: snapshots, log: log)
+            store: store, clients: clients ?? OneFile(changeset: uploaded, isProven: seen != nil), rules: rules, snapshots: snapshots,
+            log: log, ingest: ingest)
         session = Session(services: services, channel: channel)
         var (hello, order) = (PBHello(), PBObjectSchema())
         order.name = "Order"
@@ -38,6 +40,14 @@ struct SessionClient<Store: WriteStore> {
         var upload = PBUpload()
         upload.changesets = [try PBChangeset(changeset, schema: OrderAuthority().current().schema)]
         try await send(.upload(upload))
+    }
+
+    /// A batch of one asymmetric object, which this server's class is not: that is the intake's to say.
+    func ingest(_ number: UInt64) async throws {
+        let change = ObjectChange(object: ObjectKey(type: "Order", key: .string("k")), kind: .create, values: ["size": .int(1)])
+        var batch = PBIngest()
+        (batch.number, batch.objects) = (number, [try PBObjectChange(change, schema: OrderAuthority().current().schema)])
+        try await send(.ingest(batch))
     }
 
     /// - Parameter limit: the first so many orders; 0: all.
@@ -63,6 +73,7 @@ struct SessionClient<Store: WriteStore> {
             case .markReached(let mark): "mark \(mark.id)"
             case .bootstrapBegin(let begin): "begin \(begin.version)"
             case .bootstrapEnd(let end): "end \(end.version)"
+            case .ingestAck(let ack): "ingest \(ack.number) refused \(ack.writes.count)"
             case .error(let error): "error \(error.code)"
             default: "\(message)"
             }

@@ -11,7 +11,7 @@ enum SessionFixture {
     static func services(
         authority: any SchemaAuthority = OrderAuthority(), store: any WriteStore = NoWrites(), clients: any ClientRegistry = OneFile(),
         layout: Partitioning? = nil, rules: any Rules = OpenRules(), snapshots: any SnapshotStore = EmptyTables(),
-        log: EmbeddedLog = EmbeddedLog(environment: SystemEnvironment())
+        log: EmbeddedLog = EmbeddedLog(environment: SystemEnvironment()), ingest: any IngestIntake = NoIngest()
     ) -> SessionServices {
         let (time, frames) = (SystemEnvironment(), PlainFrames())
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
@@ -19,7 +19,7 @@ enum SessionFixture {
         let feed = Feed(log: log, topics: Topics(app: "app"), fanout: fanout, environment: time, logger: quiet)
         return SessionServices(
             app: "app", authenticator: Ann(), clients: clients, authority: authority, rules: rules, snapshots: snapshots,
-            committer: Committer(store: store, rules: rules, environment: time), ingest: NoIngest(), feed: feed, fanout: fanout,
+            committer: Committer(store: store, rules: rules, environment: time), ingest: ingest, feed: feed, fanout: fanout,
             resume: LogResume(log: log, feed: feed, environment: time, logger: quiet),
             layout: FixedLayout(layout: layout ?? Partitioning(schema: authority.current(), topics: Topics(app: "app"), partitions: [:])),
             frames: frames, environment: time, logger: quiet)
@@ -47,7 +47,8 @@ struct OneFile: ClientRegistry {
 
     func allot(user: String) async throws -> ClientFile { file }
     func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, seen: SeenHistory) async throws -> ClientFile { file }
-    func recordIngest(id: ClientID, number: UInt64) async throws {}
+    func recordIngest(id: ClientID, number: UInt64, answer: [UInt8]?) async throws {}
+    func ingestAnswer(id: ClientID, number: UInt64) async throws -> [UInt8]? { nil }
     func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [RejectedWrite])] { [] }
     func acknowledgeCompensations(id: ClientID, upTo: UInt64) async throws {}
 }
@@ -98,7 +99,7 @@ final class EmptyTables: SnapshotStore {
     func source(of type: ObjectType) throws -> String { "" }
 }
 
-private struct NoIngest: IngestIntake {
+struct NoIngest: IngestIntake {
     func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite] { [] }
     func submit(
         _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?

@@ -2,6 +2,31 @@ import SluiceCore
 import SluicePostgres
 import Testing
 
+@Suite(.timeLimit(.minutes(3))) struct `Client files that come back` {
+    @Test func `keep what was refused of a batch until the client has sent so many more that it must have heard`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = ClientStore(pool: fixture.pool)
+            let (file, other) = (try await store.allot(user: "ann", secret: [1]), try await store.allot(user: "ann", secret: [1]))
+            func refused() async throws -> UInt64? { try await store.open(id: file.id, secret: [1], user: "ann").refusedIngest }
+            #expect(try await refused() == nil)
+            try await store.recordIngest(id: file.id, number: 1)
+            try await store.recordIngest(id: file.id, number: 2, answer: [2, 0, 255])
+            try await store.recordIngest(id: file.id, number: 3, answer: [3])
+            try await store.recordIngest(id: other.id, number: 9, answer: [9])
+            #expect(try await refused() == 2)
+            #expect(try await store.ingestAnswer(id: file.id, number: 2) == [2, 0, 255])
+            #expect(try await store.ingestAnswer(id: file.id, number: 1) == nil)
+            for number in 4...UInt64(1 + Limits.ingestWindow) { try await store.recordIngest(id: file.id, number: number) }
+            #expect(try await refused() == 2)
+            try await store.recordIngest(id: file.id, number: UInt64(2 + Limits.ingestWindow))
+            #expect(try await refused() == 3)
+            try await store.recordIngest(id: file.id, number: UInt64(3 + Limits.ingestWindow))
+            #expect(try await refused() == nil)
+            _ = try await fixture.sql("DELETE FROM sluice.client")
+            #expect(try await store.ingestAnswer(id: other.id, number: 9) == nil)
+        }
+    }
+
     @Test func `a session that waits for a write of the one before keeps no connection from others`() async throws {
         try await StoreFixture.with { fixture in
             let pool = PostgresPool(fixture.conninfo, size: 1)

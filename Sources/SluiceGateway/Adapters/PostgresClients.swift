@@ -25,7 +25,13 @@ struct PostgresClients: ClientRegistry {
                 point: seen.point))
     }
 
-    func recordIngest(id: ClientID, number: UInt64) async throws { try await clients.recordIngest(id: id, number: number) }
+    func recordIngest(id: ClientID, number: UInt64, answer: [UInt8]?) async throws {
+        try await clients.recordIngest(id: id, number: number, answer: answer)
+    }
+
+    func ingestAnswer(id: ClientID, number: UInt64) async throws -> [UInt8]? {
+        try await clients.ingestAnswer(id: id, number: number)
+    }
 
     func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [RejectedWrite])] {
         try await rejected.open(client: id, after: last).map { ($0.compensation, $0.writes.map(RejectedWrite.init)) }
@@ -39,8 +45,9 @@ struct PostgresClients: ClientRegistry {
 extension ClientFile {
     init(_ record: ClientRecord) {
         self.init(
-            id: record.id, secret: record.secret, changeset: record.lastChangeset, ingest: record.lastIngest, time: record.lastTime,
-            session: record.session, isPositionProven: record.position == .seen, isPointProven: record.point == .seen)
+            id: record.id, secret: record.secret, changeset: record.lastChangeset, ingest: record.lastIngest,
+            refusedIngest: record.refusedIngest, time: record.lastTime, session: record.session,
+            isPositionProven: record.position == .seen, isPointProven: record.point == .seen)
     }
 }
 

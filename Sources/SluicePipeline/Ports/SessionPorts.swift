@@ -63,6 +63,8 @@ package struct ClientFile: Sendable {
     /// The highest changeset and ingest numbers that took effect.
     package var changeset: UInt64
     package var ingest: UInt64
+    /// The first batch of asymmetric objects whose refusals the client may not have heard; nil when there is none.
+    package var refusedIngest: UInt64?
     /// When that changeset was made, by the file's clock; zero when that is not known.
     package var time: HybridTime
     /// How often the file has been opened: writes of a session with an older number are refused.
@@ -72,18 +74,22 @@ package struct ClientFile: Sendable {
     package var isPointProven: Bool
 
     package init(
-        id: ClientID, secret: [UInt8], changeset: UInt64, ingest: UInt64, time: HybridTime = .zero, session: UInt64,
-        isPositionProven: Bool = false, isPointProven: Bool = false
+        id: ClientID, secret: [UInt8], changeset: UInt64, ingest: UInt64, refusedIngest: UInt64? = nil, time: HybridTime = .zero,
+        session: UInt64, isPositionProven: Bool = false, isPointProven: Bool = false
     ) {
         self.id = id
         self.secret = secret
         self.changeset = changeset
         self.ingest = ingest
+        self.refusedIngest = refusedIngest
         self.time = time
         self.session = session
         self.isPositionProven = isPositionProven
         self.isPointProven = isPointProven
     }
+
+    /// Up to which batch the client needs no acknowledgement any more: one whose refusals it may not have heard it sends again.
+    var toldIngest: UInt64 { refusedIngest.map { min($0 - 1, ingest) } ?? ingest }
 }
 
 /// What a file has seen of the database.
@@ -108,7 +114,11 @@ package protocol ClientRegistry: Sendable {
     /// - Parameters:
     ///   - oldestBase: no changeset that the file has yet to send has an older base; zero when it does not say.
     func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, seen: SeenHistory) async throws -> ClientFile
-    func recordIngest(id: ClientID, number: UInt64) async throws
+    /// Notes that a batch of asymmetric objects took effect.
+    /// - Parameter answer: its acknowledgement, which is kept as long as the client may ask for it again; nil: an empty one will do.
+    func recordIngest(id: ClientID, number: UInt64, answer: [UInt8]?) async throws
+    /// The acknowledgement of a batch that took effect; nil when none is kept.
+    func ingestAnswer(id: ClientID, number: UInt64) async throws -> [UInt8]?
     /// Rejected writes that the client has not acknowledged, by compensation number: some of those after `last`, none when there are no more.
     func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [RejectedWrite])]
     func acknowledgeCompensations(id: ClientID, upTo: UInt64) async throws

@@ -10,7 +10,7 @@ package actor Session {
     private(set) var logger: Logger
     var state = SessionState()
     var user: Authenticated?
-    private(set) var file: ClientFile?
+    var file: ClientFile?
     var plan = SessionPlan(types: [:]) { didSet { plans += 1 } }
     /// How often the rules have said what the user may.
     private(set) var plans = 0
@@ -45,6 +45,9 @@ package actor Session {
     /// What is committed and not acknowledged yet, and who sees to that.
     private var unacknowledged: [Acknowledgement] = []
     var acknowledging: Task<Void, Never>?
+    /// Asymmetric objects that are not acknowledged, in order, and who sees to that.
+    var batches: [WaitingBatch] = []
+    var ingesting: Task<Void, Never>?
     var bootstrap: Task<Void, Never>?
     /// The set whose view is live or under way.
     var set = PBSubscribe()
@@ -136,6 +139,7 @@ package actor Session {
         bootstrap?.cancel()
         doubt?.cancel()
         expiry?.cancel()
+        ingesting?.cancel()
         await settleDoubt()
         await bootstrap?.value
         if let subscriber { await services.fanout.remove(subscriber) }
@@ -332,21 +336,6 @@ package actor Session {
         } else {
             await announce(lsn, isCommit: isCommit)
         }
-    }
-
-    private func ingest(_ batch: PBIngest) async throws {
-        guard let file else { return }
-        let schema = services.authority.current()
-        guard batch.number > file.ingest else {
-            send(SessionMessages.ingestAck(number: batch.number, rejected: []))
-            return
-        }
-        let objects = try SessionMessages.objects(batch.objects, schema: schema.schema)
-        let sender = "device/\(user?.user.id ?? "")/\(file.id)"
-        let rejected = try await services.ingest.submit(objects, from: sender, plan: plan, schema: schema)
-        try await services.clients.recordIngest(id: file.id, number: batch.number)
-        self.file?.ingest = batch.number
-        send(SessionMessages.ingestAck(number: batch.number, rejected: rejected))
     }
 }
 

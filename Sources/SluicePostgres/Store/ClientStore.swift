@@ -8,6 +8,8 @@ package struct ClientRecord: Hashable, Sendable {
     /// The highest changeset and ingest numbers that took effect.
     package var lastChangeset: UInt64
     package var lastIngest: UInt64
+    /// The first batch of asymmetric objects whose acknowledgement is kept; nil when there is none.
+    package var refusedIngest: UInt64?
     /// When the last changeset was made, by the file's clock; zero when that is not known.
     package var lastTime = HybridTime.zero
     /// How often the file has been opened: writes of a session with an older number are refused.
@@ -78,7 +80,8 @@ package struct ClientStore: Sendable {
                         position = greatest(position, least($2::pg_lsn, pg_current_wal_insert_lsn()))
                     WHERE id = $1 AND user_id = $3 AND sha256(secret) = sha256($4) AND pg_current_wal_insert_lsn() >= $5::pg_lsn
                         AND coalesce(\(Self.position), 0) <> 1
-                    RETURNING last_changeset, last_ingest, session, \(Self.position), \(Self.point), last_time
+                    RETURNING last_changeset, last_ingest, session, \(Self.position), \(Self.point), last_time,
+                        (SELECT min(number) FROM sluice.ingest_answer WHERE client = $1)
                     """,
                     [
                         .int(Int64(clamping: id.rawValue)), .text(oldestBase.description), .text(user), .bytes(secret),
@@ -93,7 +96,7 @@ package struct ClientStore: Sendable {
             guard !opened.isEmpty else { throw try Self.refusal(id: id, secret: secret, user: user, applied: applied, position, session) }
             return ClientRecord(
                 id: id, user: user, secret: secret, lastChangeset: UInt64(clamping: opened.int(0, 0) ?? 0),
-                lastIngest: UInt64(clamping: opened.int(0, 1) ?? 0),
+                lastIngest: UInt64(clamping: opened.int(0, 1) ?? 0), refusedIngest: opened.int(0, 6).map { UInt64(clamping: max($0, 1)) },
                 lastTime: HybridTime(rawValue: UInt64(bitPattern: opened.int(0, 5) ?? 0)),
                 session: UInt64(clamping: opened.int(0, 2) ?? 0), position: History.Finding(opened.int(0, 3)),
                 point: History.Finding(opened.int(0, 4)))
@@ -142,11 +145,29 @@ package struct ClientStore: Sendable {
     }
 
     /// Notes that the ingest message of a number took effect; smaller numbers change nothing.
-    package func recordIngest(id: ClientID, number: UInt64) async throws {
+    /// - Parameter answer: its acknowledgement, kept while the client may ask for it again; nil keeps none.
+    package func recordIngest(id: ClientID, number: UInt64, answer: [UInt8]? = nil) async throws {
         try await pool.perform { session in
             _ = try session.execute(
-                "UPDATE sluice.client SET last_ingest = greatest(last_ingest, $2) WHERE id = $1",
-                [.int(Int64(clamping: id.rawValue)), .int(Int64(clamping: number))], cached: true)
+                """
+                WITH noted AS (UPDATE sluice.client SET last_ingest = greatest(last_ingest, $2::bigint) WHERE id = $1::bigint),
+                    heard AS (DELETE FROM sluice.ingest_answer WHERE client = $1::bigint AND number <= $2::bigint - $3::bigint)
+                INSERT INTO sluice.ingest_answer (client, number, answer)
+                SELECT $1::bigint, $2::bigint, $4::bytea WHERE $4::bytea IS NOT NULL ON CONFLICT DO NOTHING
+                """,
+                [
+                    .int(Int64(clamping: id.rawValue)), .int(Int64(clamping: number)), .int(Int64(Limits.ingestWindow)),
+                    answer.map { .bytes($0) } ?? .null,
+                ], cached: true)
         }
+    }
+
+    /// The acknowledgement of an ingest message, when it is kept.
+    package func ingestAnswer(id: ClientID, number: UInt64) async throws -> [UInt8]? {
+        let result = try await pool.share(
+            PostgresStatement(
+                "SELECT answer FROM sluice.ingest_answer WHERE client = $1 AND number = $2",
+                [.int(Int64(clamping: id.rawValue)), .int(Int64(clamping: number))]))
+        return result.isEmpty ? nil : result.bytes(0, 0)
     }
 }

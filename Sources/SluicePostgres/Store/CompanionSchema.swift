@@ -38,6 +38,7 @@ package enum CompanionSchema {
     private static let steps = [
         core + users + ingest, horizon, session, appSchema, userChange, deadLetters, timePartitions, ingestRequest, refusalRule,
         refusalObject, refusalCause, deadLettersOnce, changesetTime, deadLetterTurn, publishedTable,
+        ingestAnswer,
     ]
 
     /// Clients, clocks, property numbers, refusals.
@@ -234,6 +235,15 @@ package enum CompanionSchema {
     /// is these.
     private static let publishedTable =
         "CREATE TABLE sluice.published_table (table_name text COLLATE \"C\" PRIMARY KEY, parts text NOT NULL, since xid8 NOT NULL)"
+
+    /// Acknowledgements that say what was refused, as long as the client may not have heard them.
+    private static let ingestAnswer = """
+        CREATE TABLE sluice.ingest_answer (
+            client bigint NOT NULL REFERENCES sluice.client ON DELETE CASCADE, number bigint NOT NULL, answer bytea NOT NULL,
+            PRIMARY KEY (client, number)
+        );
+
+        """
 
     /// Why, for programs, and the fields at fault: as the client is told again after a reconnection.
     private static let refusalCause = """

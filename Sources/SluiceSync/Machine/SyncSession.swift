@@ -8,8 +8,6 @@ struct SyncSession: Sendable {
     static let uploadWindow = 4 << 20
     /// Bytes of changesets in one message, and in one read.
     static let uploadMessage = 512 << 10
-    /// Ingest batches sent and not acknowledged.
-    static let ingestWindow = 4
     /// Bytes of an unfinished run of commits. Beyond: the session starts again from a bootstrap.
     static let partialBytes = 256 << 20
 

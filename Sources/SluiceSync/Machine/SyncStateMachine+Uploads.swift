@@ -27,7 +27,7 @@ extension SyncStateMachine {
     private mutating func readMore() {
         guard var session, session.asked == nil else { return }
         let canTake = session.queue.isEmpty
-        let wantsIngest = session.mustReadIngest && session.ingestInFlight.count < SyncSession.ingestWindow
+        let wantsIngest = session.mustReadIngest && session.ingestInFlight.count < Limits.ingestWindow
         guard session.mustReadSets || session.mustReadChangesets && canTake || wantsIngest else { return }
         // Whenever sets are read and there is room, changesets are read after them: a set must not be sent before the
         // changesets that were made before it.

@@ -172,6 +172,11 @@ final class TestSession {
 
     /// Sends asymmetric objects, and waits until they are acknowledged.
     func ingest(_ number: UInt64, _ objects: [ObjectChange]) async throws {
+        try await sendIngest(number, objects)
+        try await receive { $0.ingested.number == number }
+    }
+
+    func sendIngest(_ number: UInt64, _ objects: [ObjectChange]) async throws {
         let messages = try objects.map { try PBObjectChange($0, schema: schema) }
         try await send(
             .ingest(
@@ -179,7 +184,6 @@ final class TestSession {
                     $0.number = number
                     $0.objects = messages
                 }))
-        try await receive { $0.ingested.number == number }
     }
 
     /// Asks to be told when everything that is committed now has been said.

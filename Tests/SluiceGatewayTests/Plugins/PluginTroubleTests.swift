@@ -1,3 +1,5 @@
+import Foundation
+import Logging
 import SluiceCore
 import SluiceGateway
 import SluiceWire
@@ -14,6 +16,11 @@ import Testing
             ] }
             """
         return FaultyApp.files.merging(["plugins.json": list]) { $1 }
+    }
+
+    private static func reading(_ key: String, store: String = "north") -> ObjectChange {
+        let values: [String: Value] = ["store": .string(store), "value": .double(1)]
+        return ObjectChange(object: ObjectKey(type: "Reading", key: .string(key)), kind: .create, values: values)
     }
 
     /// More than there are connections, each of which asks for something itself while it is judged.
@@ -39,6 +46,28 @@ import Testing
             }
             #expect(try await gateway.count("SELECT count(*) FROM orders") == 80)
             #expect(try await gateway.metric("sluice_plugin_restarts_total") == 0)
+        }
+    }
+
+    @Test func `is not what else a session writes, and is acknowledged once when the rules can decide`() async throws {
+        let folder = try Phone.Folder()
+        let awaited = folder.url.appendingPathComponent("awaited").path
+        let log = LinesOfLog()
+        let logger = Logger(label: "test") { _ in log }
+        try await RunningGateway.with(files: try Self.files(), logger: logger) { gateway in
+            let session = try await gateway.openSession(["Order", "Reading"])
+            try await session.subscribe(1, [("Order", "store == 'north'")])
+            try await session.sendIngest(1, [Self.reading("a", store: "do-await:\(awaited);")])
+            await log.wait(for: "Asymmetric objects of a device wait.", about: "plugin-failed")
+            try await session.upload(1, [TestSession.order("mine", ["store": .string("north"), "size": .int(1)])])
+            try await session.receive(within: 20) { $0.acknowledged == 1 && $0.keys("Order") == ["mine"] }
+            #expect(session.ingested.number == 0 && session.error == nil)
+            try folder.put("", at: "awaited")
+            try await session.receive { $0.ingested.number == 1 }
+            #expect(session.ingested.refused.isEmpty && session.error == nil)
+            #expect(try await gateway.count("SELECT count(*) FROM readings") == 1)
+            #expect(try await gateway.count("SELECT count(*) FROM sluice.ingest_rejected") == 0)
+            session.close()
         }
     }
 }

@@ -13,6 +13,16 @@ final class EngineDevice: Sendable {
                 Property(id: 3, name: "size", type: .int),
             ])
     ])
+    /// With a class of asymmetric objects.
+    static let sending = Schema(
+        schema.types + [
+            ObjectType(
+                name: "Reading", kind: .asymmetric,
+                properties: [
+                    Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "store", type: .string),
+                    Property(id: 3, name: "value", type: .double),
+                ])
+        ])
 
     let replica: Replica
     let news: AsyncStream<SyncReport>
@@ -24,18 +34,18 @@ final class EngineDevice: Sendable {
     ///   - token: the one that it has whenever it asks.
     ///   - dies: when this is reported the app ends, in the middle of what it does.
     convenience init(
-        _ gateway: RunningGateway, token: String, path: String, transport: any SyncTransport = WebSocketTransport(),
-        diesAt dies: @escaping @Sendable (SyncReport) -> Bool = { _ in false }
+        _ gateway: RunningGateway, token: String, path: String, schema: Schema = EngineDevice.schema,
+        transport: any SyncTransport = WebSocketTransport(), diesAt dies: @escaping @Sendable (SyncReport) -> Bool = { _ in false }
     ) throws {
-        try self.init(gateway, path: path, transport: transport, refresh: { () throws(SluiceError) in token }, diesAt: dies)
+        try self.init(gateway, path: path, schema: schema, transport: transport, refresh: { () throws(SluiceError) in token }, diesAt: dies)
     }
 
     init(
-        _ gateway: RunningGateway, path: String, transport: any SyncTransport,
+        _ gateway: RunningGateway, path: String, schema: Schema = EngineDevice.schema, transport: any SyncTransport,
         refresh: @escaping @Sendable () async throws(SluiceError) -> String,
         diesAt dies: @escaping @Sendable (SyncReport) -> Bool = { _ in false }
     ) throws {
-        replica = try Replica(path: path, schema: Self.schema)
+        replica = try Replica(path: path, schema: schema)
         let (news, note) = AsyncStream<SyncReport>.makeStream()
         self.news = news
         let (life, kept) = (Life(), kept)
