@@ -156,6 +156,11 @@ extension ErrorCode {
         case .logGap: ("The log lost records.", "Nothing: the sessions concerned resynchronise by bootstrap.")
         case .logDelivery: ("The brokers did not take a record.", "See the broker's error; nothing is lost, it is sent again.")
         case .logFull: ("More records wait for the brokers than may wait.", "Send again after a pause; check that the brokers keep pace.")
+        case .logRecordTooLarge:
+            (
+                "A record is larger than the brokers take.",
+                "Raise message.max.bytes of the brokers, or the topic's max.message.bytes, or write smaller objects."
+            )
         case .ingestRejected: ("The ingest rules rejected an object.", "See the reason; the object is in sluice.ingest_rejected.")
         case .ingestMalformed:
             ("An object to ingest is not readable or does not fit its type.", "Correct the object; it is in sluice.ingest_rejected.")

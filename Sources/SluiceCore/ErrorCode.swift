@@ -107,6 +107,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case logGap = 702
     case logDelivery = 703
     case logFull = 704
+    case logRecordTooLarge = 705
 
     // Ingest
     case ingestRejected = 800

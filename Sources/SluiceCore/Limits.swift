@@ -53,6 +53,8 @@ package enum Limits {
     /// Ingest messages of a client file that are sent and not acknowledged. Beyond: the next waits, at the SDK, and at the gateway for whoever
     /// sends it all the same. So many acknowledgements of a file are kept when they say what was refused.
     package static let ingestWindow = 4
+    /// One letter of the dead-letter topic, bytes: what brokers take by default. Beyond: the object in it is cut.
+    package static let deadLetterBytes = 1_000_000
     /// One asymmetric object as JSON, bytes: what brokers take by default, less what the record's key and frame need. Beyond: refused.
     package static let ingestObjectBytes = 1_000_000
     /// Objects, and bytes, of one request by HTTP that are handed over at a time; further pieces of its body are read when those are

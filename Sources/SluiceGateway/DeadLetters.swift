@@ -12,8 +12,28 @@ extension DeadLetter {
             JSON.Member("reason", .string(reason)), JSON.Member("object", .string(object)), JSON.Member("at", .string(at)),
         ]
         if let bytes { members.append(JSON.Member("bytes", .string(Hex.encode(bytes)))) }
+        if isCut { members.append(JSON.Member("cut", .bool(true))) }
         return .object(members)
     }
+
+    /// As the dead-letter topic has it, which takes so many bytes: what is larger lacks the end of the object.
+    func told(within most: Int = Limits.deadLetterBytes) -> JSON {
+        var letter = self
+        var told = json
+        // The names and the reason are somebody else's too.
+        for size in [most / 2, most / 8, most / 64, 0] where told.utf8.count > most {
+            letter.isCut = true
+            letter.bytes = nil
+            letter.object = String(letter.object.unicodeScalars.prefix(size))
+            letter.reason = String(letter.reason.unicodeScalars.prefix(2_000))
+            letter.type = String(letter.type.unicodeScalars.prefix(Self.nameCharacters))
+            told = letter.json
+        }
+        return told
+    }
+
+    /// Of a type's name, which may be any text of a client.
+    static let nameCharacters = 200
 }
 
 /// Tells the dead-letter topic `<app>.ingest-rejected` of every object that was refused, within a second and once. One of the gateways
@@ -21,8 +41,9 @@ extension DeadLetter {
 /// nothing that was sent in the turn before can arrive any more, with what the topic was told last, which a crash may have kept from the
 /// table.
 package struct DeadLetterRelay: Sendable {
-    /// Objects that one look takes.
+    /// Letters that are told at a time, and bytes of their objects.
     private static let batch = 500
+    private static let batchBytes = 8 << 20
     /// Nanoseconds for reading the end of the topic.
     private static let patience: UInt64 = 30_000_000_000
 
@@ -114,20 +135,23 @@ package struct DeadLetterRelay: Sendable {
     /// - Returns: false when it is somebody else's turn.
     private func relay(_ turn: DeadLetterStore.Turn) async throws -> Bool {
         while !Task.isCancelled {
-            let rows = try await letters.unpublished(limit: Self.batch)
+            let rows = try await letters.unpublished(
+                limit: Self.batch, characters: Limits.deadLetterBytes, bytes: Self.batchBytes)
             if rows.isEmpty { break }
             guard try await letters.begin(turn, for: longestAppend) else { return false }
             try await tell(rows)
             try await letters.markPublished(rows.map(\.id))
             try await letters.end(turn)
-            if rows.count < Self.batch { break }
         }
         return true
     }
 
     private func tell(_ rows: [DeadLetter]) async throws {
         var batch = LogBatch(topics: [topic])
-        for row in rows { batch.append(topic: 0, partition: 0, key: row.type.utf8, value: row.json.text.utf8) }
+        for row in rows {
+            let key = row.type.unicodeScalars.prefix(DeadLetter.nameCharacters)
+            batch.append(topic: 0, partition: 0, key: String(key).utf8, value: row.told().utf8)
+        }
         _ = try await log.append(batch)
     }
 }

@@ -29,7 +29,7 @@ package final class KafkaDelivery: Sendable {
     /// The wait ends within the delivery time-out of the configuration; it does not end early when the task is
     /// cancelled, since the records are on their way. Call it once.
     /// - Returns: for each partition, the offset after the last record of the batch.
-    /// - Throws: `logDelivery` or `logTopic` with the first record that failed. Others of the batch may have been stored.
+    /// - Throws: `logDelivery`, `logRecordTooLarge` or `logTopic` with the first record that failed. Others of the batch may have been stored.
     package func acknowledged() async throws -> [KafkaPartition: Int64] {
         try await withCheckedThrowingContinuation { continuation in
             let outcome: Result<[KafkaPartition: Int64], any Error>? = progress.withLock { state in

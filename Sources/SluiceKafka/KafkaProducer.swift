@@ -48,7 +48,7 @@ package final class KafkaProducer: Sendable {
     /// Sends one record to the partition that its key hashes to (`Partitioner`) and waits until it is acknowledged.
     /// Concurrent senders share requests. Costs no task and no thread.
     /// - Returns: its offset.
-    /// - Throws: `logDelivery`, `logTopic`; the message says when the record may have been stored all the same.
+    /// - Throws: `logDelivery`, `logRecordTooLarge`, `logTopic`; the message says when the record may have been stored all the same.
     package func send(topic: String, key: [UInt8], value: [UInt8]) async throws -> Int64 {
         try await core.room(records: 1, bytes: key.count + value.count)
         return try await withCheckedThrowingContinuation { continuation in

@@ -36,8 +36,7 @@ struct Answer {
         let place = partition.partition < 0 ? partition.topic : "\(partition)"
         if isMissingTopic(error) { return SluiceError(.logTopic, "A record for \(place) was not taken: \(text(of: error)).") }
         if error == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE {
-            let fix = "Raise the topic's max.message.bytes, or write smaller objects."
-            return SluiceError(.logDelivery, "A record for \(place) is too large: \(text(of: error)).", fix: fix)
+            return SluiceError(.logRecordTooLarge, "A record for \(place) is too large: \(text(of: error)).")
         }
         let state = mayBeStored ? "; it may have been stored all the same" : ""
         let fix = "See the broker's error, then write it again."

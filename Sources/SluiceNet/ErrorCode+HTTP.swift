@@ -12,7 +12,7 @@ extension ErrorCode {
         case .permissionDenied, .writeNotAllowed, .ingestRejected, .pluginRefused, .crossSiteRequest: .forbidden
         case .userNotFound, .apiKeyNotFound, .unknownType, .ingestUnknownType, .providerDisabled: .notFound
         case .nameInUse, .userMismatch, .idempotencyKeyInUse: .conflict
-        case .bodyTooLarge, .limitsExceeded, .ingestTooLarge: .contentTooLarge
+        case .bodyTooLarge, .limitsExceeded, .ingestTooLarge, .logRecordTooLarge: .contentTooLarge
         case .unsupportedEncoding: .unsupportedMediaType
         case .tooManyRequests, .logFull: .tooManyRequests
         case .shuttingDown, .sessionDisabled, .postgresUnreachable, .logUnreachable, .pluginUnavailable, .logDelivery:

@@ -82,6 +82,19 @@ struct ProducerTests {
         }
     }
 
+    @Test func `a record that is larger than the producer or the broker takes is refused by a name of its own`() async throws {
+        let cluster = try MockCluster()
+        cluster.createTopic("a", partitions: 1)
+        try await withProducer(cluster.configuration) { producer in
+            let large = [UInt8](repeating: 1, count: cluster.configuration.recordBytes + 1)
+            let error = await failure { _ = try await producer.send(topic: "a", key: [1], value: large) }
+            #expect(error?.code == .logRecordTooLarge)
+            cluster.failNextProduceRequests([RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE])
+            let answered = await failure { _ = try await producer.produce(numbered("a", partitions: 1, count: 1)) }
+            #expect(answered?.code == .logRecordTooLarge && answered?.message.contains("a[0]") == true)
+        }
+    }
+
     @Test func `a partition that does not exist is named`() async throws {
         let cluster = try MockCluster()
         cluster.createTopic("a", partitions: 1)

@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePluginHost
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct `Asking the chain` {
@@ -218,6 +219,29 @@ import Testing
                 ]))
         guard case .reject(let reason) = verdicts[7] else { throw SluiceError(.internalError, "a part of no type was taken") }
         #expect(reason.contains("Nothing"))
+    }
+
+    @Test func `ingest decides when the records of its answer are kept, and not before`() async throws {
+        let kept = Mutex((records: [PluginRecord](), isBroken: true))
+        try await withChain(
+            [faulty()],
+            keep: { (records) async throws(SluiceError) in
+                let isBroken = kept.withLock { kept in
+                    if !kept.isBroken { kept.records += records }
+                    return kept.isBroken
+                }
+                if isBroken { throw SluiceError(.logUnreachable, "the brokers are away") }
+            }
+        ) { chain in
+            let objects = ObjectRows(type: reading, values: [["_id": .string("do-keep"), "value": .double(1)]])
+            #expect(await failure { try await chain.ingest(objects, schema: schema) }?.code == .logUnreachable)
+            kept.withLock { $0.isBroken = false }
+            let verdicts = try await chain.ingest(objects, schema: schema)
+            #expect(verdicts == [.accept])
+        }
+        let records = kept.withLock { $0.records }
+        #expect(records.map { [$0.plugin, $0.stream, $0.key] } == [["FaultyC", "seen", "k"]])
+        #expect(records.first?.record == ["text": ""])
     }
 
     @Test func `ingest fails as a whole when the plugin fails`() async throws {

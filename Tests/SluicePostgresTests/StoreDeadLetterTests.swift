@@ -35,3 +35,27 @@ import Testing
         }
     }
 }
+
+@Suite struct `Letters for the topic` {
+    @Test func `are read so far as the topic takes them, and not too many at once`() async throws {
+        try await StoreFixture.with { fixture in
+            _ = try await fixture.sql(
+                """
+                INSERT INTO sluice.ingest_rejected (type, source, code, reason, object, bytes, published) VALUES
+                    ('R', 's', 801, 'r', repeat('é', 30), NULL, false), ('R', 's', 801, 'r', 'short', '\\x00ff', false),
+                    ('R', 's', 801, 'r', 'told', NULL, true), ('R', 's', 801, 'r', 'x', decode(repeat('ab', 30), 'hex'), false),
+                    ('R', 's', 801, 'r', 'last', NULL, false)
+                """)
+            let letters = DeadLetterStore(pool: fixture.pool)
+            let all = try await letters.unpublished(limit: 10, characters: 20, bytes: 1_000)
+            #expect(all.map(\.object) == [String(repeating: "é", count: 20), "short", "x", "last"])
+            #expect(all.map(\.isCut) == [true, false, true, false])
+            #expect(all.map { $0.bytes?.count } == [nil, 2, 20, nil])
+            // Each counts as what is read of it: 20, 7, 21 and 4.
+            #expect(try await letters.unpublished(limit: 10, characters: 20, bytes: 20).map(\.object).count == 1)
+            #expect(try await letters.unpublished(limit: 10, characters: 20, bytes: 21).map(\.object).count == 2)
+            #expect(try await letters.unpublished(limit: 3, characters: 20, bytes: 1_000).map(\.object).count == 3)
+            #expect(try await letters.list(DeadLetterStore.Filter(), limit: 1).first?.object.count == 30)
+        }
+    }
+}

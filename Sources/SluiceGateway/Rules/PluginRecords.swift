@@ -24,7 +24,8 @@ final class PluginRecords: Sendable {
     }
 
     /// Returns when the brokers have all of them.
-    /// - Throws: `configMissing` without Kafka, save in development mode, where they are logged; `logUnreachable`, `logDelivery`.
+    /// - Throws: `configMissing` without Kafka, save in development mode, where they are logged; `logUnreachable`, `logDelivery`,
+    ///   `logRecordTooLarge`.
     func keep(_ records: [PluginRecord]) async throws(SluiceError) {
         guard let log else {
             guard isDevelopment else {

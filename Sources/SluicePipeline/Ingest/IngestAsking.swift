@@ -84,10 +84,11 @@ package struct IngestAsking {
         }
     }
 
-    /// Errors of a call that reached a plugin, or was too large for it. The others say that there is no plugin to ask.
+    /// Errors of a call that reached a plugin, or was too large for it, or whose answer wants kept what nobody can keep. The others say that
+    /// there is no plugin to ask.
     private static func isOfTheCall(_ code: ErrorCode) -> Bool {
         switch code {
-        case .pluginCrashed, .pluginTimeout, .pluginBadAnswer, .pluginRefused, .pluginFailed, .limitsExceeded: true
+        case .pluginCrashed, .pluginTimeout, .pluginBadAnswer, .pluginRefused, .pluginFailed, .limitsExceeded, .logRecordTooLarge: true
         default: false
         }
     }

@@ -57,18 +57,22 @@ struct IngestDecider: Sendable {
         objects.rows.reserveCapacity(records.count)
         objects.records.reserveCapacity(records.count)
         for record in records {
-            if record.problem == nil, let row = reader.read(record.bytes, into: &objects.buffer) {
+            if record.problem == nil, record.bytes.count <= Limits.ingestObjectBytes,
+                let row = reader.read(record.bytes, into: &objects.buffer)
+            {
                 objects.rows.append(row)
                 objects.records.append(record)
                 continue
             }
             do throws(SluiceError) {
                 if let problem = record.problem { throw problem }
+                guard record.bytes.count <= Limits.ingestObjectBytes else { throw IngestCheck.tooLarge(type.name, record.bytes.count) }
                 let row = try ExtendedJSON.row(try JSON.parse(Array(record.bytes)), type: type, schema: schema)
                 objects.rows.append(objects.buffer.append(row))
                 objects.records.append(record)
             } catch {
-                decision.refused.append(RefusedObject(record: record, code: .ingestMalformed, reason: error.message))
+                let code: ErrorCode = error.code == .ingestTooLarge ? .ingestTooLarge : .ingestMalformed
+                decision.refused.append(RefusedObject(record: record, code: code, reason: error.message))
             }
         }
         return objects

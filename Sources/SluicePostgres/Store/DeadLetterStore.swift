@@ -15,6 +15,8 @@ package struct DeadLetter: Sendable {
     /// The same as bytes, where a text cannot hold them.
     package var bytes: [UInt8]?
     package var at: String
+    /// Whether this is not all of the object.
+    package var isCut: Bool
     /// Whether the dead-letter topic has it.
     package var isPublished: Bool
 }
@@ -60,7 +62,7 @@ package struct DeadLetterStore: Sendable {
 
     /// The newest first, of each object only the beginning of its text, and no bytes.
     package func newest(_ limit: Int, characters: Int) async throws -> [DeadLetter] {
-        try await read("NOT gone ORDER BY id DESC LIMIT $1", [.int(limit)], object: "left(object, \(characters)), NULL::bytea")
+        try await read("NOT gone ORDER BY id DESC LIMIT $1", [.int(limit)], object: "left(object, \(characters)), NULL::bytea, true")
     }
 
     /// The greatest id; 0 when there is none.
@@ -76,8 +78,24 @@ package struct DeadLetterStore: Sendable {
     }
 
     /// Those that the dead-letter topic does not have yet, the oldest first.
-    package func unpublished(limit: Int) async throws -> [DeadLetter] {
-        try await read("NOT published ORDER BY id LIMIT $1", [.int(limit)])
+    /// - Parameters:
+    ///   - characters: of an object's text, and of its bytes, that are read; the rest is cut.
+    ///   - bytes: beyond which no further letter is begun.
+    package func unpublished(limit: Int, characters: Int, bytes: Int) async throws -> [DeadLetter] {
+        try await read(
+            """
+            id IN (
+                SELECT id FROM (
+                    SELECT id, sum(size) OVER (ORDER BY id) - size AS before FROM (
+                        SELECT id, least(octet_length(object), $2) + least(coalesce(octet_length(bytes), 0), $2) AS size
+                        FROM sluice.ingest_rejected WHERE NOT published ORDER BY id LIMIT $1) AS sizes) AS sums
+                WHERE before < $3)
+            ORDER BY id
+            """, [.int(limit), .int(characters), .int(bytes)],
+            object: """
+                left(object, $2), substring(bytes FROM 1 FOR $2),
+                char_length(object) > $2 OR coalesce(octet_length(bytes), 0) > $2
+                """)
     }
 
     /// The dead-letter topic has them: those that have been sent again leave the table.
@@ -156,7 +174,7 @@ package struct DeadLetterStore: Sendable {
         """
 
     private func read(
-        _ condition: String, _ parameters: [PostgresParameter], object: String = "object, bytes"
+        _ condition: String, _ parameters: [PostgresParameter], object: String = "object, bytes, false"
     ) async throws -> [DeadLetter] {
         try await pool.perform { session in
             let result = try session.query(
@@ -168,7 +186,8 @@ package struct DeadLetterStore: Sendable {
                 DeadLetter(
                     id: result.int(row, 0) ?? 0, type: result[row, 1] ?? "", source: result[row, 2] ?? "", offset: result.int(row, 3),
                     code: Int(result.int(row, 4) ?? 0), reason: result[row, 5] ?? "", object: result[row, 6] ?? "",
-                    bytes: result.bytes(row, 7), at: result[row, 8] ?? "", isPublished: result.bool(row, 9) ?? false)
+                    bytes: result.bytes(row, 7), at: result[row, 9] ?? "", isCut: result.bool(row, 8) ?? false,
+                    isPublished: result.bool(row, 10) ?? false)
             }
         }
     }

@@ -51,6 +51,29 @@ import Testing
         }
     }
 
+    /// As text and bytes it would be larger than a producer takes.
+    @Test func `are told of when they are larger than an object may be, cut in the topic and whole in the table`() async throws {
+        try await KafkaShop.with { shop in
+            try await shop.run { gateway in
+                let large = [UInt8(ascii: "{")] + [UInt8](repeating: 0xFF, count: 2 << 20)
+                // Each of its characters is two in a letter.
+                let quotes = String(repeating: #"\""#, count: 600_000)
+                let long = Array(#"{"_id": "\#(quotes)", "store": "north", "value": 1}"#.utf8)
+                try await shop.produce([large, long, Array("nothing".utf8)], partition: 5)
+                try #require(try await gateway.eventually("SELECT count(*) FROM sluice.ingest_rejected", is: 3))
+                let codes = try await gateway.texts("SELECT code FROM sluice.ingest_rejected ORDER BY log_offset")
+                #expect(codes == [ErrorCode.ingestTooLarge, .ingestTooLarge, .ingestMalformed].map { "\($0.rawValue)" })
+                #expect(try await gateway.count("SELECT max(octet_length(bytes)) FROM sluice.ingest_rejected") == (2 << 20) + 1)
+                let letters = try await shop.deadLetters(3)
+                try #require(letters.count == 3)
+                #expect(letters.map { $0["cut"] } == [true, true, nil] && letters.allSatisfy { $0.utf8.count <= Limits.deadLetterBytes })
+                #expect(letters.map { $0["bytes"] } == [nil, nil, nil])
+                #expect(letters[1]["object"]?.string?.hasPrefix(#"{"_id": "\"\""#) == true && letters[2]["object"] == .string("nothing"))
+                #expect(try await gateway.eventually("SELECT count(*) FROM sluice.ingest_rejected WHERE NOT published", is: 0))
+            }
+        }
+    }
+
     private static func replay(_ gateway: RunningGateway, _ body: String = "{}") async throws -> RunningGateway.Answer {
         try await gateway.request("POST", "/admin/v1/ingest/replay", body, admin: true)
     }

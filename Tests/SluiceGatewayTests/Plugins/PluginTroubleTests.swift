@@ -2,6 +2,8 @@ import Foundation
 import Logging
 import SluiceCore
 import SluiceGateway
+import SluiceKafka
+import SluicePipeline
 import SluiceWire
 import Testing
 
@@ -69,5 +71,30 @@ import Testing
             #expect(try await gateway.count("SELECT count(*) FROM sluice.ingest_rejected") == 0)
             session.close()
         }
+    }
+
+    @Test func `lands when its records are in their topic, and alone is refused when one is larger than brokers take`() async throws {
+        try await KafkaShop.with { shop in
+            try await shop.run(files: try Self.files(milliseconds: 10_000)) { gateway in
+                let lines = ["do-keep", "plain", "do-keep too much", "more"].map { #"{"_id":"\#($0)","store":"north","value":1}"# }
+                let token = try await gateway.anonymousToken()
+                let answer = try await gateway.ingest(Array(lines.joined(separator: "\n").utf8), token: token)
+                #expect((answer.status, answer.accepted) == (200, 4), "\(answer)")
+                #expect(try await gateway.eventually("SELECT count(*) FROM readings", is: 3))
+                let refused = try await gateway.texts("SELECT code || ' ' || (object::jsonb ->> '_id') FROM sluice.ingest_rejected")
+                #expect(refused == ["\(ErrorCode.logRecordTooLarge.rawValue) do-keep too much"])
+                #expect(try await shop.kept("seen") >= 1)
+            }
+        }
+    }
+}
+
+extension KafkaShop {
+    /// How many records plugins have in a stream.
+    fileprivate func kept(_ stream: String) async throws -> Int64 {
+        let log = try KafkaLog(KafkaConfiguration(bootstrapServers: kafka, clientID: "test"), logger: `Every log`.quiet)
+        let ends = try await log.ends(of: (Int32(0)..<4).map { LogPartition("\(app).records.\(stream)", $0) })
+        await log.close()
+        return ends.values.reduce(0, +)
     }
 }
