@@ -71,11 +71,11 @@ package struct Gateway: Sendable {
         return BackgroundService("users") {
             try await access.watch.run { change in
                 if let error = change.error { await sessions.disconnect(user: change.user, error) }
-                if change.kind == .data, let user = try? await access.authenticator.user(id: change.user) {
-                    await generations.userChanged(user)
-                }
-                // Also of one who is gone: a session that is just beginning may not know it yet.
-                if change.kind != .revoked { sessions.reconsider(user: change.user) }
+                // A session that is just beginning may not know it yet.
+                if change.kind == .disabled || change.kind == .deleted { sessions.reconsider(user: change.user) }
+            } tell: { id in
+                if let user = try? await access.authenticator.user(id: id) { await generations.userChanged(user) }
+                sessions.reconsider(user: id)
             } lost: {
                 await sessions.disconnect(user: nil, SluiceError(.resync, "What happened to users meanwhile is not known any more."))
             }

@@ -6,15 +6,34 @@ import Synchronization
 
 /// Has sessions notice what happens to their users, on whichever gateway it was done, or by SQL.
 ///
-/// It looks when this gateway has changed a user, and every second.
+/// It looks when this gateway has changed a user, and every second. Who has to leave leaves when it is read; users with new data wait for
+/// each other beside that, since plugins are told of each and may take their time.
 final class UserWatch: Sendable {
     private struct Looks {
         var begun = 0
+        /// The last whose changes have been read, and the last that is over.
+        var read = 0
         var ended = 0
+        /// Users with new data, each once, in order.
+        var waiting: [String] = []
+        var known: Set<String> = []
+
+        mutating func add(_ user: String) {
+            if known.insert(user).inserted { waiting.append(user) }
+        }
+
+        /// - Returns: who waits, and the look that is over when they have been told of; nil when there is nothing to do.
+        mutating func take() -> (users: [String], look: Int)? {
+            if waiting.isEmpty, read == ended { return nil }
+            defer { (waiting, known) = ([], []) }
+            return (waiting, read)
+        }
     }
 
     private let store: UserChangeStore
     private let looks = Mutex(Looks())
+    /// Fired when changes have been read.
+    private let arrived: Signal
     /// Fired when this gateway has changed a user.
     private let changed: Signal
     /// Fired when a look has ended.
@@ -24,6 +43,9 @@ final class UserWatch: Sendable {
     private let environment: any Environment
     private let logger: Logger
 
+    /// Users that plugins are told of at a time, and users that wait for it; beyond, no further changes are read.
+    static let width = 4
+    static let most = 100_000
     private static let pauseMilliseconds = 1_000
     /// How long whoever changed a user waits for the sessions to know it.
     private static let patienceMilliseconds = 2_000
@@ -35,6 +57,7 @@ final class UserWatch: Sendable {
         self.store = store
         changed = Signal(environment: environment)
         looked = Signal(environment: environment)
+        arrived = Signal(environment: environment)
         self.environment = environment
         self.logger = logger
         first = try await store.last()
@@ -53,24 +76,47 @@ final class UserWatch: Sendable {
     }
 
     /// - Parameters:
-    ///   - tell: called with each change, in order.
+    ///   - read: called with each change when it is read, in order.
+    ///   - tell: called later with each user whose data changed, of several at a time.
     ///   - lost: called when it cannot be said any more what has changed.
-    func run(tell: (UserChange) async -> Void, lost: () async -> Void) async throws {
+    func run(
+        read: @escaping @Sendable (UserChange) async -> Void, tell: @escaping @Sendable (String) async -> Void,
+        lost: @escaping @Sendable () async -> Void
+    ) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await self.readChanges(read, lost) }
+            group.addTask { await self.tellChanged(tell) }
+            defer { group.cancelAll() }
+            _ = try await group.next()
+        }
+    }
+
+    private func readChanges(_ read: (UserChange) async -> Void, _ lost: () async -> Void) async throws {
         var last = first
         var (heard, pruned) = (environment.monotonicNanoseconds(), UInt64(0))
         while !Task.isCancelled {
             let seen = changed.count
-            looks.withLock { $0.begun += 1 }
+            let look = looks.withLock { looks in
+                looks.begun += 1
+                return looks.begun
+            }
             do {
                 let now = environment.monotonicNanoseconds()
                 let changes = try await store.changes(after: last)
                 if now - heard > Self.memory { await lost() }
                 heard = now
-                for change in changes { await tell(change) }
+                for change in changes {
+                    await read(change)
+                    if change.kind == .data { looks.withLock { $0.add(change.user) } }
+                }
                 last = changes.last?.number ?? last
-                if changes.count == UserChangeStore.limit { continue }
-                looks.withLock { $0.ended = $0.begun }
-                looked.fire()
+                let isAll = changes.count < UserChangeStore.limit
+                if isAll { looks.withLock { $0.read = look } }
+                arrived.fire()
+                guard isAll else {
+                    await waitForRoom()
+                    continue
+                }
                 if now - pruned > Self.pruning {
                     try await store.prune()
                     pruned = now
@@ -79,6 +125,32 @@ final class UserWatch: Sendable {
                 logger.debug("Changes of users could not be asked for.", metadata: ["error": "\(error)"])
             }
             await changed.wait(after: seen, milliseconds: Self.pauseMilliseconds)
+        }
+    }
+
+    private func waitForRoom() async {
+        while !Task.isCancelled {
+            let seen = looked.count
+            if looks.withLock({ $0.waiting.count < Self.most }) { return }
+            await looked.wait(after: seen, milliseconds: Self.pauseMilliseconds)
+        }
+    }
+
+    private func tellChanged(_ tell: @escaping @Sendable (String) async -> Void) async {
+        while !Task.isCancelled {
+            let seen = arrived.count
+            guard let (users, look) = looks.withLock({ $0.take() }) else {
+                await arrived.wait(after: seen, milliseconds: Self.pauseMilliseconds)
+                continue
+            }
+            await withTaskGroup(of: Void.self) { group in
+                for (index, user) in users.enumerated() {
+                    if index >= Self.width { _ = await group.next() }
+                    group.addTask { if !Task.isCancelled { await tell(user) } }
+                }
+            }
+            looks.withLock { $0.ended = look }
+            looked.fire()
         }
     }
 }

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceWire
 import Testing
 
 /// What concerns one user costs the sessions of others nothing.
@@ -24,6 +25,23 @@ import Testing
             #expect(other.bootstraps == 1 && other.error == nil && changed.error == nil)
             other.close()
             changed.close()
+        }
+    }
+
+    /// AUTH-5: at once, whatever has happened to others before.
+    @Test func `whose plugin takes its time over the data of each keep nobody who is disabled`() async throws {
+        try await RunningGateway.with(files: try `What waits for a plugin`.files()) { gateway in
+            try await gateway.sql(
+                "INSERT INTO sluice.user_account (id, provider) SELECT 'u' || i, 'anon-user' FROM generate_series(1, 2500) i")
+            let account = try await gateway.account()
+            let session = try await gateway.session(token: account.token)
+            try await session.hello(["Order"])
+            // A sixth of a second each: the plugin is called for more than six minutes.
+            try await gateway.sql(#"UPDATE sluice.user_account SET custom_data = '{ "word": "do-slow" }' WHERE id LIKE 'u%'"#)
+            try await gateway.sql("UPDATE sluice.user_account SET disabled = true WHERE id = '\(account.id)'")
+            try await session.receive(within: 20) { $0.error != nil }
+            #expect(session.error?.error.code == .userDisabled)
+            session.close()
         }
     }
 }
