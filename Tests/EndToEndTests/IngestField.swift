@@ -86,26 +86,38 @@ final class IngestField: Sendable {
         return try JSON.parse(Array(data))
     }
 
+    private enum Fault: CaseIterable {
+        case gateway, pluginHost, broker
+    }
+
+    /// Each kind once before any is drawn again, in an order that the play draws.
+    private func faults(_ count: Int, _ random: inout SplitMix64) -> [Fault] {
+        let kinds = Fault.allCases.filter { $0 != .broker || broker != nil || restart != nil }
+        var faults: [Fault] = []
+        while faults.count < count { faults += kinds.shuffled(using: &random) }
+        return Array(faults.prefix(count))
+    }
+
     /// Kills something at a random moment of each share of the records.
     /// - Returns: what, in order.
     func play(_ plan: IngestPlan, _ random: SplitMix64, at pace: Pace) async throws -> [String] {
         var random = random
         var done: [String] = []
-        for fault in 0..<plan.faults {
+        for (fault, kind) in faults(plan.faults, &random).enumerated() {
             await pace.wait(for: ["http", "kafka", "sdk"], to: fault)
             // The moment is what the play draws; nothing is waited for.
             try await Task.sleep(for: .milliseconds(random.below(300)))
             let number = random.below(gateways.all.count)
-            switch random.below(broker == nil && restart == nil ? 4 : 5) {
-            case 0, 1:
+            switch kind {
+            case .gateway:
                 done.append("gateway \(number)")
                 await gateways.all[number].kill()
                 try await gateways.all[number].start()
-            case 2, 3:
-                let hosts = gateways.all[number].pluginHosts
-                done.append("\(hosts.isEmpty ? "no " : "")plugin host of \(number)")
-                if !hosts.isEmpty { kill(random.pick(hosts), SIGKILL) }
-            default:
+            case .pluginHost:
+                let hosts = try await untilHosted(gateways.all[number])
+                done.append("plugin host of \(number)")
+                kill(random.pick(hosts), SIGKILL)
+            case .broker:
                 done.append("broker")
                 try await broker?.restart()
                 if let restart {
@@ -116,6 +128,17 @@ final class IngestField: Sendable {
             await pace.advance("faults", to: fault + 1)
         }
         return done
+    }
+
+    /// A gateway that was killed a moment ago has hosts again when it is ready; one that was killed itself is started anew.
+    private func untilHosted(_ gateway: ServedGateway) async throws -> [Int32] {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while true {
+            let hosts = gateway.pluginHosts
+            if !hosts.isEmpty { return hosts }
+            try #require(ContinuousClock.now < deadline, "A gateway has no plugin hosts.")
+            try await Task.sleep(for: .milliseconds(20))
+        }
     }
 
     private static func run(_ path: String) async throws -> Int32 {

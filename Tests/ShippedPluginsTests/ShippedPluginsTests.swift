@@ -30,6 +30,45 @@ private func failure(_ body: () async throws -> Void) async -> SluiceError? {
         }
     }
 
+    @Test func `let a user write again as time passes, no more at once than the burst`() async throws {
+        // One a second.
+        let config = #"{ "types": { "Patient": { "writes_per_minute": 60, "burst": 2 } } }"#
+        try await Shipped.with("RateLimits", config) { chain in
+            let writes = (0..<40).map { Shipped.update("\($0)") }
+            func allowed() async -> Int {
+                await chain.checkWrites(user: Shipped.user("ann"), writes: writes, schema: Shipped.schema).count { $0 == .allow }
+            }
+            #expect(await allowed() == 2)
+            #expect(await allowed() == 0)
+            try await Task.sleep(for: .milliseconds(1_100))
+            #expect((1...2).contains(await allowed()))
+            // Long enough for more than two.
+            try await Task.sleep(for: .milliseconds(3_500))
+            #expect(await allowed() == 2)
+        }
+    }
+
+    @Test func `forget those who have written nothing for the longest time, beyond ten thousand`() async throws {
+        try await Shipped.with("RateLimits", #"{ "types": { "Patient": { "inserts_per_day": 1 } } }"#) { chain in
+            func insert(_ user: String) async -> Bool {
+                await chain.checkWrites(user: Shipped.user(user), writes: [Shipped.insert("a")], schema: Shipped.schema) == [.allow]
+            }
+            #expect(await insert("ann"))
+            #expect(await !insert("ann"))
+            func fill(_ range: Range<Int>) async -> Int {
+                var allowed = 0
+                for number in range where await insert("u\(number)") { allowed += 1 }
+                return allowed
+            }
+            #expect(await fill(0..<10_000) == 10_000)
+            // There are ten thousand after her, and she is still known.
+            #expect(await !insert("ann"))
+            // She has written just now, and so is among those that are kept when as many more come.
+            #expect(await fill(10_000..<30_000) == 20_000)
+            #expect(await insert("ann"))
+        }
+    }
+
     @Test func `bound the new objects of a day`() async throws {
         try await Shipped.with("RateLimits", #"{ "types": { "Patient": { "inserts_per_day": 2 } } }"#) { chain in
             let writes = [Shipped.insert("a"), Shipped.insert("b"), Shipped.insert("c"), Shipped.update("a")]

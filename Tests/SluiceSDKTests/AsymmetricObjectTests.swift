@@ -50,6 +50,13 @@ private class Nameless: AsymmetricObject {
         #expect(!(type is any RealmFetchable.Type) && !(object is any RealmCollectionValue) && !(object is any ThreadConfined))
     }
 
+    /// ING-4: `@Persisted var sighting: Sighting?` does not compile, nor do its lists, sets and maps.
+    @Test func `no property can be of its class, as nothing can link to what is not there`() {
+        let (type, linked): (Any, Any) = (Sighting.self, Resident.self)
+        #expect(!(type is any _Persistable.Type) && !(type is any _OptionalPersistable.Type) && !(type is any RealmCollectionValue.Type))
+        #expect(linked is any _OptionalPersistable.Type && linked is any RealmCollectionValue.Type)
+    }
+
     @Test func `it takes embedded objects along, and tells of others by their keys`() async throws {
         let realm = try await open()
         try realm.write {
