@@ -125,7 +125,8 @@ struct TestedRows {
         var batch = unsafe sluice_writes(
             size: UInt32(MemoryLayout<sluice_writes>.size), write_size: UInt32(MemoryLayout<sluice_write>.stride),
             type_size: UInt32(MemoryLayout<sluice_type>.stride), write_count: UInt32(records.count), type_count: UInt32(types.count),
-            reserved: 0, user_id: loan.text(user?.id ?? ""), user_type: loan.text(user?.type ?? ""), user: loan.text(user?.value.json ?? ""),
+            reserved: 0, user_id: loan.text(user?.id ?? ""), user_type: loan.text(user?.type ?? ""),
+            user: loan.text(user?.value.json ?? ""),
             types: entries, writes: writes, arena: base, arena_length: arena.count)
         return withExtendedLifetime(loan) { unsafe withUnsafePointer(to: &batch) { unsafe body($0) } }
     }

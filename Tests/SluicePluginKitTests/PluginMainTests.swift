@@ -45,7 +45,8 @@ private final class Complete: SessionRules, SubscriptionRules, WriteRules, Inges
     func ingest(type: String, objects: [PluginRow]) throws -> [IngestVerdict] {
         if type == "Plain" { return objects.map { _ in .accept } }
         return [
-            .accept, .amend(["a": 0]), .transform(["a": 1]), .route(type: "U", object: ["b": 2]), .split([.init(type: "U", object: ["c": 3])]),
+            .accept, .amend(["a": 0]), .transform(["a": 1]), .route(type: "U", object: ["b": 2]),
+            .split([.init(type: "U", object: ["c": 3])]),
             .drop(reason: "old"), .reject(reason: "bad"),
         ]
     }
