@@ -264,24 +264,3 @@ extension RowBuffer {
         return endRow()
     }
 }
-
-extension Value {
-    /// Bytes in a flat row, cells included: the measure for what is handed on together.
-    package var byteCount: Int {
-        let content =
-            switch self {
-            case .null, .bool, .int, .float, .double, .timestamp, .objectId: 0
-            case .decimal, .uuid: 16
-            case .string(let v): v.utf8.count
-            case .binary(let v): v.count
-            case .list(let elements): elements.reduce(0) { $0 + $1.byteCount }
-            case .dictionary(let pairs): pairs.reduce(0) { $0 + MemoryLayout<Cell>.size + $1.key.utf8.count + $1.value.byteCount }
-            case .link(let type, let key): MemoryLayout<Cell>.size + type.utf8.count + key.byteCount
-            }
-        return MemoryLayout<Cell>.size + content
-    }
-}
-
-extension Row {
-    package var byteCount: Int { values.reduce(0) { $0 + ($1?.byteCount ?? MemoryLayout<Cell>.size) } }
-}

@@ -15,10 +15,11 @@ extension Value {
 }
 
 extension Row {
+    /// Bytes that the row takes in a record of the log, at most: the measure, too, for rows that are handed on together.
+    package var recordBytes: Int { values.reduce(0) { $0 + ($1?.recordBytes ?? 0) } }
+
     /// Whether a record with two of them may be too large for the log.
-    package func isTooLarge(_ type: ObjectType) -> Bool {
-        type.properties.indices.reduce(0) { $0 + (self[$1]?.recordBytes ?? 0) } > Limits.rowBytes
-    }
+    package var isTooLarge: Bool { recordBytes > Limits.rowBytes }
 }
 
 extension RowBuffer {

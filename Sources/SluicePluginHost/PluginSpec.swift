@@ -97,7 +97,8 @@ package enum PluginLimits {
     /// One message to or from the host process, bytes. Beyond: the call fails with `limitsExceeded`, an answer counts as a
     /// failure of the plugin.
     package static let messageBytes = 32 << 20
-    /// Writes of one call of check_write, bytes of their images as rows; JSON may have six times as many. Beyond: another call.
+    /// Writes of one call of check_write, bytes of their images as records of the log have them; JSON may have six times as many.
+    /// Beyond: another call.
     package static let writeBytes = 4 << 20
     /// Processor time of one call, nanoseconds, however many parts it has.
     package static let batchNanoseconds: UInt64 = 2_000_000_000

@@ -15,7 +15,7 @@ struct WriteReview {
         var parts: [Range<Int>] = []
         var (start, bytes) = (0, 0)
         for (index, write) in writes.enumerated() {
-            let size = (write.before?.byteCount ?? 0) + (write.after?.byteCount ?? 0)
+            let size = (write.before?.recordBytes ?? 0) + (write.after?.recordBytes ?? 0)
             if index > start, bytes + size > PluginLimits.writeBytes {
                 parts.append(start..<index)
                 (start, bytes) = (index, 0)

@@ -166,7 +166,7 @@ struct WriteCheck {
     /// What the table could hold, and nobody could read.
     private func misfit(_ write: IntendedWrite, _ name: String) -> Refusal? {
         guard let after = write.after else { return nil }
-        if !write.changed.isEmpty, after.isTooLarge(write.type) {
+        if !write.changed.isEmpty, after.isTooLarge {
             return Refusal(
                 cause: .database,
                 message: "\(name) would take more than the \(Limits.rowBytes >> 20) MiB that an object may have; the write was undone.",

@@ -35,7 +35,11 @@ import Testing
     }
 
     @Test func `are refused one by one when they come by HTTP without Kafka`() async throws {
-        try await RunningGateway.with(files: FaultyApp.files, plugins: ["FaultyC"]) { gateway in
+        let plugin = Built.plugin("FaultyC")
+        // Too long an answer takes its time.
+        let list =
+            #"{ "plugins": [{ "file": "\#(plugin)", "sha256": "\#(try PluginList.sha256(of: plugin))", "deadline_ms": { "ingest": 1000 } }] }"#
+        try await RunningGateway.with(files: FaultyApp.files.merging(["plugins.json": list]) { $1 }) { gateway in
             let words = [3: "do-crash", 20: "do-overflow", 39: "do-deny"]
             let lines = (0..<40).map { #"{"_id":"\#($0) \#(words[$0] ?? "well")","store":"north","value":1}"# }
             let reply = try await gateway.ingest(Array(lines.joined(separator: "\n").utf8), token: try await gateway.anonymousToken())
