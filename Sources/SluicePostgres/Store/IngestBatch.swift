@@ -20,8 +20,8 @@ package struct IngestSource: Hashable, Sendable {
 
     /// As people read it, and as PostgreSQL can hold it.
     var text: String { StoreText.printable(String(decoding: bytes, as: UTF8.self)) }
-    /// The bytes where the text does not hold them.
-    var kept: [UInt8]? { Array(text.utf8) == bytes ? nil : bytes }
+    /// The bytes where their text does not hold them.
+    func kept(beside text: String) -> [UInt8]? { text.utf8.elementsEqual(bytes) ? nil : bytes }
 }
 
 /// Objects of one type on their way into its table: flat rows in the order of the type's properties.

@@ -115,6 +115,7 @@ package struct PostgresIngestStore: Sendable {
 
     private static func keep(_ refused: [RefusedRecord], _ session: PostgresSession) throws {
         guard !refused.isEmpty else { return }
+        let texts = refused.map(\.source.text)
         try session.execute(
             """
             INSERT INTO sluice.ingest_rejected (type, source, log_offset, code, reason, object, bytes)
@@ -129,8 +130,8 @@ package struct PostgresIngestStore: Sendable {
                 .text(StoreText.array(refused.map { $0.source.offset.map { String($0) } })),
                 .text(StoreText.array(refused.map { String($0.code.rawValue) })),
                 .text(StoreText.array(refused.map { StoreText.printable($0.reason) })),
-                .text(StoreText.array(refused.map(\.source.text))),
-                .text(StoreText.array(refused.map { $0.source.kept.map { "\\x" + Hex.encode($0) } })),
+                .text(StoreText.array(texts)),
+                .text(StoreText.array(zip(refused, texts).map { $0.source.kept(beside: $1).map { "\\x" + Hex.encode($0) } })),
             ], cached: true)
     }
 }

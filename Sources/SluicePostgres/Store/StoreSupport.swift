@@ -27,7 +27,7 @@ extension PostgresResult {
 enum StoreText {
     /// Text that PostgreSQL can hold: the NUL character, which it cannot, becomes its picture. For records that people read.
     static func printable(_ text: String) -> String {
-        text.utf8.contains(0) ? String(text.map { $0 == "\0" ? "␀" : $0 }) : text
+        text.utf8.contains(0) ? String(String.UnicodeScalarView(text.unicodeScalars.map { $0 == "\0" ? "␀" : $0 })) : text
     }
 
     static func printable(_ json: JSON) -> JSON {
