@@ -120,26 +120,29 @@ struct SyncReader {
         fields.indexed = name
     }
 
-    /// A name that may be a queryable field's (QF-9).
+    /// The name of a field, which must be one that a queryable field may have.
     private func checked(_ node: ConfigNode) -> String? {
         guard let name = node.string else { return nil }
-        if Self.reservedInAnyCase.contains(name.lowercased()) || Self.reserved.contains(name) {
+        if QueryableFields.isReserved(name) {
             node.problem("'\(name)' is a word of the query language.", fix: "Rename the field.")
         }
         return name
     }
 
     private static let eligible = "Only scalars, arrays of scalars and embedded points of GeoJSON can."
+}
+
+extension QueryableFields {
+    /// Whether a name is a word of the query language, which no queryable field may have (QF-9).
+    static func isReserved(_ name: String) -> Bool { reservedInAnyCase.contains(name.lowercased()) || reserved.contains(name) }
 
     private static let reservedInAnyCase: Set<String> = [
         "and", "asc", "ascending", "beginswith", "between", "contains", "desc", "descending", "distinct", "endswith", "falsepredicate",
-        "inf",
-        "infinity", "like", "limit", "nan", "nil", "null", "or", "sort", "subquery", "truepredicate",
+        "inf", "infinity", "like", "limit", "nan", "nil", "null", "or", "sort", "subquery", "truepredicate",
     ]
     private static let reserved: Set<String> = [
         "ALL", "ANY", "B64", "FALSE", "IN", "NONE", "NOT", "SOME", "TRUE", "all", "any", "false", "in", "none", "not", "oid", "some",
-        "true",
-        "uuid",
+        "true", "uuid",
     ]
 }
 

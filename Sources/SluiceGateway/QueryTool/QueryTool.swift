@@ -38,9 +38,14 @@ package struct QueryTool: Sendable {
 
     /// The queryable fields that the command line names.
     /// - Parameter queryable: nil for every field that can be, as in development mode.
-    /// - Throws: `configInvalid` for a name that the class does not have, and for an indexed field of an unfit type.
+    /// - Throws: `configInvalid` for a name that the class does not have or that no queryable field may have, and for an indexed field of
+    ///   an unfit type.
     package func fields(queryable: [String]?, indexed: String?) throws(SluiceError) -> QueryableFields {
-        for name in (queryable ?? []) + [indexed].compactMap(\.self) where type[name] == nil {
+        let named = (queryable ?? []) + [indexed].compactMap(\.self)
+        if let word = named.first(where: QueryableFields.isReserved) {
+            throw SluiceError(.configInvalid, "'\(word)' is a word of the query language.", fix: "Rename the field.")
+        }
+        for name in named where type[name] == nil {
             let near = Suggestion.nearest(to: name, in: type.properties.map(\.name))
             throw SluiceError(
                 .configInvalid, "\(type.name) has no property '\(name)' to be queryable.", fix: near.map { "Did you mean '\($0)'?" })
@@ -52,7 +57,7 @@ package struct QueryTool: Sendable {
                 .configInvalid, "The indexed queryable field '\(indexed)' is a \(property.typeText).",
                 fix: "It must be long, string, objectId or uuid.")
         }
-        let all = type.properties.filter { $0.isEligible || schema.isPoint($0) }.map(\.name)
+        let all = type.properties.filter { $0.isEligible || schema.isPoint($0) }.map(\.name).filter { !QueryableFields.isReserved($0) }
         return QueryableFields(byType: [type.name: Set(queryable ?? all)], indexed: indexed)
     }
 }

@@ -106,7 +106,13 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
     }
 
     func makeQueryable(_ fields: [String: Set<String>]) async throws -> AppSchema {
-        try await growth.run {
+        for (type, names) in fields {
+            guard let name = names.sorted().first(where: QueryableFields.isReserved) else { continue }
+            throw SluiceError(
+                .queryNotQueryable, "'\(name)' of \(type) cannot become queryable: it is a word of the query language.",
+                fix: "Rename the field, or filter by it locally.")
+        }
+        return try await growth.run {
             let before = self.current()
             var after = before
             for (type, names) in fields { after.fields.byType[type, default: []].formUnion(names) }

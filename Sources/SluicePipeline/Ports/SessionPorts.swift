@@ -129,7 +129,8 @@ package protocol SchemaAuthority: Sendable {
     func current() -> AppSchema
     /// Adds what `client` has and the server has not. Throws `invalidSchemaChange` outside development mode, naming it.
     func extend(by client: [ObjectType]) async throws -> AppSchema
-    /// Makes fields queryable (development mode, QF-4); otherwise throws `queryNotQueryable`.
+    /// Makes fields queryable (development mode, QF-4).
+    /// - Throws: `queryNotQueryable` for a name that no queryable field may have (QF-9).
     func makeQueryable(_ fields: [String: Set<String>]) async throws -> AppSchema
 }
 

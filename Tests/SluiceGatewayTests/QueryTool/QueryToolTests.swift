@@ -38,6 +38,8 @@ struct QueryToolTests {
             let error = #expect(throws: SluiceError.self) { try Self.refusal("age > 3", queryable: queryable, indexed: indexed) }
             #expect(error?.code == .configInvalid)
         }
+        let word = #expect(throws: SluiceError.self) { try Self.refusal("age > 3", queryable: ["age", "Sort"]) }
+        #expect(word?.code == .configInvalid && word?.message == "'Sort' is a word of the query language.")
         let error = #expect(throws: SluiceError.self) { try QueryTool(schema: try Kennel.schema(), type: "Dogg") }
         #expect(error?.fix == "Did you mean 'Dog'?")
     }

@@ -251,4 +251,45 @@ import Testing
         }
         #expect(!fails("limits"))
     }
+
+    @Test func `Scenario 5: in development a query makes no word of the query language queryable, and others of its class go on`()
+        async throws
+    {
+        let memo = Schema([
+            ObjectType(
+                name: "Memo",
+                properties: [
+                    Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "sort", type: .string),
+                    Property(id: 3, name: "LIMIT", type: .string), Property(id: 4, name: "limits", type: .string),
+                ])
+        ])
+        try await RunningGateway.with(files: ShopApp.withoutRules, isDevelopment: true) { gateway in
+            let session = try await gateway.session(token: try await gateway.anonymousToken())
+            try await session.hello(memo)
+            try await gateway.sql(#"INSERT INTO "Memo" (_id, sort, "LIMIT", limits) VALUES ('a', 'x', 'x', 'x'), ('b', 'y', 'y', 'y')"#)
+            for (number, query) in ["sort == 'x'", "limits == 'x' AND LIMIT == 'x'"].enumerated() {
+                try await session.sendSubscribe(UInt64(number + 1), [("Memo", query)])
+                try await session.receive { $0.queryErrors.count == number + 1 || $0.completed > 0 }
+                let error = try #require(session.queryErrors.last?.error, "\(query)")
+                let word = ["sort", "LIMIT"][number]
+                #expect(error.code == .queryNotQueryable && error.message.contains("'\(word)' of Memo"), "\(error)")
+                #expect(error.message.contains("is a word of the query language"), "\(error)")
+            }
+            try await session.subscribe(3, [("Memo", "limits == 'x'")])
+            #expect(session.keys("Memo") == ["a"] && session.error == nil)
+            session.close()
+        }
+    }
+
+    @Test func `Scenario 5: an app directory that names such a field does not start, in development either`() async throws {
+        let files = NoteApp.files(Self.roles, queryable: ["sort"])
+        try await RunningGateway.deploy(NoteApp.tables(["Note"])) { deployment in
+            for isDevelopment in [false, true] {
+                let error = await #expect(throws: AppDirectoryError.self) {
+                    try await deployment.run(files, isDevelopment: isDevelopment) { _ in _ = Issue.record("it has started") }
+                }
+                #expect(error.map { "\($0)".contains("'sort' is a word of the query language") } == true, "\(String(describing: error))")
+            }
+        }
+    }
 }
