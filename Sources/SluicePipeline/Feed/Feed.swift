@@ -97,7 +97,8 @@ package actor Feed {
 
     private func take(_ fetch: LogFetch) {
         for gap in fetch.gaps {
-            logger.warning("The log lost records of a partition.", metadata: ["partition": "\(gap)", "code": "702"])
+            logger.warning(
+                "The log lost records of a partition.", metadata: ["partition": "\(gap)", "code": "\(ErrorCode.logGap.rawValue)"])
             state.gap(gap)
         }
         for entry in fetch.entries {

@@ -51,7 +51,7 @@ struct AuthRoutesTests {
         #expect(try await fixture.call(.post, "\(Self.app)/auth/providers/local-userpass/register", credentials).status == 201)
         let again = try await fixture.call(.post, "\(Self.app)/auth/providers/local-userpass/register", credentials)
         #expect(again.status == 409)
-        #expect(again.json["error_code"] == "AccountNameInUse")
+        #expect(again.json["error_code"] == "AccountNameInUse" && again.json["code"] == .int(Int64(ErrorCode.nameInUse.rawValue)))
         let id = try #require(try await fixture.directory.find(email: "Ann@example.com")).id
         try await fixture.users.setCustomData(["origin": "JFK", "levels": [1, .double(2.5), .null, true]], of: id)
         let login = try await fixture.login("Ann@example.com", "secret-1")
@@ -238,6 +238,9 @@ struct AdminUserRoutesTests {
         #expect(try await fixture.call(.put, "/admin/users/\(id)/custom_data", [1]).status == 400)
         let large: JSON = ["text": .string(String(repeating: "x", count: 17 << 10))]
         #expect(try await fixture.call(.put, "/admin/users/\(id)/custom_data", large).status == 400)
+        let huge = try await fixture.call(
+            .put, "/admin/users/\(id)/custom_data", ["text": .string(String(repeating: "x", count: 4 << 20))])
+        #expect(huge.status == 413 && huge.json["code"] == .int(Int64(ErrorCode.bodyTooLarge.rawValue)), "\(huge)")
         #expect(fixture.changes.current.isEmpty)
     }
 }

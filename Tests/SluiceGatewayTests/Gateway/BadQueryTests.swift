@@ -16,6 +16,7 @@ import Testing
         ("Order", "store == 'north' AND title == store", .queryTwoFields),
         ("Nonsense", "TRUEPREDICATE", .querySubscribedTypeUnknown),
         ("Reading", "TRUEPREDICATE", .queryAsymmetric),
+        ("Place", "TRUEPREDICATE", .queryEmbedded),
         ("Order", "store == 'north' AND title == '" + String(repeating: "x", count: Limits.queryBytes) + "'", .queryTooLarge),
         (
             "Order", "store == 'north' AND " + String(repeating: "(", count: 200) + "size == 1" + String(repeating: ")", count: 200),
@@ -119,6 +120,23 @@ import Testing
         ("@links.@count > 0", .queryBacklinks, "@links"),
         ("order.@links.Parcel.order.@count > 0", .queryBacklinks, "@links"),
         ("title GEOWITHIN geoBox([0, 40], [10, 50])", .queryGeospatial, "GEOWITHIN on \"title\""),
+        ("title TEXT 'x'", .queryFullText, "TEXT"),
+        ("size + 1 == 2", .queryArithmetic, "arithmetic"),
+        ("title == order.title", .queryLinkPath, "a path through \"order\""),
+        ("title == labels", .queryTwoFields, "comparing two fields"),
+        ("title.@type == 'string'", .queryValueType, "@type"),
+        ("labels[0] == 'red'", .queryElement, "one element of \"labels\""),
+        ("order == obj('Order', 'n1')", .queryLinkValue, "comparing links"),
+        ("$K0 == 1", .queryPathArgument, "a path given as an argument"),
+        ("spot == nil", .queryNotQueryable, "key \"spot\" is not a queryable field: it is an embedded object"),
+    ]
+
+    /// What can be subscribed to in its form and means nothing, and what of it the message says.
+    private static let meaningless: [(query: String, code: ErrorCode, says: String)] = [
+        ("spot GEOWITHIN geoBox([0, 50], [10, 40])", .queryShape, "Invalid region in GEOWITHIN query"),
+        ("spot GEOWITHIN geoCircle([181, 0], 1)", .queryShape, "out of bounds"),
+        ("'Alpha' CONTAINS title", .queryUnsupported, "'CONTAINS' with a constant on its left is not supported in a query on 'Parcel'"),
+        ("title == $0", .queryArgument, "$0"),
     ]
 
     @Test func `Scenario 6: is told by name what of a query subscriptions do not have`() async throws {
@@ -130,6 +148,13 @@ import Testing
                 let error = try #require(session.queryErrors.last?.error, "\(bad.query)")
                 #expect(session.completed == 1 && error.code == bad.code, "\(bad.query): \(error)")
                 #expect(error.message.contains("table \"Parcel\"") && error.message.contains(bad.names), "\(bad.query): \(error)")
+            }
+            for (index, bad) in Self.meaningless.enumerated() {
+                let version = UInt64(Self.refused.count + index) + 2
+                try await session.sendSubscribe(version, [("Parcel", bad.query)])
+                try await session.receive { $0.queryErrors.last?.version == version || $0.completed == version }
+                let error = try #require(session.queryErrors.last?.error, "\(bad.query)")
+                #expect(session.completed == 1 && error.code == bad.code && error.message.contains(bad.says), "\(bad.query): \(error)")
             }
             #expect(session.keys("Parcel") == ["a", "b", "c"] && session.error == nil)
         }

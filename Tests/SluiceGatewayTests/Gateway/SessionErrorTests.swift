@@ -94,6 +94,39 @@ import Testing
         }
     }
 
+    @Test func `is of a device that writes to an object whose clocks are damaged, and comes back when they are not any more`() async throws
+    {
+        try await RunningGateway.with { gateway in
+            try await gateway.besideHealthySession {
+                let token = try await gateway.anonymousToken()
+                func comeBack(after last: TestSession? = nil) async throws -> TestSession {
+                    let session = try await gateway.session(token: token)
+                    if let last { session.takeOver(last) }
+                    try await session.hello(["Order"])
+                    try await session.subscribe(1, [("Order", "store == 'south'")])
+                    return session
+                }
+                let change = [TestSession.order("a", ["size": .int(2)], .set)]
+                let session = try await comeBack()
+                try await session.upload(1, [TestSession.order("a", ["store": .string("south"), "size": .int(1)])])
+                try await session.receive { $0.acknowledged == 1 }
+                try await gateway.sql(#"UPDATE sluice.row_clock SET clocks = '\xff'"#)
+                try await session.upload(2, change)
+                let error = try await session.failure()
+                #expect(error.code == .internalError && error.message.contains("clocks"), "\(error)")
+                #expect(session.error?.action == .transient && session.error?.fatal == true)
+                #expect(try await gateway.count("SELECT size FROM orders WHERE _id = 'a'") == 1)
+
+                try await gateway.sql("DELETE FROM sluice.row_clock")
+                let again = try await comeBack(after: session)
+                try await again.upload(2, change)
+                try await again.receive { $0.acknowledged == 2 }
+                #expect(try await gateway.count("SELECT size FROM orders WHERE _id = 'a'") == 2)
+                again.close()
+            }
+        }
+    }
+
     @Test func `is of a client that does not read, which comes back and has everything`() async throws {
         try await RunningGateway.with { gateway in
             try await gateway.besideHealthySession {

@@ -1,3 +1,4 @@
+import Logging
 import SluiceCore
 import SluicePostgres
 import SluiceWire
@@ -20,7 +21,8 @@ import Testing
     }
 
     @Test func `leaves no session without what was committed in between`() async throws {
-        try await RunningGateway.with { gateway in
+        let log = LinesOfLog()
+        try await RunningGateway.with(logger: Logger(label: "test") { _ in log }) { gateway in
             let token = try await gateway.anonymousToken()
             let first = try await gateway.session(token: token)
             try await first.hello(["Order"])
@@ -36,6 +38,8 @@ import Testing
             await writer.close()
             #expect(try await first.failure().code == .resync)
             #expect(first.keys("Order") == ["before"])
+            let gap = log.lines.first { $0.message.hasPrefix("Commits are missing in the log") }
+            #expect(gap?.level == .warning && gap?.metadata["code"] == "\(ErrorCode.logGap.rawValue)", "\(log.lines.map(\.message))")
             let second = try await gateway.session(token: token)
             second.takeOver(first)
             try await second.hello(["Order"])

@@ -62,6 +62,84 @@ import Testing
         }
     }
 
+    @Test func `that its gateway ends is told so before the connection ends`() async throws {
+        try await RunningGateway.deploy { deployment in
+            let (begun, begin) = AsyncStream<RunningGateway>.makeStream()
+            let (opened, open) = AsyncStream<Void>.makeStream()
+            async let told = Self.lastWord(begun, open)
+            try await deployment.run(ShopApp.files) { gateway in
+                begin.yield(gateway)
+                for await _ in opened { return }
+            }
+            let error = try await told
+            #expect(
+                error?.error.code == .shuttingDown && error?.sessionAction == .transient && error?.fatal == true,
+                "\(String(describing: error))")
+        }
+    }
+
+    /// What a session is told that is open when its gateway ends.
+    /// - Parameter open: told when the session is open.
+    private static func lastWord(
+        _ begun: AsyncStream<RunningGateway>, _ open: AsyncStream<Void>.Continuation
+    ) async throws -> PBSessionError? {
+        defer { open.finish() }
+        for await gateway in begun {
+            let session = try await gateway.openSession()
+            try await session.subscribe(1, [("Order", "store == 'north'")])
+            open.yield()
+            _ = try await session.failure()
+            return session.error
+        }
+        return nil
+    }
+
+    @Test func `Scenario 60: a device stays away for as long as the gateway says, and then comes back`() async throws {
+        try await RunningGateway.with(plugins: ["FaultyC"]) { gateway in
+            try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n1', 'north', 1)")
+            let account = try await gateway.account(customData: #"{ "word": "do-crash" }"#)
+            let (folder, transport) = (try Phone.Folder(), TimedTransport())
+            let device = try EngineDevice(gateway, token: account.token, path: folder.replica, transport: transport)
+            try device.subscribe()
+            for await report in device.news where report.isInterruption { break }
+            try await gateway.setCustomData("{}", of: account.id)
+            try await device.engine.wait(for: .download, milliseconds: 60_000)
+            #expect(try device.sizes() == ["n1": 1])
+            // The device's own first pause is a second at most.
+            let hellos = transport.hellos
+            #expect(hellos.count >= 2 && hellos[1] - hellos[0] >= .seconds(2), "\(hellos)")
+            await device.stop()
+        }
+    }
+
+    /// The way to a gateway for a device, with the times at which it said hello.
+    private final class TimedTransport: SyncTransport {
+        private let transport = WebSocketTransport()
+        private let times = Mutex<[ContinuousClock.Instant]>([])
+
+        var hellos: [ContinuousClock.Instant] { times.withLock { $0 } }
+
+        func connect(_ request: SyncRequest) async throws(SluiceError) -> any SyncConnection {
+            Connection(connection: try await transport.connect(request), transport: self)
+        }
+
+        private struct Connection: SyncConnection {
+            let connection: any SyncConnection
+            let transport: TimedTransport
+
+            func send(_ message: [UInt8]) async throws(SluiceError) {
+                if case .hello? = try WireProtocol.decode(PBClientMessage.self, from: message).kind {
+                    transport.times.withLock { $0.append(.now) }
+                }
+                try await connection.send(message)
+            }
+
+            func ping() { connection.ping() }
+            func close() { connection.close() }
+            func next() async throws(SluiceError) -> SyncInbound? { try await connection.next() }
+        }
+    }
+
     @Test(arguments: Lost.allCases)
     private func `Scenario 32: what was undone is told once, also when the connection ends between the commit and the message`(
         lost: Lost

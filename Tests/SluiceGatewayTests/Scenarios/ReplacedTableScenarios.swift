@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import SluiceCore
 import SluiceGateway
 import SluiceSDK
@@ -39,7 +40,8 @@ import Testing
 
     @MainActor
     @Test func `is what devices have soon, those that are there and those that come back`() async throws {
-        try await RunningGateway.with { @MainActor gateway in
+        let log = LinesOfLog()
+        try await RunningGateway.with(logger: Logger(label: "test") { _ in log }) { @MainActor gateway in
             try await gateway.sql(Self.filled)
             let phones = [
                 try await Phone.open(gateway, orders: ["store == 'north'"]), try await Phone.open(gateway, orders: ["store == 'north'"]),
@@ -49,6 +51,7 @@ import Testing
             try await gateway.sql(Self.swapped)
             phones[1].session.resume()
             for phone in phones { try await Self.isSwapped(phone) }
+            await log.wait(for: "A table was another than the one that was published", about: "\(ErrorCode.logGap.rawValue)")
             try await Self.goesOn(phones, gateway)
         }
     }
