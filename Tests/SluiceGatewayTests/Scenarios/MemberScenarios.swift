@@ -34,7 +34,7 @@ final class Ship: Object {
     private final class Harbour {
         let realm: Realm
         let said: Phone.Said
-        private let folder: Phone.Folder
+        let folder: Phone.Folder
 
         /// A second opening finds the classes that the first one brought.
         static func open(
@@ -47,6 +47,11 @@ final class Ship: Object {
             try await realm.syncSession?.wait(for: .download)
             if !fleet.isEmpty { try await gateway.sql(fleet) }
             return Harbour(realm, said, folder)
+        }
+
+        /// The app begins again, once nobody has its Realm open.
+        static func open(again configuration: Realm.Configuration, _ said: Phone.Said, _ folder: Phone.Folder) async throws -> Harbour {
+            Harbour(try await Realm(configuration: configuration), said, folder)
         }
 
         private init(_ realm: Realm, _ said: Phone.Said, _ folder: Phone.Folder) {
@@ -118,6 +123,71 @@ final class Ship: Object {
             try await harbour.realm.waitUntilSynced(timeout: 60)
             #expect(harbour.ships == ["s1", "tiny"] && harbour.said.all.isEmpty, "\(harbour.said.all)")
             #expect(try await gateway.count(#"SELECT count(*) FROM "Ship" WHERE _id IN ('huge', 'tiny')"#) == 2)
+        }
+    }
+
+    // MARK: Time to live
+
+    /// Subscribes to ships for half a second, and to others for an hour; returns when the first are over.
+    @MainActor
+    private static func subscribe(_ harbour: Harbour, briefly: String, lasting: String) async throws {
+        let set = harbour.realm.subscriptions
+        try await set.update {
+            for (query, seconds) in [(briefly, 0.5), (lasting, 3_600.0)] {
+                do {
+                    try set.append(
+                        QuerySubscription<Ship>(name: query, where: query), options: SyncSubscriptionOptions(timeToLive: seconds))
+                } catch {
+                    Issue.record(error)
+                }
+            }
+        }
+        let ends = try #require(set.first(named: briefly)?.expiresAt)
+        let left = ends.timeIntervalSinceNow
+        if left >= 0 { try await _Concurrency.Task.sleep(for: .seconds(left + 0.001)) }
+    }
+
+    @MainActor
+    @Test func `a subscription whose time is over goes with the next change of the set, and what it alone brought leaves`() async throws {
+        try await Self.with { gateway in
+            let harbour = try await Harbour.open(gateway)
+            let (leaving, news) = AsyncStream<String>.makeStream()
+            let token = harbour.realm.observeLeaving { objects in
+                for object in objects { news.yield("\(object.primaryKey.stringValue ?? "") \(object.reason)") }
+            }
+            try await Self.subscribe(harbour, briefly: "size < 35", lasting: "size > 25")
+            // Nothing has changed the set: all of it stays.
+            try await harbour.realm.waitUntilSynced(timeout: 60)
+            #expect(harbour.ships == ["s1", "s2", "s3", "s4", "s5"] && harbour.realm.subscriptions.count == 2)
+            try await harbour.realm.objects(Port.self).where { $0.name == "A" }.subscribe(name: "port")
+            #expect(harbour.ships == ["s3", "s4", "s5"] && harbour.ports == ["a"])
+            #expect(harbour.realm.subscriptions.map(\.name) == ["size > 25", "port"])
+            var left: Set<String> = []
+            for await object in leaving where left.insert(object).inserted && left.count == 2 { break }
+            #expect(left == ["s1 leftQuery", "s2 leftQuery"])
+            token.invalidate()
+            // What lasts is live.
+            try await gateway.sql(#"INSERT INTO "Ship" (_id, size) VALUES ('s6', 60), ('s0', 1)"#)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
+            #expect(harbour.ships == ["s3", "s4", "s5", "s6"] && harbour.said.all.isEmpty, "\(harbour.ships) \(harbour.said.all)")
+        }
+    }
+
+    @MainActor
+    @Test func `a subscription whose time is over goes when the app begins again, and what it alone brought leaves`() async throws {
+        try await Self.with { gateway in
+            // The Realm goes with its last user.
+            @MainActor func subscribed() async throws -> (Realm.Configuration, Phone.Said, Phone.Folder) {
+                let harbour = try await Harbour.open(gateway)
+                try await Self.subscribe(harbour, briefly: "size < 35", lasting: "size > 25")
+                #expect(harbour.ships == ["s1", "s2", "s3", "s4", "s5"])
+                return (harbour.realm.configuration, harbour.said, harbour.folder)
+            }
+            let (configuration, said, folder) = try await subscribed()
+            let harbour = try await Harbour.open(again: configuration, said, folder)
+            #expect(harbour.realm.subscriptions.map(\.name) == ["size > 25"])
+            try await harbour.realm.waitUntilSynced(timeout: 60)
+            #expect(harbour.ships == ["s3", "s4", "s5"] && said.all.isEmpty, "\(harbour.ships) \(said.all)")
         }
     }
 
