@@ -99,6 +99,34 @@ import Testing
         #expect(number > 400, "seed \(seed): hardly anything was written")
     }
 
+    @Test(.timeLimit(.minutes(2)))
+    func `Scenario 12: a device that is killed while a set's rows come has the set before, whole, or the next one, whole`() async throws {
+        var random = SplitMix64()
+        let seed = random.seed
+        var number: Int64 = 0
+        for round in 0..<150 {
+            let other = try OtherProcess("bootstrap", folder.file)
+            #expect(other.line().flatMap { Int64($0) } == number, "seed \(seed), round \(round)")
+            usleep(UInt32(random.below(12_000)))
+            other.kill()
+            _ = other.wait()
+            let told = other.rest().compactMap { Int64($0) }.last ?? number
+            let replica = try Replica(path: folder.file, schema: OtherProcess.schema)
+            let position = try await replica.appliedPosition()
+            number = Int64(position.version)
+            // The end of the last one may not have been told any more.
+            #expect(number == told || number == told + 1, "seed \(seed), round \(round): found \(number), told \(told)")
+            var values: [Int64: Int64] = [:]
+            try replica.makeReader().store.scan(type: 0) { row in
+                if case .int(let id)? = row.value(0), case .int(let value)? = row.value(1) { values[id] = value }
+            }
+            let ids = number == 0 ? [] : Array(0..<20) + [100 + number]
+            #expect(values == Dictionary(uniqueKeysWithValues: ids.map { ($0, number) }), "seed \(seed), round \(round)")
+            #expect(position.lsn == LSN(rawValue: UInt64(number)), "seed \(seed), round \(round)")
+        }
+        #expect(number > 50, "seed \(seed): hardly anything came")
+    }
+
     @Test(.timeLimit(.minutes(1))) func `a disk that is full loses nothing committed, and is written to again when it has room`() throws {
         let other = try OtherProcess("fill", folder.file)
         var last: Int64 = -1

@@ -2,6 +2,7 @@
 //
 // replica-writer write FILE    writes transactions without end, and says the number of each after it is committed
 // replica-writer count FILE N  adds 1 to object 1's value N times
+// replica-writer bootstrap FILE  does as "write" does with bootstraps, whose rows take the place of those before
 // replica-writer fill FILE     writes as "write" does with a disk that is full after 512 KiB, says the error, and then one with room again
 // replica-writer answer FILE   says "ready", and answers every object that appears with one whose key is 1,000 higher
 
@@ -55,6 +56,36 @@ func writeWithoutEnd(_ replica: Replica) throws {
     }
 }
 
+/// Each bootstrap brings the first 20 objects with its number and one more; what the one before brought besides goes.
+func bootstrapWithoutEnd(_ replica: Replica) async throws {
+    var number = try value(0, replica.makeReader().store)
+    say("\(number)")
+    while true {
+        number += 1
+        try await replica.beginBootstrap(version: UInt64(number))
+        for first in stride(from: Int64(0), to: 20, by: 5) {
+            var buffer = RowBuffer()
+            let text = String(repeating: "text \(number) ", count: 1 + Int(number % 30))
+            var rows = (first..<first + 5).map { buffer.append(Row([.int($0), .int(number), .string(text)])) }
+            if first == 15 { rows.append(buffer.append(Row([.int(100 + number), .int(number), .string(text)]))) }
+            try await replica.stage(type: 0, rows: rows, of: buffer)
+        }
+        try await replica.endBootstrap(version: UInt64(number), lsn: LSN(rawValue: UInt64(number)), types: [0])
+        say("\(number)")
+    }
+}
+
+func bootstrap(_ replica: Replica) -> Never {
+    // Unstructured because: the program ends with it.
+    Task {
+        do { try await bootstrapWithoutEnd(replica) } catch {
+            say("\(error)")
+            exit(1)
+        }
+    }
+    dispatchMain()
+}
+
 /// A file that may not grow is as good as a full disk.
 func limit(_ bytes: rlim_t) {
     var limits = rlimit()
@@ -103,9 +134,10 @@ func answer(_ replica: Replica) throws -> Never {
 }
 
 let arguments = CommandLine.arguments
-let replica = try Replica(path: arguments[2], schema: schema, isSynced: false)
+let replica = try Replica(path: arguments[2], schema: schema, isSynced: arguments[1] == "bootstrap")
 switch arguments[1] {
 case "write": try writeWithoutEnd(replica)
+case "bootstrap": bootstrap(replica)
 case "fill": try fill(replica)
 case "count": try count(replica, Int(arguments[3]) ?? 0)
 case "answer": try answer(replica)
