@@ -52,7 +52,7 @@ import Testing
         let plugins = try ShopApp.configuration(files: ["plugins.json": list]).plugins
         #expect(plugins.map(\.file) == ["libWeatherIngest.so", "plugins/x.so"])
         #expect(plugins[0].isShipped && plugins[0].isInProcess && plugins[0].deadline == 50_000_000 && plugins[0].memoryBytes == 64 << 20)
-        #expect(plugins[1].sha256 == Self.digest && plugins[1].config == .null)
+        #expect(plugins[1].sha256 == Self.digest && plugins[1].config == .null && !plugins[1].isInProcess)
         #expect(plugins[1].deadline == nil && plugins[1].deadlines == [.openSession: 50_000_000, .checkWrite: 5_000_000])
     }
 
@@ -191,5 +191,13 @@ import Testing
         _ = try list.add(Built.plugin("FaultyC"), config: ["word": "configured-to-misspell"])
         let error = await Self.failure { try await Self.start(folder) }
         #expect(error?.code == .pluginUnfit && error?.message.contains("open_session") == true, "\(String(describing: error))")
+    }
+
+    @Test func `has a plugin that ends over its configuration refused at the start`() async throws {
+        let folder = try Phone.Folder()
+        var list = try PluginList(of: folder.url.path)
+        _ = try list.add(Built.plugin("FaultyC"), config: ["word": "do-crash"])
+        let error = await Self.failure { try await Self.start(folder) }
+        #expect(error?.code == .pluginCrashed && error?.message.contains("libFaultyC.so") == true, "\(String(describing: error))")
     }
 }

@@ -29,6 +29,25 @@ import Testing
         }
     }
 
+    @Test func `is that each has a process of its own unless its entry says otherwise`() async throws {
+        let list = """
+            { "plugins": [
+                { "file": "libAuditTrail.so", "config": { "types": ["Order"] } }, { "file": "libFreezeC.so", "config": {}, "in_process": true }
+            ] }
+            """
+        try await RunningGateway.with(files: ["plugins.json": list]) { gateway in
+            let answer = try await gateway.request("GET", "/admin/v1/plugins", admin: true).json
+            let plugins = try #require(answer["generations"]?.array?.first?["plugins"]?.array, "\(answer)")
+            #expect(plugins.map { $0["name"] } == ["AppServicesRules", "AuditTrail", "FreezeC"])
+            #expect(plugins.map { $0["in_process"] } == [false, false, true])
+            let processes = plugins.map { $0["process"]?.int }
+            #expect(processes[2] == nil && Set(processes.prefix(2)).count == 2, "\(processes)")
+            for process in processes.prefix(2) {
+                #expect(process.map { $0 != getpid() && kill(Int32($0), 0) == 0 } == true, "\(processes)")
+            }
+        }
+    }
+
     private static func fail(_ gateway: RunningGateway, _ word: String) async throws {
         let session = try await gateway.session(token: try await gateway.account(customData: #"{"word": "\#(word)"}"#).token)
         try await session.sendHello(["Store"])

@@ -268,11 +268,14 @@ import Testing
                 // A library that does not keep to the interface.
                 try install(try built("FaultyC"), config: ["word": "configured-to-misspell"])
                 try await refuses(3, "open_session")
+                // One that ends when it is configured, each time that it is tried.
+                try install(try built("FaultyC"), config: ["word": "do-crash"])
+                try await refuses(4, "signal 11")
                 let whole = try built("DenyAllC")
                 try install(whole.prefix(whole.count / 2), config: ["allow": ["Order"]])
-                try await refuses(4, "bytes and its headers speak of")
+                try await refuses(5, "bytes and its headers speak of")
                 try install(try built("OtherVersionC"))
-                try await refuses(5, "libRules.so is built for version 2.4 of the plugin interface")
+                try await refuses(6, "libRules.so is built for version 2.4 of the plugin interface")
                 try await gateway.sql("INSERT INTO orders (_id, store, size) VALUES ('n2', 'north', 1)")
                 try await session.receive { $0.keys("Order") == ["n1", "n2"] }
                 try install(try built("DenyAllC"))
