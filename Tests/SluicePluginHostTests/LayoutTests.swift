@@ -2,64 +2,128 @@ import CSluicePlugin
 import Foundation
 import Testing
 
-@Suite struct `The table of the interface` {
-    /// As docs/plugin-abi.md has it: a plugin that is built once is loaded for years.
-    @Test func `has every member where it was`() {
-        typealias Host = sluice_host
-        typealias Plugin = sluice_plugin
-        #expect(
-            MemoryLayout<Host>.size == 56 && MemoryLayout<Host>.offset(of: \.context) == 16 && MemoryLayout<Host>.offset(of: \.log) == 24)
-        #expect(
-            MemoryLayout<Host>.offset(of: \.count) == 32 && MemoryLayout<Host>.offset(of: \.custom_data) == 40
-                && MemoryLayout<Host>.offset(of: \.parse_predicate) == 48)
-        let members: [(Int?, Int)] = [
-            (MemoryLayout<Plugin>.offset(of: \.state), 16), (MemoryLayout<Plugin>.offset(of: \.name), 24),
-            (MemoryLayout<Plugin>.offset(of: \.version), 40), (MemoryLayout<Plugin>.offset(of: \.configure), 56),
-            (MemoryLayout<Plugin>.offset(of: \.open_session), 64), (MemoryLayout<Plugin>.offset(of: \.check_subscription), 72),
-            (MemoryLayout<Plugin>.offset(of: \.check_write), 80), (MemoryLayout<Plugin>.offset(of: \.ingest), 88),
-            (MemoryLayout<Plugin>.offset(of: \.user_changed), 96), (MemoryLayout<Plugin>.offset(of: \.config_schema), 104),
-            (MemoryLayout<Plugin>.offset(of: \.check_write_rows), 120), (MemoryLayout<Plugin>.offset(of: \.ingest_rows), 128),
-        ]
-        for (offset, documented) in members { #expect(offset == documented) }
-        #expect(MemoryLayout<Plugin>.size == 136)
+/// A plugin that is built once is loaded for years: docs/plugin-abi.md says where everything is, and there it stays.
+@Suite struct `The interface is laid out as its page says:` {
+    /// A table of the page, its header first, by cells.
+    private static let tables: [[[String]]] = {
+        let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../docs/plugin-abi.md")
+        let text = (try? String(contentsOf: page.standardized, encoding: .utf8)) ?? ""
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { $0.trimmingCharacters(in: .whitespaces) }
+        return lines.split { !$0.hasPrefix("|") }.map { table in
+            table.map {
+                $0.dropFirst().dropLast().split(separator: "|", omittingEmptySubsequences: false).map { cell in
+                    cell.trimmingCharacters(in: .whitespaces)
+                }
+            }
+        }
+    }()
+
+    /// The rows below the header that begins with a cell.
+    private static func rows(of first: String) throws -> ArraySlice<[String]> {
+        try #require(tables.first { $0.first?.first == first }, "no table begins with \(first)").dropFirst(2)
     }
 
-    @Test func `has its small types as they were`() {
-        #expect(MemoryLayout<sluice_text>.size == 16 && MemoryLayout<sluice_text>.offset(of: \.data) == 0)
-        #expect(MemoryLayout<sluice_text>.offset(of: \.length) == 8)
-        #expect(MemoryLayout<sluice_sink>.size == 16 && MemoryLayout<sluice_sink>.offset(of: \.context) == 0)
-        #expect(MemoryLayout<sluice_sink>.offset(of: \.write) == 8)
+    private static func numbers(in text: String) -> [Int] { text.matches(of: /\d+/).compactMap { Int($0.0) } }
+
+    private static func names(in text: String) -> [String] { text.matches(of: /`(\w+)`/).map { String($0.1) } }
+
+    /// What the page's columns say of a type: the offset of each member, the value of each constant, and under "size" of the whole.
+    private static func documented(_ type: String) -> [String: Int] {
+        var found: [String: Int] = [:]
+        for table in tables {
+            guard let header = table.first else { continue }
+            for column in header.indices.dropLast() where header[column] == "`\(type)`" && ["at", "32 bits"].contains(header[column + 1]) {
+                for row in table.dropFirst(2) where row.count > column + 1 {
+                    // Versions are in parentheses.
+                    let numbers = numbers(in: row[column + 1].replacing(/\(.*\)/, with: ""))
+                    if row[column] == "its size" { found["its size"] = numbers.first }
+                    for (name, number) in zip(names(in: row[column]), numbers) { found[name] = number }
+                }
+            }
+        }
+        return found
+    }
+
+    private static func members<T>(_ type: T.Type, _ paths: [String: PartialKeyPath<T>]) -> [String: Int] {
+        var members = paths.compactMapValues { MemoryLayout<T>.offset(of: $0) }
+        members["its size"] = MemoryLayout<T>.size
+        return members
+    }
+
+    @Test func `the tables of functions`() {
+        #expect(
+            Self.documented("sluice_host")
+                == Self.members(
+                    sluice_host.self,
+                    [
+                        "size": \.size, "abi_major": \.abi_major, "abi_minor": \.abi_minor, "reserved": \.reserved, "context": \.context,
+                        "log": \.log, "count": \.count, "custom_data": \.custom_data, "parse_predicate": \.parse_predicate,
+                    ]))
+        #expect(
+            Self.documented("sluice_plugin")
+                == Self.members(
+                    sluice_plugin.self,
+                    [
+                        "size": \.size, "abi_major": \.abi_major, "abi_minor": \.abi_minor, "reserved": \.reserved, "state": \.state,
+                        "name": \.name, "version": \.version, "configure": \.configure, "open_session": \.open_session,
+                        "check_subscription": \.check_subscription, "check_write": \.check_write, "ingest": \.ingest,
+                        "user_changed": \.user_changed, "config_schema": \.config_schema, "check_write_rows": \.check_write_rows,
+                        "ingest_rows": \.ingest_rows,
+                    ]))
+    }
+
+    @Test func `the small types and their constants`() {
+        #expect(Self.documented("sluice_text") == Self.members(sluice_text.self, ["data": \.data, "length": \.length]))
+        #expect(Self.documented("sluice_sink") == Self.members(sluice_sink.self, ["context": \.context, "write": \.write]))
+        let status = ["OK": SLUICE_OK, "DENY": SLUICE_DENY, "FAILED": SLUICE_FAILED].mapValues { Int($0.rawValue) }
+        #expect(Self.documented("sluice_status") == status)
+        let levels = [
+            "DEBUG": SLUICE_LOG_DEBUG, "INFO": SLUICE_LOG_INFO, "WARNING": SLUICE_LOG_WARNING, "ERROR": SLUICE_LOG_ERROR,
+        ]
+        #expect(Self.documented("sluice_log_level") == levels.mapValues { Int($0.rawValue) })
         #expect(MemoryLayout<sluice_status>.size == 4 && MemoryLayout<sluice_log_level>.size == 4)
-        #expect([SLUICE_OK, SLUICE_DENY, SLUICE_FAILED].map(\.rawValue) == [0, 1, 2])
-        #expect([SLUICE_LOG_DEBUG, SLUICE_LOG_INFO, SLUICE_LOG_WARNING, SLUICE_LOG_ERROR].map(\.rawValue) == [0, 1, 2, 3])
     }
 
-    @Test func `has rows as they were`() {
-        typealias Writes = sluice_writes
-        typealias Write = sluice_write
-        typealias Row = sluice_row
-        typealias Cell = sluice_cell
-        let members: [(Int?, Int)] = [
-            (MemoryLayout<Writes>.offset(of: \.write_count), 12), (MemoryLayout<Writes>.offset(of: \.type_count), 16),
-            (MemoryLayout<Writes>.offset(of: \.user_id), 24), (MemoryLayout<Writes>.offset(of: \.user_type), 40),
-            (MemoryLayout<Writes>.offset(of: \.user), 56), (MemoryLayout<Writes>.offset(of: \.types), 72),
-            (MemoryLayout<Writes>.offset(of: \.writes), 80), (MemoryLayout<Writes>.offset(of: \.arena), 88),
-            (MemoryLayout<Writes>.offset(of: \.arena_length), 96), (MemoryLayout<sluice_type>.offset(of: \.columns), 16),
-            (MemoryLayout<sluice_type>.offset(of: \.column_count), 24), (MemoryLayout<sluice_type>.offset(of: \.primary_key), 28),
-            (MemoryLayout<Write>.offset(of: \.operation), 8), (MemoryLayout<Write>.offset(of: \.before), 16),
-            (MemoryLayout<Write>.offset(of: \.after), 40), (MemoryLayout<Row>.offset(of: \.arena), 8),
-            (MemoryLayout<Row>.offset(of: \.count), 16), (MemoryLayout<Cell>.offset(of: \.length), 4),
-            (MemoryLayout<Cell>.offset(of: \.bits), 8),
+    @Test func `batches of rows`() {
+        #expect(
+            Self.documented("sluice_writes")
+                == Self.members(
+                    sluice_writes.self,
+                    [
+                        "size": \.size, "write_size": \.write_size, "type_size": \.type_size, "write_count": \.write_count,
+                        "type_count": \.type_count, "user_id": \.user_id, "user_type": \.user_type, "user": \.user, "types": \.types,
+                        "writes": \.writes, "arena": \.arena, "arena_length": \.arena_length,
+                    ]))
+        #expect(
+            Self.documented("sluice_write")
+                == Self.members(
+                    sluice_write.self, ["type": \.type, "operation": \.operation, "before": \.before, "after": \.after]))
+        #expect(
+            Self.documented("sluice_type")
+                == Self.members(
+                    sluice_type.self,
+                    ["name": \.name, "columns": \.columns, "column_count": \.column_count, "primary_key": \.primary_key]))
+        #expect(Self.documented("sluice_row") == Self.members(sluice_row.self, ["cells": \.cells, "arena": \.arena, "count": \.count]))
+    }
+
+    @Test func `cells and their tags`() throws {
+        let cell = try #require(Self.tables.first { $0.first?.first == "at" && $0.first?.last?.hasPrefix("a cell, ") == true })
+        #expect(Self.numbers(in: cell[0][1]) == [MemoryLayout<sluice_cell>.size])
+        let places = Dictionary(uniqueKeysWithValues: cell.dropFirst(2).map { ($0[1].prefix { $0 != "," }, Int($0[0])) })
+        #expect(places["its tag"] == MemoryLayout<sluice_cell>.offset(of: \.tag))
+        #expect(places["`length`"] == MemoryLayout<sluice_cell>.offset(of: \.length))
+        #expect(places["`bits`"] == MemoryLayout<sluice_cell>.offset(of: \.bits))
+        let tags: [(sluice_tag, String)] = [
+            (SLUICE_TAG_ABSENT, "absent"), (SLUICE_TAG_NULL, "null"), (SLUICE_TAG_BOOL, "bool"), (SLUICE_TAG_INT, "int"),
+            (SLUICE_TAG_FLOAT, "float"), (SLUICE_TAG_DOUBLE, "double"), (SLUICE_TAG_DECIMAL, "decimal"), (SLUICE_TAG_STRING, "string"),
+            (SLUICE_TAG_BINARY, "binary"), (SLUICE_TAG_DATE, "date"), (SLUICE_TAG_OBJECT_ID, "ObjectId"), (SLUICE_TAG_UUID, "UUID"),
+            (SLUICE_TAG_LIST, "list"), (SLUICE_TAG_DICTIONARY, "dictionary"), (SLUICE_TAG_LINK, "link"),
         ]
-        for (offset, documented) in members { #expect(offset == documented) }
-        #expect(MemoryLayout<Writes>.size == 104 && MemoryLayout<sluice_type>.size == 32 && MemoryLayout<Write>.size == 64)
-        #expect(MemoryLayout<Row>.size == 24 && MemoryLayout<Cell>.size == 16)
-        // A cell's tag is part of what is built once.
-        let tags = [
-            SLUICE_TAG_ABSENT, SLUICE_TAG_NULL, SLUICE_TAG_BOOL, SLUICE_TAG_INT, SLUICE_TAG_FLOAT, SLUICE_TAG_DOUBLE, SLUICE_TAG_DECIMAL,
-            SLUICE_TAG_STRING, SLUICE_TAG_BINARY, SLUICE_TAG_DATE, SLUICE_TAG_OBJECT_ID, SLUICE_TAG_UUID, SLUICE_TAG_LIST,
-            SLUICE_TAG_DICTIONARY, SLUICE_TAG_LINK,
-        ]
-        #expect(tags.map(\.rawValue) == Array(0..<15))
+        let rows = try Self.rows(of: "tag")
+        #expect(rows.flatMap { Self.numbers(in: $0[0]) } == tags.map { Int($0.0.rawValue) })
+        for (tag, word) in tags {
+            let row = rows.first { Self.numbers(in: $0[0]).contains(Int(tag.rawValue)) }
+            #expect(row?[1].contains(word) == true, "tag \(tag.rawValue) is a \(word): \(row ?? [])")
+        }
     }
 }
