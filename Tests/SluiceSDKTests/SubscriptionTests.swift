@@ -138,7 +138,7 @@ import Testing
         #expect(batch?.objects.first?.values["celsius"] == .double(21.5))
     }
 
-    @Test func `two asymmetric objects with one key are refused with their transaction`() async throws {
+    @Test func `Scenario 36: two asymmetric objects with one key are refused with their transaction`() async throws {
         let realm = try await Realm(configuration: try folder.synced())
         let error = #expect(throws: Realm.Error.self) {
             try realm.write {

@@ -155,7 +155,7 @@ import Testing
 
     /// Whoever waits keeps the session, not the file.
     @Test(arguments: [false, true])
-    func `what waits for the server ends with an error when the Realm goes`(isWaiting: Bool) async throws {
+    func `Scenario 18: what waits for the server ends with an error when the Realm goes`(isWaiting: Bool) async throws {
         let (answers, answer) = AsyncStream<(any Error)?>.makeStream(bufferingPolicy: .bufferingOldest(8))
         let session = try begin { session in
             if isWaiting { wait(for: session, answer) }

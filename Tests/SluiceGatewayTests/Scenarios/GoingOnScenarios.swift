@@ -82,7 +82,7 @@ import Testing
             sourceLocation: sourceLocation)
     }
 
-    @Test func `Scenario 15: rows that have come do not come again, whatever SQL does meanwhile, and after the app has ended`() async throws
+    @Test func `Scenario 12: rows that have come do not come again, whatever SQL does meanwhile, and after the app has ended`() async throws
     {
         try await RunningGateway.with { gateway in
             try await Self.fill(gateway, 12_000, title: "'t'")
