@@ -64,6 +64,35 @@ private final class Gate: Sendable {
         }
     }
 
+    @Test func `that meet a row which a waiting one keeps leave their connection to others meanwhile`() async throws {
+        try await StoreFixture.with { fixture in
+            let (main, waiting) = (PostgresPool(fixture.conninfo, size: 1), PostgresPool(fixture.conninfo, size: 2))
+            let rows = PostgresRowStore(pool: main, waiting: waiting, log: DurableLog(pool: main), tables: StoreFixture.shape)
+            let client = try await client(fixture)
+            let key = Value.objectId(ObjectIdentifierBytes(high: 3, low: 3))
+            try await fixture.write(client, changeset: 1) {
+                try $0.write("Store", key: key, .insert(Row([key, .string("0")])), clocks: [0])
+            }
+            let (locked, signal) = AsyncStream<Void>.makeStream()
+            async let theirs = {
+                for await _ in locked { break }
+                return try await rows.transaction { try $0.load($1, "Store", keys: [key])[key] }.result
+            }()
+            _ = try await rows.waitingTransaction { transaction, connection in
+                _ = try await connection.withSession { try transaction.load($0, "Store", keys: [key]) }
+                signal.finish()
+                try await fixture.waitForBlocked("SELECT stored.%")
+                for _ in 0..<20 { _ = try await main.withSession(within: .seconds(5)) { try $0.query("SELECT 1") } }
+                try await fixture.waitForBlocked("SELECT stored.%")
+                try transaction.write("Store", key: key, .update([1: .string("1")]), clocks: [1])
+            }
+            let found = try await theirs
+            #expect(found?.row?[1] == .string("1") && found?.clocks == [1])
+            await main.close()
+            await waiting.close()
+        }
+    }
+
     @Test func `insert, update, delete and leave clocks behind`() async throws {
         try await StoreFixture.with { fixture in
             let client = try await client(fixture)

@@ -13,6 +13,9 @@ package struct PostgresRowStore: Sendable {
     private static let attempts = 4
     /// How long a waiting transaction waits for a connection: others may keep one for as long as what they wait for takes.
     private static let patience = Duration.seconds(60)
+    /// How long another waits for one, and on it for a lock: who holds the lock may wait for somebody else.
+    private static let limit = Duration.seconds(10)
+    private static let moment = "200ms"
 
     /// - Parameters:
     ///   - waiting: for waiting transactions, so that what they wait for, and everybody else, has connections meanwhile.
@@ -31,15 +34,17 @@ package struct PostgresRowStore: Sendable {
     /// Runs the body in one transaction and commits it; what it throws rolls back. The body may run more than once, so it
     /// keeps no state outside. All of it is one call on a connection's queue. A changeset's commit is `durable` only later.
     ///
+    /// Where it meets a lock that somebody keeps, a waiting transaction perhaps, it begins again on a connection of those.
     /// - Returns: what the body returned, and an LSN at or after the commit's.
     /// - Throws: `RefusedRow` when PostgreSQL refuses the values of a row (a constraint or trigger of its own); `writeNotAllowed` when it does
     ///   so at commit.
     package func transaction<R: Sendable>(
         _ body: @Sendable (PostgresRowTransaction, PostgresSession) throws -> R
     ) async throws -> (result: R, lsn: LSN) {
-        try await retrying {
-            try await pool.withSession { session in
-                let transaction = PostgresRowTransaction(tables: tables)
+        try await retrying { waits in
+            let (pool, limit) = waits ? (waiting, Self.patience) : (self.pool, Self.limit)
+            return try await pool.withSession(within: limit) { session in
+                let transaction = PostgresRowTransaction(tables: tables, lockTimeout: waits ? nil : Self.moment)
                 do {
                     let result = try body(transaction, session)
                     return (result, try transaction.commit(session))
@@ -56,7 +61,7 @@ package struct PostgresRowStore: Sendable {
     package func waitingTransaction<R: Sendable>(
         _ body: @Sendable (PostgresRowTransaction, PostgresConnection) async throws -> R
     ) async throws -> (result: R, lsn: LSN) {
-        try await retrying {
+        try await retrying(waits: true) { _ in
             try await waiting.withConnection(within: Self.patience) { connection in
                 let transaction = PostgresRowTransaction(tables: tables)
                 do {
@@ -70,12 +75,19 @@ package struct PostgresRowStore: Sendable {
         }
     }
 
-    private func retrying<R: Sendable>(_ body: () async throws -> (result: R, lsn: LSN)) async throws -> (result: R, lsn: LSN) {
-        var attempt = 1
+    /// - Parameter waits: whether the transaction may wait for whatever it has to; the body is told, as it may become so.
+    private func retrying<R: Sendable>(
+        waits: Bool = false, _ body: (_ waits: Bool) async throws -> (result: R, lsn: LSN)
+    ) async throws -> (result: R, lsn: LSN) {
+        var (attempt, waits) = (1, waits)
         while true {
             do {
-                return try await body()
+                return try await body(waits)
             } catch let failure as PostgresFailure {
+                if failure.sqlState == "55P03", !waits {
+                    waits = true
+                    continue
+                }
                 if failure.sqlState?.hasPrefix("40") == true, attempt < Self.attempts {
                     attempt += 1
                     continue

@@ -8,9 +8,11 @@ package struct PostgresRowTransaction: Sendable {
     let tables: PostgresRowStore.Tables
     private let waiting = Waiting()
 
-    init(tables: @escaping PostgresRowStore.Tables) {
+    /// - Parameter lockTimeout: how long a statement may wait for a lock, in PostgreSQL's words; nil for as long as it may take.
+    init(tables: @escaping PostgresRowStore.Tables, lockTimeout: String? = nil) {
         self.tables = tables
         waiting.add(PostgresStatement(TransactionMode.readCommitted.rawValue), as: .other)
+        if let lockTimeout { waiting.add(PostgresStatement("SET LOCAL lock_timeout = '\(lockTimeout)'"), as: .other) }
     }
 
     /// The prefix of the logical message that marks a transaction with its origin; its content is `client:changeset`.
