@@ -51,4 +51,27 @@ import Testing
             await pool.close()
         }
     }
+
+    @Test func `note what they sent while a changeset of theirs waits`() async throws {
+        try await StoreFixture.with { fixture in
+            let store = ClientStore(pool: fixture.pool)
+            let file = try await store.allot(user: "ann", secret: [1])
+            let origin = Origin(client: file.id, changeset: 1)
+            _ = try await fixture.rows.waitingTransaction { transaction, connection in
+                _ = try await connection.withSession { try transaction.open($0, origin, session: file.session) }
+                try await store.recordIngest(id: file.id, number: 1)
+                try await store.recordIngest(id: file.id, number: 2, answer: [2])
+                #expect(try await store.ingestAnswer(id: file.id, number: 2) == [2])
+                transaction.finish(origin, time: .zero, base: .zero)
+            }
+            let opened = try await store.open(id: file.id, secret: [1], user: "ann")
+            #expect(opened.lastChangeset == 1 && opened.lastIngest == 2 && opened.refusedIngest == 2)
+            // What an earlier release noted counts, and of a file that is gone nothing does.
+            _ = try await fixture.sql("UPDATE sluice.client SET last_ingest = 5")
+            #expect(try await store.open(id: file.id, secret: [1], user: "ann").lastIngest == 5)
+            _ = try await fixture.sql("DELETE FROM sluice.client")
+            try await store.recordIngest(id: file.id, number: 6, answer: [6])
+            #expect(try await store.ingestAnswer(id: file.id, number: 6) == nil)
+        }
+    }
 }

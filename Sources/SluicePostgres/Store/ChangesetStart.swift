@@ -2,10 +2,11 @@ import SluiceCore
 
 /// The statements that the transaction of a changeset begins with.
 enum ChangesetStart {
+    /// The lock on the client's line is one that rows of other tables may still refer to: `ClientStore.recordIngest` does not wait for it.
     static func statement(_ origin: Origin, _ session: UInt64) -> PostgresStatement {
         PostgresStatement(
             """
-            WITH c AS (SELECT last_changeset, session FROM sluice.client WHERE id = $1 FOR UPDATE)
+            WITH c AS (SELECT last_changeset, session FROM sluice.client WHERE id = $1 FOR NO KEY UPDATE)
             SELECT last_changeset, pg_current_wal_insert_lsn(),
                 CASE WHEN last_changeset < $2 AND session = $4
                     THEN pg_logical_emit_message(true, '\(PostgresRowTransaction.messagePrefix)', $3) END,

@@ -80,8 +80,8 @@ package struct ClientStore: Sendable {
                         position = greatest(position, least($2::pg_lsn, pg_current_wal_insert_lsn()))
                     WHERE id = $1 AND user_id = $3 AND sha256(secret) = sha256($4) AND pg_current_wal_insert_lsn() >= $5::pg_lsn
                         AND coalesce(\(Self.position), 0) <> 1
-                    RETURNING last_changeset, last_ingest, session, \(Self.position), \(Self.point), last_time,
-                        (SELECT min(number) FROM sluice.ingest_answer WHERE client = $1)
+                    RETURNING last_changeset, greatest(last_ingest, (SELECT number FROM sluice.ingest_number WHERE client = $1)), session,
+                        \(Self.position), \(Self.point), last_time, (SELECT min(number) FROM sluice.ingest_answer WHERE client = $1)
                     """,
                     [
                         .int(Int64(clamping: id.rawValue)), .text(oldestBase.description), .text(user), .bytes(secret),
@@ -144,16 +144,20 @@ package struct ClientStore: Sendable {
         try await pool.perform { try ClientHorizon.advance($0, days: days) }
     }
 
-    /// Notes that the ingest message of a number took effect; smaller numbers change nothing.
+    /// Notes that the ingest message of a number took effect; smaller numbers change nothing, nor does it of a file that is gone. It waits
+    /// for no changeset of the file.
     /// - Parameter answer: its acknowledgement, kept while the client may ask for it again; nil keeps none.
     package func recordIngest(id: ClientID, number: UInt64, answer: [UInt8]? = nil) async throws {
         try await pool.perform { session in
             _ = try session.execute(
                 """
-                WITH noted AS (UPDATE sluice.client SET last_ingest = greatest(last_ingest, $2::bigint) WHERE id = $1::bigint),
+                WITH file AS (SELECT id FROM sluice.client WHERE id = $1::bigint),
+                    noted AS (
+                        INSERT INTO sluice.ingest_number AS known (client, number) SELECT id, $2::bigint FROM file
+                        ON CONFLICT (client) DO UPDATE SET number = greatest(known.number, excluded.number)),
                     heard AS (DELETE FROM sluice.ingest_answer WHERE client = $1::bigint AND number <= $2::bigint - $3::bigint)
                 INSERT INTO sluice.ingest_answer (client, number, answer)
-                SELECT $1::bigint, $2::bigint, $4::bytea WHERE $4::bytea IS NOT NULL ON CONFLICT DO NOTHING
+                SELECT id, $2::bigint, $4::bytea FROM file WHERE $4::bytea IS NOT NULL ON CONFLICT DO NOTHING
                 """,
                 [
                     .int(Int64(clamping: id.rawValue)), .int(Int64(clamping: number)), .int(Int64(Limits.ingestWindow)),

@@ -38,7 +38,7 @@ package enum CompanionSchema {
     private static let steps = [
         core + users + ingest, horizon, session, appSchema, userChange, deadLetters, timePartitions, ingestRequest, refusalRule,
         refusalObject, refusalCause, deadLettersOnce, changesetTime, deadLetterTurn, publishedTable,
-        ingestAnswer,
+        ingestAnswer, ingestNumber,
     ]
 
     /// Clients, clocks, property numbers, refusals.
@@ -241,6 +241,15 @@ package enum CompanionSchema {
         CREATE TABLE sluice.ingest_answer (
             client bigint NOT NULL REFERENCES sluice.client ON DELETE CASCADE, number bigint NOT NULL, answer bytea NOT NULL,
             PRIMARY KEY (client, number)
+        );
+
+        """
+
+    /// The highest ingest number of a client file that took effect; earlier releases kept it in the file's line (`last_ingest`), which
+    /// changesets lock.
+    private static let ingestNumber = """
+        CREATE TABLE sluice.ingest_number (
+            client bigint PRIMARY KEY REFERENCES sluice.client ON DELETE CASCADE, number bigint NOT NULL
         );
 
         """

@@ -96,7 +96,8 @@ import Testing
                 try phone.add("mine\(number)")
                 phones.append(phone)
             }
-            try await gateway.sql("TRUNCATE sluice.client, sluice.ingest_answer, sluice.row_clock, sluice.rejected_write")
+            try await gateway.sql(
+                "TRUNCATE sluice.client, sluice.ingest_number, sluice.ingest_answer, sluice.row_clock, sluice.rejected_write")
             try await gateway.sql("UPDATE sluice.horizon SET lsn = '0/0'")
             try await gateway.sql("DELETE FROM orders WHERE _id = 'n2'")
             for phone in phones { phone.session.resume() }
