@@ -159,13 +159,20 @@ private final class Gate: Sendable {
             _ = try await fixture.sql(
                 """
                 ALTER TABLE "Store" ADD CHECK (city <> 'Atlantis');
-                CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE island text; BEGIN
                     IF NEW.city = 'Rungholt' THEN RAISE EXCEPTION 'it has sunk'; END IF;
-                    IF NEW.city = 'Ys' THEN RAISE EXCEPTION 'it has drowned' USING ERRCODE = 'SEA01'; END IF; RETURN NEW; END $$;
+                    IF NEW.city = 'Ys' THEN RAISE EXCEPTION 'it has drowned' USING ERRCODE = 'SEA01'; END IF;
+                    IF NEW.city = 'Avalon' THEN RAISE EXCEPTION 'it is a tale' USING ERRCODE = 'feature_not_supported'; END IF;
+                    IF NEW.city = 'Thule' THEN SELECT 'x' INTO STRICT island WHERE false; END IF;
+                    IF NEW.city = 'Brasil' THEN SELECT 'x' INTO STRICT island FROM generate_series(1, 2); END IF;
+                    IF NEW.city = 'Frisland' THEN ASSERT false, 'it is on old maps'; END IF;
+                    IF NEW.city = 'Antillia' THEN island := (SELECT 'x' FROM generate_series(1, 2)); END IF; RETURN NEW; END $$;
                 CREATE TRIGGER refuse BEFORE INSERT ON "Store" FOR EACH ROW EXECUTE FUNCTION refuse()
                 """)
             for (city, reason) in [
                 ("Atlantis", "violates check constraint"), ("Rungholt", "it has sunk"), ("Ys", "it has drowned"), ("a\0b", "NUL"),
+                ("Avalon", "it is a tale"), ("Thule", "P0002"), ("Brasil", "P0003"), ("Frisland", "it is on old maps"),
+                ("Antillia", "21000"),
             ] {
                 let error = await #expect(throws: SluiceError.self) {
                     try await fixture.write(client, changeset: 1) { transaction in
@@ -176,7 +183,7 @@ private final class Gate: Sendable {
                 #expect(error?.code == .writeNotAllowed && error?.message.contains(reason) == true)
             }
             let object = ObjectKey(type: "Store", key: .objectId(ObjectIdentifierBytes(high: 1, low: 1)))
-            #expect(fixture.refusedObjects.withLock { $0 } == [object, object, object, object])
+            #expect(fixture.refusedObjects.withLock { $0 } == Array(repeating: object, count: 9))
             #expect(try await fixture.sql("SELECT count(*) FROM sluice.row_clock").int(0, 0) == 0)
         }
     }
@@ -194,6 +201,28 @@ private final class Gate: Sendable {
                 }
             }
             #expect(error?.code == .writeNotAllowed)
+        }
+    }
+
+    @Test(arguments: ["P0001", "SEA01", "0A000"])
+    func `that a deferred trigger refuses at commit are refused too`(code: String) async throws {
+        try await StoreFixture.with { fixture in
+            let client = try await client(fixture)
+            _ = try await fixture.sql(
+                """
+                CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    RAISE EXCEPTION 'it has sunk' USING ERRCODE = '\(code)'; END $$;
+                CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON "Store" DEFERRABLE INITIALLY DEFERRED
+                    FOR EACH ROW EXECUTE FUNCTION refuse()
+                """)
+            let key = Value.objectId(ObjectIdentifierBytes(high: 1, low: 1))
+            let error = await #expect(throws: SluiceError.self) {
+                try await fixture.write(client, changeset: 1) {
+                    try $0.write("Store", key: key, .insert(Row([key, .string("Rungholt")])), clocks: [])
+                }
+            }
+            #expect(error?.code == .writeNotAllowed && error?.message.contains("it has sunk") == true)
+            #expect(try await fixture.sql("SELECT count(*) FROM sluice.row_clock").int(0, 0) == 0)
         }
     }
 

@@ -48,6 +48,21 @@ package struct PostgresFailure: Error, Hashable, Sendable, CustomStringConvertib
         return sqlState.hasPrefix("23") || sqlState.hasPrefix("22") || sqlState.hasPrefix("54")
     }
 
+    /// An app's trigger or function raised it, with a class of codes of its own or one of those that only they give, or a view's check
+    /// option did.
+    package var isRaised: Bool { sqlState.map { !Self.serverClasses.contains(String($0.prefix(2))) } ?? false }
+
+    /// The classes of PostgreSQL's own codes, without those of what triggers and functions do: P0 (PL/pgSQL), 21 (more than one row),
+    /// 2F, 38 and 39 (routines), 44 (check option).
+    private static let serverClasses: Set<String> = [
+        "00", "01", "02", "03", "08", "09", "0A", "0B", "0F", "0L", "0P", "0Z", "10", "20", "22", "23", "24", "25", "26", "27", "28",
+        "2B", "2D", "34", "3B", "3D", "3F", "40", "42", "53", "54", "55", "57", "58", "72", "F0", "HV", "XX",
+    ]
+
+    /// The same of a write that answers with no rows, or of a COMMIT, which have no plan that could be stale: what is not supported there
+    /// (0A000) is what a trigger says.
+    package var isRefusedWrite: Bool { isRefusedValue || isRaised || sqlState == "0A000" }
+
     /// The server's answer to a statement of which nothing is known but that it will fail again: that of a trigger with a code of its own,
     /// for instance.
     package var isLasting: Bool { sqlState != nil && !isRetriable && !isStalePlan }

@@ -53,7 +53,7 @@ struct BulkInsert: Sendable {
             outcome.written += try guarded(session) { try session.execute(sql, parameters(range), cached: true) }
             outcome.hasTaken = true
         } catch let failure as PostgresFailure where failure.isLasting {
-            if !Self.isRefusal(failure) {
+            if !failure.isRefusedWrite {
                 outcome.other = outcome.other ?? failure
                 outcome.others += 1
                 if !outcome.hasTaken, outcome.others > Self.vainStatements { throw failure }
@@ -83,10 +83,6 @@ struct BulkInsert: Sendable {
     }
 
     private static func isLasting(_ error: any Error) -> Bool { (error as? PostgresFailure)?.isLasting == true }
-
-    private static func isRefusal(_ failure: PostgresFailure) -> Bool {
-        failure.isRefusedValue || PostgresRowTransaction.isRaised(failure)
-    }
 
     /// The next rows are made while PostgreSQL works on those before.
     private func copy(_ session: PostgresSession) throws -> Int {

@@ -106,6 +106,7 @@ package struct PostgresRowTransaction: Sendable {
     }
 
     /// Does what is left to do, and commits. - Returns: an LSN at or after the commit's.
+    /// - Throws: `writeNotAllowed` when PostgreSQL refuses values only now (a deferred constraint).
     func commit(_ connection: PostgresSession) throws -> LSN {
         _ = try run([], connection)
         do {
@@ -113,6 +114,9 @@ package struct PostgresRowTransaction: Sendable {
             guard results[0].tag == "COMMIT" else { throw connection.rolledBack }
             return results[1][0, 0].flatMap { LSN($0) } ?? .zero
         } catch let failure as PipelineFailure {
+            if failure.statement == 0, let refused = failure.error as? PostgresFailure, refused.isRefusedWrite {
+                throw Self.refusal(refused)
+            }
             throw failure.error
         }
     }
@@ -126,23 +130,11 @@ package struct PostgresRowTransaction: Sendable {
             return Array(results.dropFirst(before.count))
         } catch let failure as PipelineFailure {
             guard kinds.indices.contains(failure.statement), case .write(let object, _) = kinds[failure.statement],
-                let refused = failure.error as? PostgresFailure, refused.isRefusedValue || Self.isRaised(refused)
+                let refused = failure.error as? PostgresFailure, refused.isRefusedWrite
             else { throw failure.error }
             throw RefusedRow(object: object, error: Self.refusal(refused))
         }
     }
-
-    /// A trigger's RAISE EXCEPTION, with a class of codes of its own too, or a view's check option.
-    static func isRaised(_ failure: PostgresFailure) -> Bool {
-        guard let state = failure.sqlState else { return false }
-        return state == "P0001" || state == "44000" || !serverClasses.contains(String(state.prefix(2)))
-    }
-
-    /// Those of PostgreSQL's own codes.
-    private static let serverClasses: Set<String> = [
-        "00", "01", "02", "03", "08", "09", "0A", "0B", "0F", "0L", "0P", "0Z", "10", "20", "21", "22", "23", "24", "25", "26", "27", "28",
-        "2B", "2D", "2F", "34", "38", "39", "3B", "3D", "3F", "40", "42", "44", "53", "54", "55", "57", "58", "72", "F0", "HV", "P0", "XX",
-    ]
 
     static func refusal(_ failure: PostgresFailure) -> SluiceError {
         SluiceError(.writeNotAllowed, failure.message, fix: "Keep to the constraints of the table, or relax them.")
