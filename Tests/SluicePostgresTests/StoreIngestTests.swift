@@ -124,6 +124,68 @@ import Testing
         }
     }
 
+    @Test func `keeps what a deferred constraint refuses, and writes what it refuses only before the end`() async throws {
+        try await StoreFixture.with { fixture in
+            _ = try await fixture.sql(
+                """
+                ALTER TABLE "Store" ADD UNIQUE (city);
+                ALTER TABLE "Reading" ADD FOREIGN KEY (sensor) REFERENCES "Store" (city) DEFERRABLE INITIALLY DEFERRED
+                """)
+            let store = store(fixture)
+            // Readings are written before stores.
+            let bergen = IngestRow(
+                type: "Store", row: Row([.objectId(ObjectIdentifierBytes(high: 1, low: 1)), .string("Bergen")]),
+                source: IngestSource(type: "Store", bytes: []))
+            let first = try await store.commit(
+                IngestBatch(topic: "t", partition: 0, offsets: 0..<11, accepted: readings(0..<10, sensor: "Bergen") + [bergen]))
+            #expect(first.written == 11 && first.refused == 0)
+            let accepted = readings([10], sensor: "Ys") + readings(11..<40, sensor: "Bergen")
+            let second = try await store.commit(IngestBatch(topic: "t", partition: 0, offsets: 11..<41, accepted: accepted))
+            #expect(second.written == 29 && second.refused == 1)
+            let kept = try await fixture.sql("SELECT object, reason FROM sluice.ingest_rejected")
+            #expect(kept.column(0) == ["10"] && kept[0, 1]?.contains("foreign key") == true)
+            #expect(try await store.offsets(topic: "t", partitions: [0]) == [0: 41])
+        }
+    }
+
+    @Test(arguments: ["42P01", "0A000"])
+    func `finds those that go in behind any number that fail for a reason of their own`(code: String) async throws {
+        try await StoreFixture.with { fixture in
+            _ = try await fixture.sql(
+                """
+                CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    IF NEW.sensor = 'bad' THEN RAISE EXCEPTION 'no' USING ERRCODE = '\(code)'; END IF; RETURN NEW; END $$;
+                CREATE TRIGGER look BEFORE INSERT ON "Reading" FOR EACH ROW EXECUTE FUNCTION look()
+                """)
+            let store = store(fixture)
+            let accepted = readings(0..<40, sensor: "bad") + readings(40..<100)
+            let outcome = try await store.commit(IngestBatch(topic: "t", partition: 0, offsets: 0..<100, accepted: accepted))
+            #expect(outcome.written == 60 && outcome.refused == 40)
+            #expect(try await fixture.sql("SELECT count(*), min(_id) FROM \"Reading\"").int(0, 1) == 40)
+        }
+    }
+
+    @Test func `refuses nothing that only waits for somebody else's row`() async throws {
+        try await StoreFixture.with { fixture in
+            _ = try await fixture.sql(
+                "DO $$ BEGIN EXECUTE format($q$ALTER DATABASE %I SET statement_timeout = '1s'$q$, current_database()); END $$")
+            // Of connections that begin now.
+            let pool = PostgresPool(fixture.conninfo, size: 2)
+            let store = PostgresIngestStore(pool: pool, conninfo: fixture.conninfo, tables: StoreFixture.shape)
+            let batch = IngestBatch(topic: "t", partition: 0, offsets: 0..<6, accepted: readings(0..<6))
+            try await fixture.pool.withConnection { other in
+                try await other.script("BEGIN; INSERT INTO \"Reading\" VALUES (5, 'theirs', 0)")
+                let error = await #expect(throws: SluiceError.self) { try await store.commit(batch) }
+                #expect(error?.message.contains("57014") == true)
+                try await other.script("ROLLBACK")
+            }
+            let outcome = try await store.commit(batch)
+            #expect(outcome.written == 6 && outcome.refused == 0)
+            #expect(try await fixture.sql("SELECT count(*) FROM sluice.ingest_rejected").int(0, 0) == 0)
+            await pool.close()
+        }
+    }
+
     @Test func `writes what came of several partitions together, or nothing of it`() async throws {
         try await StoreFixture.with { fixture in
             let store = store(fixture)

@@ -63,9 +63,15 @@ package struct PostgresFailure: Error, Hashable, Sendable, CustomStringConvertib
     /// (0A000) is what a trigger says.
     package var isRefusedWrite: Bool { isRefusedValue || isRaised || sqlState == "0A000" }
 
-    /// The server's answer to a statement of which nothing is known but that it will fail again: that of a trigger with a code of its own,
-    /// for instance.
-    package var isLasting: Bool { sqlState != nil && !isRetriable && !isStalePlan }
+    /// The server ended the statement, for its `statement_timeout` for instance: it may have waited for a lock.
+    package var isOutOfTime: Bool { sqlState == "57014" }
+
+    /// The server's answer to a write without rows of which nothing is known but that it will fail again: that of a trigger with a code of
+    /// its own, for instance. Not so what fails for the system's sake (58), or for damaged pages (XX001, XX002).
+    package var isLasting: Bool {
+        guard let sqlState, !isRetriable else { return false }
+        return !sqlState.hasPrefix("58") && !["26000", "XX001", "XX002"].contains(sqlState)
+    }
 
     /// A table changed under a prepared statement, or somebody deallocated it: prepared afresh it may succeed.
     package var isStalePlan: Bool { sqlState == "0A000" || sqlState == "26000" }

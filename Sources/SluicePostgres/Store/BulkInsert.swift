@@ -10,6 +10,8 @@ struct BulkInsert: Sendable {
 
     /// Statements that may fail before one goes through when the error says nothing of values: what no row can be put into is not asked about each.
     private static let vainStatements = 64
+    /// Rows that are tried by themselves before the table counts as at fault: those that fail may all stand at the beginning.
+    private static let probes = 8
     /// Bytes that are handed to libpq at a time.
     private static let pieceBytes = 65_536
 
@@ -56,9 +58,14 @@ struct BulkInsert: Sendable {
             if !failure.isRefusedWrite {
                 outcome.other = outcome.other ?? failure
                 outcome.others += 1
-                if !outcome.hasTaken, outcome.others > Self.vainStatements { throw failure }
+                if !outcome.hasTaken, outcome.others > Self.vainStatements {
+                    guard try takesAny(sql, session) else { throw failure }
+                    outcome.hasTaken = true
+                }
             }
             guard range.count > 1 else {
+                // It may have waited for another's row, and go in with the next batch.
+                if failure.isOutOfTime { throw failure }
                 outcome.refused.append(
                     RefusedRecord(source: rows.source(range.lowerBound), code: .ingestRejected, reason: failure.message))
                 return
@@ -69,15 +76,28 @@ struct BulkInsert: Sendable {
         }
     }
 
+    /// Whether one of a few rows from all over the batch, the last first, goes in. None stays, as it is not its turn.
+    private func takesAny(_ sql: String, _ session: PostgresSession) throws -> Bool {
+        for index in stride(from: rows.rows.count - 1, through: 0, by: -max(1, rows.rows.count / Self.probes)) {
+            do {
+                _ = try guarded(session, keeps: false) { try session.execute(sql, parameters(index..<index + 1), cached: true) }
+                return true
+            } catch let failure where Self.isLasting(failure) {}
+        }
+        return false
+    }
+
     /// Runs the body so that its failure does not end the transaction.
-    private func guarded<R>(_ session: PostgresSession, _ body: () throws -> R) throws -> R {
+    /// - Parameter keeps: whether what it did stays.
+    private func guarded<R>(_ session: PostgresSession, keeps: Bool = true, _ body: () throws -> R) throws -> R {
+        let undo = "ROLLBACK TO SAVEPOINT bulk; RELEASE SAVEPOINT bulk"
         try session.script("SAVEPOINT bulk")
         do {
             let result = try body()
-            try session.script("RELEASE SAVEPOINT bulk")
+            try session.script(keeps ? "RELEASE SAVEPOINT bulk" : undo)
             return result
         } catch let failure where Self.isLasting(failure) {
-            try session.script("ROLLBACK TO SAVEPOINT bulk; RELEASE SAVEPOINT bulk")
+            try session.script(undo)
             throw failure
         }
     }

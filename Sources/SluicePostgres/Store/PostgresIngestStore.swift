@@ -38,7 +38,7 @@ package struct PostgresIngestStore: Sendable {
     @discardableResult
     package func commit(_ batch: IngestBatch) async throws -> (written: Int, refused: Int) {
         let inserts = try inserts(of: batch.accepted)
-        return try await pool.transact { session in
+        return try await transact { session in
             try Self.move(batch.topic, batch.offsets.mapValues { ($0.lowerBound, $0.upperBound) }, session)
             return try write(inserts, batch.refused, session)
         }
@@ -54,7 +54,27 @@ package struct PostgresIngestStore: Sendable {
     @discardableResult
     package func insert(_ accepted: [IngestRows], refused: [RefusedRecord] = []) async throws -> (written: Int, refused: Int) {
         let inserts = try inserts(of: accepted)
-        return try await pool.transact { session in try write(inserts, refused, session) }
+        return try await transact { session in try write(inserts, refused, session) }
+    }
+
+    /// Runs the body in one transaction. When that fails only at its COMMIT, one of the rows breaks a deferred constraint, and nobody knows
+    /// which: it is run again with all constraints checked by each statement.
+    private func transact<R: Sendable>(_ body: @escaping @Sendable (PostgresSession) throws -> R) async throws -> R {
+        try await pool.perform { session in
+            var isWritten = false
+            do {
+                return try session.inTransaction {
+                    let result = try body(session)
+                    isWritten = true
+                    return result
+                }
+            } catch let failure as PostgresFailure where isWritten && failure.isLasting {
+                return try session.inTransaction {
+                    try session.script("SET CONSTRAINTS ALL IMMEDIATE")
+                    return try body(session)
+                }
+            }
+        }
     }
 
     private func inserts(of accepted: [IngestRows]) throws -> [BulkInsert] {
