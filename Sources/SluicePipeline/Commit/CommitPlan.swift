@@ -137,7 +137,7 @@ struct CommitPlan {
             known.note(verdict, on: question.write, of: writes[question.index].intended.object)
             verdicts[question.index] = verdict
         }
-        if !verdicts.isEmpty { take(verdicts) }
+        if !verdicts.isEmpty { take(verdicts, check) }
     }
 
     private static func verdicts(
@@ -155,7 +155,7 @@ struct CommitPlan {
         }
     }
 
-    private mutating func take(_ verdicts: [Int: WriteVerdict]) {
+    private mutating func take(_ verdicts: [Int: WriteVerdict], _ check: WriteCheck) {
         var allowed: [Write] = []
         for (index, write) in writes.enumerated() {
             switch verdicts[index] ?? .allow {
@@ -164,15 +164,28 @@ struct CommitPlan {
                 reject(write, Refusal(cause: .plugin, message: reason, rule: rule, fields: fields))
             case .undecided(let error): reject(write, Self.refusal(undecided: error))
             case .amend(let values):
-                if let amended = amend(write, values) {
-                    allowed.append(amended)
-                } else {
+                guard let amended = amend(write, values) else {
                     let message = "The rules amended the object with a property that it does not have."
                     reject(write, Refusal(code: .pluginBadAnswer, cause: .pluginFailed, message: message, rule: "check_write"))
+                    continue
+                }
+                if let misfit = check.misfit(amended.intended) {
+                    reject(write, Self.refusal(amended: write, misfit))
+                } else {
+                    allowed.append(amended)
                 }
             }
         }
         writes = allowed
+    }
+
+    /// Which property the rules set, and to what, may be no business of the user's.
+    private static func refusal(amended write: Write, _ misfit: Refusal) -> Refusal {
+        let name = "\(write.intended.object.type) \(write.intended.object.key.keyText)"
+        return Refusal(
+            cause: misfit.cause,
+            message: "\(name), with what the rules set in it, would be too large or not fit its class; the write was undone.",
+            rule: "check_write: \(misfit.message)")
     }
 
     private static func refusal(undecided error: SluiceError) -> Refusal {

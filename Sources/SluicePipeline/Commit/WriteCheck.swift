@@ -160,12 +160,13 @@ struct WriteCheck {
                     .fields, "write field \(first) of", "writable fields without \(names.joined(separator: ", "))", fields: names)
             }
         }
-        return brokenPoint(write, bound, name) ?? misfit(write, name)
+        return brokenPoint(write, bound, name) ?? misfit(write)
     }
 
     /// What the table could hold, and nobody could read.
-    private func misfit(_ write: IntendedWrite, _ name: String) -> Refusal? {
+    func misfit(_ write: IntendedWrite) -> Refusal? {
         guard let after = write.after else { return nil }
+        let name = "\(write.object.type) \(write.object.key.keyText)"
         if !write.changed.isEmpty, after.isTooLarge {
             return Refusal(
                 cause: .database,
