@@ -56,7 +56,8 @@ import Testing
         await first.until { $0 == ["ingest 1 refused 1"] }
         // The acknowledgement was lost; the welcome does not say it in its place.
         let second = try await SessionClient(NoWrites(), clients: clients, ingest: RefusingIntake())
-        #expect(second.channel.messages.first?.welcome.ingest == 0)
+        let welcome = try #require(second.channel.messages.first?.welcome)
+        #expect(welcome.ingest == 0 && welcome.ingestTaken == 1)
         try await second.ingest(1)
         await second.until { $0 == ["ingest 1 refused 1"] }
         #expect(clients.noted == [1])

@@ -211,6 +211,23 @@ import Testing
         #expect(try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).isEmpty)
     }
 
+    /// The file was backed up when it had three batches, one of them not acknowledged, and the gateway has more of it since.
+    @Test func `asymmetric objects of a file that is older than the gateway knows get numbers that are free`() async throws {
+        let replica = try await Replica.make(folder)
+        for id in 1...4 as ClosedRange<Int64> {
+            try replica.write { try $0.create(type: 1, key: .int(id), values: ["celsius": .double(20)]) }
+            if id < 4 { #expect(try await replica.pendingIngest(after: UInt64(id) - 1)?.number == UInt64(id)) }
+        }
+        try await replica.acknowledgeIngest(upTo: 2)
+        // What it knows the number of it sends with that.
+        let known = try #require(try await replica.pendingIngest(after: 2, taken: 10))
+        #expect(known.number == 3 && known.objects.map(\.object.key) == [.int(3)])
+        let new = try #require(try await replica.pendingIngest(after: 3, taken: 10))
+        #expect(new.number == 11 && new.objects.map(\.object.key) == [.int(4)])
+        try replica.write { try $0.create(type: 1, key: .int(5), values: ["celsius": .double(20)]) }
+        #expect(try await replica.pendingIngest(after: 11, taken: 10)?.number == 12)
+    }
+
     /// The file was backed up when it had two changesets, and the gateway has more of it since.
     @Test(arguments: [(7, 0), (3, 5)])
     func `what a restored file has written since is numbered behind what the gateway has`(last: UInt64, time: UInt64) async throws {

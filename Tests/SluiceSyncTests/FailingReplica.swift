@@ -60,8 +60,10 @@ final class FailingReplica: SyncReplica {
     func unreportedRefusals() async throws(SluiceError) -> [WriteRefusal] { try await file.unreportedRefusals() }
     func reported(_ id: UInt64) async throws(SluiceError) { try await file.reported(id) }
 
-    func pendingIngest(after number: UInt64, maximumObjects: Int, maximumBytes: Int) async throws(SluiceError) -> IngestBatch? {
-        try await file.pendingIngest(after: number, maximumObjects: maximumObjects, maximumBytes: maximumBytes)
+    func pendingIngest(
+        after number: UInt64, taken: UInt64, maximumObjects: Int, maximumBytes: Int
+    ) async throws(SluiceError) -> IngestBatch? {
+        try await file.pendingIngest(after: number, taken: taken, maximumObjects: maximumObjects, maximumBytes: maximumBytes)
     }
     func acknowledgeIngest(upTo number: UInt64, refused: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal? {
         try await file.acknowledgeIngest(upTo: number, refused: refused)

@@ -34,10 +34,12 @@ struct MachineHarness {
         receive(.welcome(welcome ?? Self.welcome()))
     }
 
-    static func welcome(changeset: UInt64 = 0, ingest: UInt64 = 0, maximumMessageBytes: Int = 1 << 20) -> ServerMessage.Welcome {
+    static func welcome(
+        changeset: UInt64 = 0, ingest: UInt64 = 0, ingestTaken: UInt64 = 0, maximumMessageBytes: Int = 1 << 20
+    ) -> ServerMessage.Welcome {
         ServerMessage.Welcome(
             identity: ReplicaIdentity(client: ClientID(rawValue: 7), secret: [1]), schema: serverTypes, changeset: changeset,
-            ingest: ingest, maximumMessageBytes: maximumMessageBytes)
+            ingest: ingest, ingestTaken: ingestTaken, maximumMessageBytes: maximumMessageBytes)
     }
 
     mutating func pending(_ sets: [StoredSubscriptionSet], _ changesets: [Changeset] = [], ingest: IngestBatch? = nil) {

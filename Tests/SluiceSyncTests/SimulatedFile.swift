@@ -198,7 +198,7 @@ struct SimulatedFile {
         }
         if let number = query.ingestAfter {
             if batches.last?.number ?? 0 <= number, !readings.isEmpty {
-                ingestNumber = max(ingestNumber, number) + 1
+                ingestNumber = max(ingestNumber, number, query.ingestTaken) + 1
                 batches.append(IngestBatch(number: ingestNumber, objects: Array(readings.prefix(2))))
                 readings.removeFirst(min(2, readings.count))
             }

@@ -286,6 +286,12 @@ extension SluiceWireAction {
         #expect(harness.queries.map(\.ingestAfter) == [6] && harness.reports == [.ingested(3)])
     }
 
+    @Test func `ingest batches are numbered behind all that the gateway has, and sent from the first that it may say more of`() {
+        var harness = MachineHarness()
+        harness.open(welcome: MachineHarness.welcome(ingest: 7, ingestTaken: 10))
+        #expect(harness.queries.map(\.ingestAfter) == [7] && harness.queries.map(\.ingestTaken) == [10])
+    }
+
     // MARK: Waits
 
     @Test func `a download is waited for by a mark, after the latest set has been sent, and again after a reconnect`() {

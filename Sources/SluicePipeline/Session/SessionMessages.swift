@@ -22,6 +22,7 @@ package enum SessionMessages {
                 $0.changeset = file.changeset
                 $0.changesetTime = file.time.rawValue
                 $0.ingest = file.toldIngest
+                $0.ingestTaken = file.ingest
                 $0.maxMessageBytes = UInt32(Limits.messageBytes)
                 $0.correlation = "\(file.id)"
                 $0.time = time

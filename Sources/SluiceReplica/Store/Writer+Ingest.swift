@@ -9,13 +9,16 @@ extension Writer {
         news.local = true
     }
 
-    func nextIngestBatch(after number: UInt64, maximumObjects: Int, maximumBytes: Int) throws(SluiceError) -> IngestBatch? {
+    /// - Parameter taken: a batch that is formed gets a higher number.
+    func nextIngestBatch(
+        after number: UInt64, taken: UInt64, maximumObjects: Int, maximumBytes: Int
+    ) throws(SluiceError) -> IngestBatch? {
         let formed = try connection.statement("SELECT min(batch) FROM _sluice_ingest WHERE batch > ?")
         formed.bind(0, number)
         let existing = try formed.step() && !formed.isNull(0) ? formed.unsigned(0) : nil
         formed.reset()
         if let existing { return IngestBatch(number: existing, objects: try ingestObjects(of: existing)) }
-        return try formBatch(after: number, maximumObjects: maximumObjects, maximumBytes: maximumBytes)
+        return try formBatch(after: max(number, taken), maximumObjects: maximumObjects, maximumBytes: maximumBytes)
     }
 
     private func ingestObjects(of batch: UInt64) throws(SluiceError) -> [ObjectChange] {

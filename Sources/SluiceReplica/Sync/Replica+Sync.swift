@@ -143,12 +143,16 @@ extension Replica {
     }
 
     /// The next asymmetric objects to send, numbered above `number`; nil when there are none.
-    /// - Parameters maximumObjects, maximumBytes: bounds on a batch; they count when it is formed.
+    /// - Parameters:
+    ///   - taken: the highest number of a batch that the gateway has of this file, which was restored from a backup when it knows of fewer:
+    ///     a batch that is formed gets a higher one.
+    ///   - maximumObjects, maximumBytes: bounds on a batch; they count when it is formed.
     package func pendingIngest(
-        after number: UInt64, maximumObjects: Int = Limits.ingestRulesObjects, maximumBytes: Int = Limits.ingestBatchBytes
+        after number: UInt64, taken: UInt64 = 0, maximumObjects: Int = Limits.ingestRulesObjects,
+        maximumBytes: Int = Limits.ingestBatchBytes
     ) async throws(SluiceError) -> IngestBatch? {
         try await commit(isDurable: true) { writer throws(SluiceError) in
-            try writer.nextIngestBatch(after: number, maximumObjects: maximumObjects, maximumBytes: maximumBytes)
+            try writer.nextIngestBatch(after: number, taken: taken, maximumObjects: maximumObjects, maximumBytes: maximumBytes)
         }
     }
 

@@ -25,7 +25,9 @@ package protocol SyncReplica: Sendable {
     func unreportedRefusals() async throws(SluiceError) -> [WriteRefusal]
     func reported(_ id: UInt64) async throws(SluiceError)
 
-    func pendingIngest(after number: UInt64, maximumObjects: Int, maximumBytes: Int) async throws(SluiceError) -> IngestBatch?
+    func pendingIngest(
+        after number: UInt64, taken: UInt64, maximumObjects: Int, maximumBytes: Int
+    ) async throws(SluiceError) -> IngestBatch?
     func acknowledgeIngest(upTo number: UInt64, refused: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal?
 
     func beginBootstrap(version: UInt64, keeping types: [Int], checkpoint: [UInt8]) async throws(SluiceError)
@@ -65,7 +67,8 @@ extension SyncReplica {
         }
         if let number = query.ingestAfter {
             pending.ingest = try await pendingIngest(
-                after: number, maximumObjects: Limits.ingestRulesObjects, maximumBytes: Limits.ingestBatchBytes)
+                after: number, taken: query.ingestTaken, maximumObjects: Limits.ingestRulesObjects,
+                maximumBytes: Limits.ingestBatchBytes)
         }
         return pending
     }

@@ -81,11 +81,14 @@ package struct LocalQuery: Hashable, Sendable {
     package var changesetsAfter: UInt64?
     package var maximumBytes: Int
     package var ingestAfter: UInt64?
+    /// A batch that is formed for it has a higher number than this.
+    package var ingestTaken: UInt64
 
-    package init(changesetsAfter: UInt64?, maximumBytes: Int, ingestAfter: UInt64?) {
+    package init(changesetsAfter: UInt64?, maximumBytes: Int, ingestAfter: UInt64?, ingestTaken: UInt64) {
         self.changesetsAfter = changesetsAfter
         self.maximumBytes = maximumBytes
         self.ingestAfter = ingestAfter
+        self.ingestTaken = ingestTaken
     }
 }
 

@@ -55,6 +55,8 @@ struct SyncSession: Sendable {
 
     // Asymmetric objects.
     var ingestThrough: UInt64 = 0
+    /// The gateway has batches of these numbers; the file may not know of them, when it was restored from a backup.
+    var ingestTaken: UInt64 = 0
     var ingestInFlight: [UInt64] = []
     var isIngestExhausted = false
 

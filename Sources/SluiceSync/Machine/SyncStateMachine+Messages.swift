@@ -35,6 +35,7 @@ extension SyncStateMachine {
         session?.sentThrough = welcome.changeset
         if welcome.ingest > 0 { ingested(welcome.ingest, []) }
         session?.ingestThrough = welcome.ingest
+        session?.ingestTaken = welcome.ingestTaken
         if let first = state.firstUnacknowledged, first <= welcome.changeset { askForPosition(of: welcome.changeset) }
         pump()
     }

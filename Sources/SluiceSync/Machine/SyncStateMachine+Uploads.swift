@@ -33,7 +33,7 @@ extension SyncStateMachine {
         // changesets that were made before it.
         let query = LocalQuery(
             changesetsAfter: canTake ? session.readThrough : nil, maximumBytes: SyncSession.uploadMessage,
-            ingestAfter: wantsIngest ? session.ingestThrough : nil)
+            ingestAfter: wantsIngest ? session.ingestThrough : nil, ingestTaken: session.ingestTaken)
         session.asked = query
         session.isStale = false
         session.mustReadSets = false

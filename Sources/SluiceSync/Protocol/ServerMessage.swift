@@ -67,9 +67,12 @@ package enum ServerMessage: Sendable {
     package struct Welcome: Hashable, Sendable {
         package var identity: ReplicaIdentity
         package var schema: Schema
-        /// The highest numbers of this file that took effect.
+        /// The highest number of this file's changesets that took effect.
         package var changeset: UInt64
+        /// Up to which batch of asymmetric objects the file need not hear more.
         package var ingest: UInt64
+        /// The highest number of a batch that took effect: new ones are numbered behind it.
+        package var ingestTaken: UInt64
         /// When that changeset was made, by the file's clock; zero when the gateway does not know.
         package var changesetTime: HybridTime
         package var maximumMessageBytes: Int
@@ -77,13 +80,14 @@ package enum ServerMessage: Sendable {
         package var time: Int64
 
         package init(
-            identity: ReplicaIdentity, schema: Schema, changeset: UInt64 = 0, ingest: UInt64 = 0,
+            identity: ReplicaIdentity, schema: Schema, changeset: UInt64 = 0, ingest: UInt64 = 0, ingestTaken: UInt64 = 0,
             changesetTime: HybridTime = .zero, maximumMessageBytes: Int = Limits.messageBytes, time: Int64 = 0
         ) {
             self.identity = identity
             self.schema = schema
             self.changeset = changeset
             self.ingest = ingest
+            self.ingestTaken = ingestTaken
             self.changesetTime = changesetTime
             self.maximumMessageBytes = maximumMessageBytes
             self.time = time
@@ -159,14 +163,16 @@ extension ServerMessage.Welcome {
             throw SluiceError(
                 .wrongProtocolVersion, "The gateway speaks version \(message.protocol); this SDK speaks \(WireProtocol.version).")
         }
-        guard max(message.changeset, message.ingest) <= Self.highestNumber else {
-            throw .malformed("no file has the changeset \(message.changeset) or the batch \(message.ingest)")
+        // A gateway from before the two were told apart says one.
+        let taken = max(message.ingest, message.ingestTaken)
+        guard max(message.changeset, taken) <= Self.highestNumber else {
+            throw .malformed("no file has the changeset \(message.changeset) or the batch \(taken)")
         }
         guard message.time <= HybridTime.lastMillisecond else { throw .malformed("\(message.time) ms since 1970 is no time of a clock") }
         self.init(
             identity: ReplicaIdentity(client: ClientID(rawValue: message.client), secret: Array(message.secret)),
             schema: try Schema(messages: message.schema), changeset: message.changeset, ingest: message.ingest,
-            changesetTime: HybridTime(rawValue: message.changesetTime),
+            ingestTaken: taken, changesetTime: HybridTime(rawValue: message.changesetTime),
             maximumMessageBytes: message.maxMessageBytes == 0 ? Limits.messageBytes : Int(message.maxMessageBytes), time: message.time)
     }
 }

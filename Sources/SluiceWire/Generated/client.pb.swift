@@ -877,10 +877,14 @@ package nonisolated struct PBWelcome: Sendable {
   /// The app's schema with the numbers that Row uses, cut to the types and properties that the client named.
   package var schema: [PBObjectSchema] = []
 
-  /// The highest changeset and ingest numbers of this client that took effect.
+  /// The highest changeset number of this client that took effect.
   package var changeset: UInt64 = 0
 
+  /// The batches of asymmetric objects up to this number took effect, and the client need not hear more of them.
   package var ingest: UInt64 = 0
+
+  /// The highest number of a batch that took effect: the client numbers those that it makes behind it.
+  package var ingestTaken: UInt64 = 0
 
   package var maxMessageBytes: UInt32 = 0
 
@@ -2335,7 +2339,7 @@ nonisolated extension PBServerMessage: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension PBWelcome: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Welcome"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}protocol\0\u{1}client\0\u{1}secret\0\u{1}schema\0\u{1}changeset\0\u{1}ingest\0\u{3}max_message_bytes\0\u{1}correlation\0\u{1}time\0\u{3}changeset_time\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}protocol\0\u{1}client\0\u{1}secret\0\u{1}schema\0\u{1}changeset\0\u{1}ingest\0\u{3}max_message_bytes\0\u{1}correlation\0\u{1}time\0\u{3}changeset_time\0\u{3}ingest_taken\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2353,6 +2357,7 @@ nonisolated extension PBWelcome: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
       case 8: try { try decoder.decodeSingularStringField(value: &self.correlation) }()
       case 9: try { try decoder.decodeSingularSInt64Field(value: &self.time) }()
       case 10: try { try decoder.decodeSingularFixed64Field(value: &self.changesetTime) }()
+      case 11: try { try decoder.decodeSingularUInt64Field(value: &self.ingestTaken) }()
       default: break
       }
     }
@@ -2389,6 +2394,9 @@ nonisolated extension PBWelcome: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if self.changesetTime != 0 {
       try visitor.visitSingularFixed64Field(value: self.changesetTime, fieldNumber: 10)
     }
+    if self.ingestTaken != 0 {
+      try visitor.visitSingularUInt64Field(value: self.ingestTaken, fieldNumber: 11)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2399,6 +2407,7 @@ nonisolated extension PBWelcome: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if lhs.schema != rhs.schema {return false}
     if lhs.changeset != rhs.changeset {return false}
     if lhs.ingest != rhs.ingest {return false}
+    if lhs.ingestTaken != rhs.ingestTaken {return false}
     if lhs.maxMessageBytes != rhs.maxMessageBytes {return false}
     if lhs.correlation != rhs.correlation {return false}
     if lhs.changesetTime != rhs.changesetTime {return false}

@@ -61,6 +61,58 @@ import Testing
         }
     }
 
+    private static func send(_ device: EngineDevice, _ key: String, store: String = "north") async throws {
+        let transaction = try device.replica.beginWrite()
+        try transaction.create(type: 1, key: .string(key), values: ["store": .string(store), "value": .double(1)])
+        try transaction.commit()
+        try await device.engine.wait(for: .upload, milliseconds: 60_000)
+    }
+
+    /// The gateway still has the answer to one of the last batches, of which it has refused something; the restored file does not know of
+    /// that batch.
+    @Test(arguments: [7, 8, 10])
+    func `Scenario 47: asymmetric objects of a file that was restored from a backup are taken, and none is mistaken for others`(
+        refused: Int
+    ) async throws {
+        let role = NoteApp.role("north", write: #"{ "store": "north" }"#)
+        let rules = #"{ "database": "public", "collection": "readings", "roles": [\#(role)] }"#
+        try await RunningGateway.with(files: [ShopApp.table("readings", "rules"): rules]) { gateway in
+            let (folder, token) = (try Phone.Folder(), try await gateway.anonymousToken())
+            let backup = folder.url.appendingPathComponent("b.replica").path
+            var expected: Set<String> = []
+            func open(_ path: String) throws -> EngineDevice {
+                try EngineDevice(gateway, token: token, path: path, schema: EngineDevice.sending)
+            }
+            let device = try open(folder.replica)
+            for number in 1...3 {
+                try await Self.send(device, "before \(number)")
+                expected.insert("before \(number)")
+            }
+            await device.stop()
+            for part in ["", "-wal"] where FileManager.default.fileExists(atPath: folder.replica + part) {
+                try FileManager.default.copyItem(atPath: folder.replica + part, toPath: backup + part)
+            }
+            let going = try open(folder.replica)
+            for number in 4...10 {
+                try await Self.send(going, "since \(number)", store: number == refused ? "south" : "north")
+                if number != refused { expected.insert("since \(number)") }
+            }
+            await going.stop()
+            #expect(try await gateway.count("SELECT last_ingest FROM sluice.client") == 10)
+            #expect(try await gateway.count("SELECT number FROM sluice.ingest_answer") == Int64(refused))
+
+            let restored = try open(backup)
+            for number in 1...4 {
+                try await Self.send(restored, "restored \(number)")
+                expected.insert("restored \(number)")
+            }
+            #expect(Set(try await gateway.texts("SELECT _id FROM readings")) == expected)
+            #expect(restored.reports.allSatisfy { if case .refused = $0 { false } else { true } }, "\(restored.reports)")
+            #expect(try await gateway.count("SELECT last_ingest FROM sluice.client") == 14)
+            await restored.stop()
+        }
+    }
+
     private static func device(_ gateway: RunningGateway, _ folder: Phone.Folder) async throws -> EngineDevice {
         let path = folder.replica
         let device = try EngineDevice(gateway, token: try await gateway.anonymousToken(), path: path)
