@@ -266,7 +266,9 @@ static sluice_status open_session(void *opaque, sluice_text input, const sluice_
         ? ",\"Order\":{\"read\":\"TRUEPREDICATE\",\"write\":\"nothing == 1\",\"insert\":true,\"delete\":true}"
         : ",\"Order\":{\"read\":\"TRUEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":true,"
                         "\"writable_fields\":[\"_id\",\"store\",\"title\",\"size\"],\"check_write\":true}";
-    const char *reading = ",\"Reading\":{\"read\":\"FALSEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":false}";
+    const char *reading = has(input, "do-misbind")
+        ? ",\"Reading\":{\"read\":\"FALSEPREDICATE\",\"write\":\"nothing == 1\",\"insert\":true,\"delete\":false}"
+        : ",\"Reading\":{\"read\":\"FALSEPREDICATE\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":false}";
     snprintf(line, sizeof line,
              "{\"types\":{\"Store\":{\"read\":\"size > 1\",\"write\":\"TRUEPREDICATE\",\"insert\":true,\"delete\":false,"
              "\"readable_fields\":[\"_id\",\"name\"],\"role\":\"configured %d\",\"check_write\":true}%s%s%s}}",

@@ -1,5 +1,6 @@
 import HTTPTypes
 import Hummingbird
+import Logging
 import NIOCore
 import SluiceCore
 import SluiceNet
@@ -135,7 +136,13 @@ struct IngestRoutes: Sendable {
     /// - Throws: `permissionDenied` for who may not insert anything.
     private func rights(of user: UserContext, _ type: ObjectType) async throws -> IngestRights {
         let plan = try await services.rules.openSession(user: user, types: [type.name])
-        let rights = try IngestRights(plan[type.name], type: type)
+        let rights = IngestRights(plan[type.name], type: type)
+        if let unusable = rights.unusable {
+            services.logger.warning(
+                "Objects by HTTP are refused, as their rule cannot be used.",
+                metadata: ["type": "\(type.name)", "user": "\(user.id)", "rule": "\(unusable.rule)"])
+            throw SluiceError(.permissionDenied, unusable.error.message)
+        }
         guard rights.mayInsert else {
             throw SluiceError(.permissionDenied, "The rules do not let this user insert into \(type.name).")
         }

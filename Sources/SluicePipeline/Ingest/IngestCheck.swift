@@ -8,43 +8,33 @@ package enum IngestCheck {
     ) -> (accepted: [(change: ObjectChange, json: [UInt8])], refused: [RejectedWrite]) {
         var accepted: [(ObjectChange, [UInt8])] = []
         var refused: [RejectedWrite] = []
-        var rights: [String: Result<IngestRights, SluiceError>] = [:]
+        var rights: [String: IngestRights] = [:]
         for object in objects {
             let name = object.object.type
-            if rights[name] == nil { rights[name] = Self.rights(of: name, plan: plan, schema: schema.schema) }
+            if rights[name] == nil, let type = schema.schema[name], type.kind == .asymmetric {
+                rights[name] = IngestRights(plan[name], type: type)
+            }
             let json = ExtendedJSON.json(document(object, schema.schema)).utf8
             guard let refusal = refusal(of: object, rights[name]) ?? tooLarge(json, name) else {
                 accepted.append((object, json))
                 continue
             }
-            refused.append(
-                RejectedWrite(
-                    changeset: 0, object: object.object, code: refusal.error.code, reason: refusal.error.message, rule: refusal.rule,
-                    values: object.values))
+            refused.append(RejectedWrite(object, refusal))
         }
         return (accepted, refused)
     }
 
-    private static func rights(of name: String, plan: SessionPlan, schema: Schema) -> Result<IngestRights, SluiceError> {
-        Result { () throws(SluiceError) in
-            guard let type = schema[name], type.kind == .asymmetric else {
-                throw SluiceError(.ingestUnknownType, "Class \(name) is not an asymmetric class of the server.")
-            }
-            return try IngestRights(plan[name], type: type)
+    /// - Parameter rights: nil when the server has no such class, or not as an asymmetric one.
+    private static func refusal(of object: ObjectChange, _ rights: IngestRights?) -> IngestRights.Refusal? {
+        guard let rights else {
+            let error = SluiceError(.ingestUnknownType, "Class \(object.object.type) is not an asymmetric class of the server.")
+            return IngestRights.Refusal(error: error, rule: error.code.name)
         }
-    }
-
-    private static func refusal(of object: ObjectChange, _ rights: Result<IngestRights, SluiceError>?) -> IngestRights.Refusal? {
-        switch rights {
-        case .success(let rights):
-            guard object.kind == .create else {
-                let error = SluiceError(.writeNotAllowed, "An object of asymmetric class \(object.object.type) can only be created.")
-                return IngestRights.Refusal(error: error, rule: "the class")
-            }
-            return rights.refusal(of: object.values, key: object.object.key)
-        case .failure(let error): return IngestRights.Refusal(error: error, rule: error.code.name)
-        case nil: return nil
+        guard object.kind == .create else {
+            let error = SluiceError(.writeNotAllowed, "An object of asymmetric class \(object.object.type) can only be created.")
+            return IngestRights.Refusal(error: error, rule: "the class")
         }
+        return rights.refusal(of: object.values, key: object.object.key)
     }
 
     private static func tooLarge(_ json: [UInt8], _ name: String) -> IngestRights.Refusal? {
@@ -102,5 +92,14 @@ package enum IngestCheck {
     package static func tooLarge(_ type: String, _ bytes: Int? = nil) -> SluiceError {
         let size = bytes.map { "has \($0) bytes, over" } ?? "is over"
         return SluiceError(.ingestTooLarge, "An object of class \(type) \(size) the limit of \(Limits.ingestObjectBytes).")
+    }
+}
+
+extension RejectedWrite {
+    /// An asymmetric object that was refused.
+    init(_ object: ObjectChange, _ refusal: IngestRights.Refusal) {
+        self.init(
+            changeset: 0, object: object.object, code: refusal.error.code, reason: refusal.error.message, rule: refusal.rule,
+            values: object.values)
     }
 }

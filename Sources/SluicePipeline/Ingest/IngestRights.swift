@@ -8,18 +8,26 @@ package struct IngestRights: Sendable {
     private let type: ObjectType
     private let role: String
     /// Whether the role lets the user insert anything at all.
-    package let mayInsert: Bool
+    package var mayInsert: Bool { isGranted && unusable == nil }
+    private let isGranted: Bool
+    /// Why nothing may be inserted: the rule's predicate is none, or does not fit the class. Nil when it does.
+    package let unusable: Refusal?
     /// Nil when every object passes.
     private let filter: Predicate?
     /// The properties that may not be set.
     private let forbidden: [Int]
 
-    /// - Throws: an error of the query language when the rule's predicate does not fit the schema: nothing may be inserted then.
-    package init(_ plan: TypePlan, type: ObjectType) throws(SluiceError) {
+    package init(_ plan: TypePlan, type: ObjectType) {
         self.type = type
         role = plan.role
-        mayInsert = plan.insert && plan.write != TypePlan.denied.write
-        filter = !mayInsert || plan.write == TypePlan.open.write ? nil : try Query.parse(plan.write).bind(to: type)
+        isGranted = plan.insert && plan.write != TypePlan.denied.write
+        do throws(SluiceError) {
+            filter = !isGranted || plan.write == TypePlan.open.write ? nil : try Query.parse(plan.write).bind(to: type)
+            unusable = nil
+        } catch {
+            filter = nil
+            unusable = Refusal(unasked: error, about: "role \(plan.role), write predicate \(plan.write): ", type: type.name)
+        }
         forbidden =
             plan.writableFields.map { fields in
                 type.properties.indices.filter { $0 != type.primaryKey && !fields.contains(type.properties[$0].name) }
@@ -27,11 +35,11 @@ package struct IngestRights: Sendable {
     }
 
     /// Why an object may not be inserted.
-    struct Refusal {
+    package struct Refusal: Sendable {
         /// For the user.
-        var error: SluiceError
+        package var error: SluiceError
         /// The part of the role that decided, for operators alone.
-        var rule: String
+        package var rule: String
     }
 
     /// Whether objects have to be looked at one by one.
@@ -39,7 +47,8 @@ package struct IngestRights: Sendable {
 
     /// - Returns: nil when the object may be inserted.
     func refusal(of row: RowView) -> Refusal? {
-        guard mayInsert else {
+        if let unusable { return unusable }
+        guard isGranted else {
             return refused("Not allowed to insert into \(type.name).", "insert")
         }
         if let filter, !filter.matches(row) {
@@ -70,5 +79,16 @@ package struct IngestRights: Sendable {
         case .dictionary(let members): !members.isEmpty
         default: true
         }
+    }
+}
+
+extension IngestRights.Refusal {
+    /// Of what the rules could not be asked about. How they are built and what broke is no business of a user's.
+    /// - Parameter subject: for operators.
+    fileprivate init(unasked error: SluiceError, about subject: String, type: String) {
+        self.init(
+            error: SluiceError(
+                .writeNotAllowed, "The rules of the server could not be asked about an object of class \(type), so it was refused."),
+            rule: "\(subject)\(error.code.name) (\(error.code.rawValue)): \(error.message)")
     }
 }

@@ -22,8 +22,8 @@ import Testing
             method: .post, scheme: nil, authority: nil, path: "/v1/ingest/Reading", headerFields: [.contentType: "application/x-ndjson"])
         let request = Request(head: head, body: RequestBody(buffer: ByteBuffer(bytes: Readings.lines(2_500))))
         let run = try IngestRun(
-            try IngestForm(request), type: type, schema: Schema([type]), rights: try IngestRights(.open, type: type),
-            review: RightsReview(environment: SystemEnvironment()) { try IngestRights(.open, type: type) }, intake: TiredIntake(code: code),
+            try IngestForm(request), type: type, schema: Schema([type]), rights: IngestRights(.open, type: type),
+            review: RightsReview(environment: SystemEnvironment()) { IngestRights(.open, type: type) }, intake: TiredIntake(code: code),
             gate: IngestGate())
         let told = Mutex<[Int]>([])
         try await run.run(request.body) { results in told.withLock { $0 += results.map(\.line) } }

@@ -40,6 +40,35 @@ import Testing
         }
     }
 
+    @Test func `as their rule is none tell their user nothing of it, and operators all`() async throws {
+        let log = LinesOfLog()
+        let logger = Logger(label: "test") { _ in log }
+        try await RunningGateway.with(files: FaultyApp.files, plugins: ["FaultyC"], logger: logger) { gateway in
+            let account = try await gateway.account(customData: #"{ "word": "do-misbind" }"#)
+            let session = try await gateway.session(token: account.token)
+            try await session.hello(["Reading"])
+            try await session.ingest(1, [Self.reading("a", .create), Self.reading("b", .create)])
+            #expect(Array(session.ingested.refused.values) == [.writeNotAllowed, .writeNotAllowed], "\(session.ingested)")
+            // As the device hears it.
+            let letters = try await Self.letters(gateway)
+            #expect(letters.map { $0["code"]?.int } == [230, 230])
+            #expect(
+                letters.allSatisfy { letter in
+                    letter["reason"] == "The rules of the server could not be asked about an object of class Reading, so it was refused."
+                }, "\(letters.map(\.text))")
+            await log.wait(for: "Objects of a device are refused.", about: "nothing == 1")
+            session.close()
+
+            let answer = try await gateway.ingest(Readings.lines(2), token: account.token)
+            #expect(answer.status == 403 && answer.json["code"]?.int == Int64(ErrorCode.permissionDenied.rawValue), "\(answer)")
+            #expect(!answer.text.contains("nothing") && answer.headers["retry-after"] == nil, "\(answer)")
+            await log.wait(for: "Objects by HTTP are refused", about: "nothing == 1")
+            let rules = log.lines.compactMap { $0.metadata["rule"]?.description }
+            #expect(rules.count == 2 && rules.allSatisfy { $0.contains("query-unknown-property (301): ") }, "\(rules)")
+            #expect(try await gateway.count("SELECT count(*) FROM readings") == 0)
+        }
+    }
+
     private static func check(_ gateway: RunningGateway) async throws {
         let account = try await gateway.account()
         let session = try await gateway.session(token: account.token)
