@@ -44,6 +44,8 @@ package struct DeadLetterRelay: Sendable {
     /// Letters that are told at a time, and bytes of their objects.
     private static let batch = 500
     private static let batchBytes = 8 << 20
+    /// A topic that does not take letters of so many bytes is told nothing.
+    private static let leastBytes = 10_000
     /// Nanoseconds for reading the end of the topic.
     private static let patience: UInt64 = 30_000_000_000
 
@@ -147,10 +149,32 @@ package struct DeadLetterRelay: Sendable {
     }
 
     private func tell(_ rows: [DeadLetter]) async throws {
+        do {
+            try await tell(rows, within: Limits.deadLetterBytes)
+        } catch let error as SluiceError where error.code == .logRecordTooLarge {
+            // The brokers take less. What they took of the others is there.
+            let there = Set(try await lastTold())
+            for row in rows where !there.contains(row.id) { try await tellCut(row) }
+        }
+    }
+
+    /// Cuts a letter until the brokers take it.
+    private func tellCut(_ row: DeadLetter) async throws {
+        var most = Limits.deadLetterBytes
+        while true {
+            do {
+                return try await tell([row], within: most)
+            } catch let error as SluiceError where error.code == .logRecordTooLarge && most > Self.leastBytes {
+                most /= 2
+            }
+        }
+    }
+
+    private func tell(_ rows: [DeadLetter], within most: Int) async throws {
         var batch = LogBatch(topics: [topic])
         for row in rows {
             let key = row.type.unicodeScalars.prefix(DeadLetter.nameCharacters)
-            batch.append(topic: 0, partition: 0, key: String(key).utf8, value: row.told().utf8)
+            batch.append(topic: 0, partition: 0, key: String(key).utf8, value: row.told(within: most).utf8)
         }
         _ = try await log.append(batch)
     }

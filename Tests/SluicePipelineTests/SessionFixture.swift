@@ -101,6 +101,7 @@ final class EmptyTables: SnapshotStore {
 
 struct NoIngest: IngestIntake {
     func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite] { [] }
+    func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws {}
     func submit(
         _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
     ) async throws -> [Result<IngestPlace?, SluiceError>] { [] }

@@ -1,3 +1,4 @@
+import Logging
 import SluiceCore
 import SluiceWire
 import Synchronization
@@ -62,6 +63,118 @@ import Testing
         await second.until { $0 == ["ingest 1 refused 1"] }
         #expect(clients.noted == [1])
     }
+
+    @Test func `takes objects once, however often it has to try to note that`() async throws {
+        let (intake, clients) = (RefusingIntake(), NotedFile(failures: 5))
+        let client = try await SessionClient(NoWrites(), clients: clients, ingest: intake)
+        try await client.ingest(1)
+        await client.until { $0 == ["ingest 1 refused 1"] }
+        #expect(intake.taken == 1 && intake.kept == 1 && clients.tries == 6 && clients.noted == [1])
+    }
+
+    @Test func `takes objects once, however often it has to try to keep those that are refused`() async throws {
+        let (intake, clients) = (RefusingIntake(failures: 3), NotedFile())
+        let client = try await SessionClient(NoWrites(), clients: clients, ingest: intake)
+        try await client.ingest(1)
+        await client.until { $0 == ["ingest 1 refused 1"] }
+        #expect(intake.taken == 1 && intake.kept == 1 && clients.noted == [1])
+    }
+}
+
+/// Objects of a device on their way into the log.
+@Suite(.timeLimit(.minutes(1))) struct `The way into the log` {
+    private static let type = ObjectType(
+        name: "Reading", kind: .asymmetric,
+        properties: [Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "note", type: .string)])
+    private static let schema = AppSchema(version: 1, schema: Schema([type]), fields: QueryableFields(), isDevelopment: false)
+
+    private static func reading(_ key: String, bytes: Int) -> ObjectChange {
+        ObjectChange(
+            object: ObjectKey(type: "Reading", key: .string(key)), kind: .create,
+            values: ["note": .string(String(repeating: "x", count: bytes))])
+    }
+
+    private static func intake(_ log: any MessageLog, _ letters: KeptLetters = KeptLetters()) async throws -> LogIntake {
+        _ = try await log.prepare([TopicSpec(name: "app.ingest.Reading", partitions: 2)])
+        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        return LogIntake(
+            log: log, topics: Topics(app: "app"), refusals: IngestRefusals(store: letters, observer: letters, logger: quiet)
+        ) { _ in 2 }
+    }
+
+    @Test func `is closed to those alone that are larger than the log takes`() async throws {
+        let (log, letters) = (SmallLog(bytes: 500), KeptLetters())
+        let intake = try await Self.intake(log, letters)
+        let objects = [Self.reading("a", bytes: 10), Self.reading("large", bytes: 600), Self.reading("b", bytes: 10)]
+        let plan = SessionPlan(types: ["Reading": .open])
+        let refused = try await intake.submit(objects, from: "device/ann/7", plan: plan, schema: Self.schema)
+        #expect(refused.map(\.object.key) == [.string("large")] && refused.map(\.code) == [.logRecordTooLarge], "\(refused)")
+        #expect(refused.first?.reason.contains("Reading") == true && refused.first?.reason.contains("app.ingest") == false, "\(refused)")
+        #expect(log.stored == ["a", "b"])
+        try await intake.keep(refused, from: "device/ann/7", schema: Self.schema.schema)
+        #expect(letters.kept == ["705 device/ann/7"])
+    }
+
+    @Test func `tells a sender by HTTP of those alone that are larger than the log takes`() async throws {
+        let log = SmallLog(bytes: 500)
+        let records = [("a", 10), ("large", 600), ("b", 10)].map { key, bytes in
+            Array(#"{"_id": "\#(key)", "note": "\#(String(repeating: "x", count: bytes))"}"#.utf8)
+        }
+        let results = try await Self.intake(log).submit(records, type: Self.type, schema: Self.schema.schema, rights: nil)
+        let codes: [ErrorCode?] = results.map { if case .failure(let error) = $0 { error.code } else { nil } }
+        try #require(codes == [nil, .logRecordTooLarge, nil])
+        #expect(try results[0].get() != nil && results[2].get() != nil && log.stored == ["a", "b"])
+    }
+}
+
+/// Refuses batches with a record that is larger than a bound, when it has taken those in front of it.
+private final class SmallLog: MessageLog {
+    private let log = EmbeddedLog(environment: SystemEnvironment())
+    private let bytes: Int
+    private let keys = Mutex<Set<String>>([])
+
+    init(bytes: Int) { self.bytes = bytes }
+
+    /// The keys of its records.
+    var stored: [String] { keys.withLock { $0.sorted() } }
+
+    func place(_ batch: LogBatch) async throws -> [Int64] {
+        for entry in batch.entries {
+            guard entry.value.count <= bytes else {
+                throw SluiceError(.logRecordTooLarge, "A record for app.ingest.Reading[1] is too large.")
+            }
+            let text = String(decoding: batch.arena[entry.value], as: UTF8.self)
+            let key = try JSON.parse(text)["_id"]?.string ?? text
+            keys.withLock { _ = $0.insert(key) }
+        }
+        return try await log.place(batch)
+    }
+
+    func prepare(_ topics: [TopicSpec]) async throws -> [Int32] { try await log.prepare(topics) }
+    func append(_ batch: LogBatch) async throws -> [LogPartition: Int64] { try await log.append(batch) }
+    func ends(of partitions: [LogPartition]) async throws -> [LogPartition: Int64] { try await log.ends(of: partitions) }
+    func ranges(of partitions: [LogPartition]) async throws -> [LogPartition: Range<Int64>] { try await log.ranges(of: partitions) }
+    func makeReader() async throws -> any LogReader { try await log.makeReader() }
+}
+
+/// Keeps refused objects.
+private final class KeptLetters: IngestStore, IngestObserver {
+    private let letters = Mutex<[String]>([])
+
+    /// The code and the sender of each.
+    var kept: [String] { letters.withLock { $0 } }
+
+    func commit(accepted: [AcceptedObjects], refused: [RefusedObject]) async throws -> IngestTally {
+        letters.withLock { $0 += refused.map { "\($0.code.rawValue) \($0.record.sender ?? "")" } }
+        return IngestTally(refused: refused.count)
+    }
+    func offsets(of partitions: [LogPartition]) async throws -> [LogPartition: Int64] { [:] }
+    func commit(_ outcome: IngestOutcome) async throws -> IngestTally { IngestTally() }
+    func rewind(_ partition: LogPartition, from offset: Int64) async throws {}
+    func claim(topic: String, partitions: Int32) async throws -> Set<Int32> { [] }
+    func release(topic: String) async {}
+    func took(_ type: String, _ tally: IngestTally) {}
+    func lags(_ type: String, records: Int64) {}
 }
 
 /// Takes nothing until it is opened.
@@ -81,15 +194,35 @@ private final class ClosedIntake: IngestIntake {
         return []
     }
 
+    func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws {}
+
     func submit(
         _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
     ) async throws -> [Result<IngestPlace?, SluiceError>] { [] }
 }
 
-/// Refuses everything.
-private struct RefusingIntake: IngestIntake {
+/// Refuses everything, and cannot keep it so many times.
+private final class RefusingIntake: IngestIntake {
+    private let state: Mutex<(failures: Int, taken: Int, kept: Int)>
+
+    init(failures: Int = 0) { state = Mutex((failures: failures, taken: 0, kept: 0)) }
+
+    var taken: Int { state.withLock { $0.taken } }
+    var kept: Int { state.withLock { $0.kept } }
+
     func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite] {
-        objects.map { RejectedWrite(changeset: 0, object: $0.object, code: .writeNotAllowed, reason: "No.", values: $0.values) }
+        state.withLock { $0.taken += 1 }
+        return objects.map { RejectedWrite(changeset: 0, object: $0.object, code: .writeNotAllowed, reason: "No.", values: $0.values) }
+    }
+
+    func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws {
+        try state.withLock { state in
+            guard state.failures == 0 else {
+                state.failures -= 1
+                throw SluiceError(.postgresUnreachable, "PostgreSQL is away.")
+            }
+            state.kept += 1
+        }
     }
 
     func submit(
@@ -97,10 +230,19 @@ private struct RefusingIntake: IngestIntake {
     ) async throws -> [Result<IngestPlace?, SluiceError>] { [] }
 }
 
-/// One client file that remembers its batches.
+/// One client file that remembers its batches, and cannot so many times.
 private final class NotedFile: ClientRegistry {
-    private let state = Mutex((noted: [UInt64](), answers: [UInt64: [UInt8]]()))
+    private struct State {
+        var failures: Int
+        var tries = 0
+        var noted: [UInt64] = []
+        var answers: [UInt64: [UInt8]] = [:]
+    }
+    private let state: Mutex<State>
 
+    init(failures: Int = 0) { state = Mutex(State(failures: failures)) }
+
+    var tries: Int { state.withLock { $0.tries } }
     var noted: [UInt64] { state.withLock { $0.noted } }
 
     private var file: ClientFile {
@@ -114,7 +256,9 @@ private final class NotedFile: ClientRegistry {
     func allot(user: String) async throws -> ClientFile { file }
     func open(id: ClientID, secret: [UInt8], user: String, oldestBase: LSN, seen: SeenHistory) async throws -> ClientFile { file }
     func recordIngest(id: ClientID, number: UInt64, answer: [UInt8]?) async throws {
-        state.withLock { state in
+        try state.withLock { state in
+            state.tries += 1
+            guard state.tries > state.failures else { throw SluiceError(.postgresUnreachable, "PostgreSQL is away.") }
             state.noted.append(number)
             state.answers[number] = answer
         }

@@ -20,6 +20,10 @@ struct TimedIntake: IngestIntake {
         return refused
     }
 
+    func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws {
+        try await intake.keep(refused, from: sender, schema: schema)
+    }
+
     func submit(
         _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
     ) async throws -> [Result<IngestPlace?, SluiceError>] {

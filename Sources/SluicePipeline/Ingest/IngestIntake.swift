@@ -2,10 +2,13 @@ package import SluiceCore
 
 /// Where asymmetric objects enter: acknowledged when they cannot be lost any more.
 package protocol IngestIntake: Sendable {
-    /// Takes objects of one client message. Those that the session may not insert, or that do not fit their type, are
-    /// refused one by one (ING-9) and kept; the others are durable when this returns.
+    /// Takes objects of one client message: they are durable when this returns, save for those that it returns. It refuses one by one
+    /// (ING-9) those that the session may not insert, that do not fit their type, or that are larger than the log takes; the caller has
+    /// them kept.
     /// - Parameter sender: as the dead letters name where an object came from.
     func submit(_ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema) async throws -> [RejectedWrite]
+    /// Keeps refused objects of a client message: they are with the dead letters when this returns.
+    func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws
     /// Takes objects of one type as JSON texts, from HTTP.
     /// - Parameter rights: of the user who sends them; nil when an operator does.
     /// - Returns: for each one where it is in the log (nil without one), or why it was refused.
@@ -42,10 +45,16 @@ package final class LogIntake: IngestIntake {
         _ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema
     ) async throws -> [RejectedWrite] {
         let (accepted, refused) = IngestCheck.split(objects, plan: plan, schema: schema)
-        _ = try await append(accepted.map { Entry(type: $0.change.object.type, key: $0.change.object.key, json: $0.json) })
-        // Behind what may fail: the message then comes again.
-        try await refusals.keep(refused, from: sender, schema: schema.schema)
-        return refused
+        let outcomes = try await append(accepted.map { Entry(type: $0.change.object.type, key: $0.change.object.key, json: $0.json) })
+        let tooLarge = zip(accepted, outcomes).compactMap { accepted, outcome -> RejectedWrite? in
+            guard case .failure(let error) = outcome else { return nil }
+            return RejectedWrite(accepted.change, IngestRights.Refusal(error: error, rule: error.code.name))
+        }
+        return refused + tooLarge
+    }
+
+    package func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws {
+        try await refusals.keep(refused, from: sender, schema: schema)
     }
 
     package func submit(
@@ -57,7 +66,7 @@ package final class LogIntake: IngestIntake {
             if case .success(let key) = key { accepted.append(Entry(type: type.name, key: key, json: record)) }
         }
         var places = try await append(accepted).makeIterator()
-        return keys.map { $0.map { _ in places.next() } }
+        return keys.map { key in key.flatMap { _ in places.next() ?? .success(nil) } }
     }
 
     private struct Entry {
@@ -66,7 +75,25 @@ package final class LogIntake: IngestIntake {
         var json: [UInt8]
     }
 
-    private func append(_ objects: [Entry]) async throws -> [IngestPlace] {
+    /// - Returns: of each object where it is, or that it is larger than the log takes.
+    private func append(_ objects: [Entry]) async throws -> [Result<IngestPlace?, SluiceError>] {
+        do {
+            return try await place(objects).map { .success($0) }
+        } catch let error as SluiceError where error.code == .logRecordTooLarge {
+            guard objects.count > 1 else { return objects.map { .failure(Self.tooLarge($0)) } }
+            // The log does not say which one it is, nor which of the others it has. So it may get these twice, once.
+            var outcomes: [Result<IngestPlace?, SluiceError>] = []
+            for object in objects { outcomes += try await append([object]) }
+            return outcomes
+        }
+    }
+
+    private static func tooLarge(_ object: Entry) -> SluiceError {
+        SluiceError(
+            .logRecordTooLarge, "An object of class \(object.type) has \(object.json.count) bytes, more than the server's log takes.")
+    }
+
+    private func place(_ objects: [Entry]) async throws -> [IngestPlace] {
         guard !objects.isEmpty else { return [] }
         let types = Set(objects.map(\.type)).sorted()
         var counts: [Int32] = []
@@ -106,8 +133,11 @@ package final class DirectIntake: IngestIntake {
         for (type, objects) in Dictionary(grouping: accepted, by: \.change.object.type) {
             try await write(objects.map(\.json), of: type, from: sender)
         }
-        try await refusals.keep(refused, from: sender, schema: schema.schema)
         return refused
+    }
+
+    package func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws {
+        try await refusals.keep(refused, from: sender, schema: schema)
     }
 
     package func submit(

@@ -6,6 +6,10 @@ import SluiceWire
 struct WaitingBatch {
     var number: UInt64
     var objects: [ObjectChange]
+    /// Those of its objects that were refused, once the others cannot be lost any more; and whether they are kept, too. What is done is not
+    /// done again when what comes after it fails: the log would get another copy each time, and other rules could refuse what it has.
+    var refused: [RejectedWrite]?
+    var isRefusalKept = false
 }
 
 /// How a session takes asymmetric objects: one batch after the other, beside its other messages.
@@ -44,11 +48,12 @@ extension Session {
     /// Tries again with growing pauses what may pass by itself.
     /// - Returns: the acknowledgement; nil when the session is over.
     private func patientlyTake(_ batch: WaitingBatch) async throws -> [UInt8]? {
+        var batch = batch
         var pause = Doubt.firstPause
         while true {
             await settleDoubt()
             guard state.phase == .open, !channel.isClosed, !Task.isCancelled else { return nil }
-            do { return try await take(batch) } catch let error as SluiceError where error.code.sessionAction == .transient {
+            do { return try await take(&batch) } catch let error as SluiceError where error.code.sessionAction == .transient {
                 logger.warning(
                     "Asymmetric objects of a device wait.", metadata: ["batch": "\(batch.number)", "error": .string(error.description)])
             } catch is CancellationError {
@@ -60,17 +65,27 @@ extension Session {
     }
 
     /// - Returns: the acknowledgement, also of a batch that was taken before.
-    private func take(_ batch: WaitingBatch) async throws -> [UInt8] {
+    private func take(_ batch: inout WaitingBatch) async throws -> [UInt8] {
         guard let file else { return [] }
         guard batch.number > file.ingest else {
             let kept = try await services.clients.ingestAnswer(id: file.id, number: batch.number)
             return kept ?? SessionMessages.ingestAck(number: batch.number, rejected: [])
         }
         let sender = "device/\(user?.user.id ?? "")/\(file.id)"
-        let rejected = try await services.ingest.submit(
-            batch.objects, from: sender, plan: plan, schema: services.authority.current())
-        let answer = SessionMessages.ingestAck(number: batch.number, rejected: rejected)
-        try await services.clients.recordIngest(id: file.id, number: batch.number, answer: rejected.isEmpty ? nil : answer)
+        let schema = services.authority.current()
+        let refused: [RejectedWrite]
+        if let known = batch.refused {
+            refused = known
+        } else {
+            refused = try await services.ingest.submit(batch.objects, from: sender, plan: plan, schema: schema)
+            batch.refused = refused
+        }
+        if !batch.isRefusalKept {
+            try await services.ingest.keep(refused, from: sender, schema: schema.schema)
+            batch.isRefusalKept = true
+        }
+        let answer = SessionMessages.ingestAck(number: batch.number, rejected: refused)
+        try await services.clients.recordIngest(id: file.id, number: batch.number, answer: refused.isEmpty ? nil : answer)
         self.file?.ingest = batch.number
         return answer
     }

@@ -146,6 +146,8 @@ private final class TiredIntake: IngestIntake {
         _ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema
     ) async throws -> [RejectedWrite] { [] }
 
+    func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws {}
+
     func submit(
         _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
     ) async throws -> [Result<IngestPlace?, SluiceError>] {

@@ -2,7 +2,9 @@ import Foundation
 import Logging
 import SluiceCore
 import SluiceGateway
+import SluiceKafka
 import SluiceWire
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `Objects of a device that are refused` {
@@ -69,6 +71,42 @@ import Testing
         }
     }
 
+    @Test func `by their size alone are those that the brokers do not take`() async throws {
+        try await KafkaShop.with { shop in
+            try await shop.createTopics(settings: ["max.message.bytes": "500000"])
+            try await shop.run { gateway in
+                let account = try await gateway.account()
+                let session = try await gateway.session(token: account.token)
+                try await session.hello(["Reading"])
+                // No compression makes it small.
+                var generator = SplitMix64(seed: 5)
+                let letters = Array("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_".utf8)
+                let text = String(decoding: (0..<800_000).map { _ in letters[generator.below(64)] }, as: UTF8.self)
+                let objects = [Self.reading("a", .create), Self.reading("large", .create, store: text), Self.reading("b", .create)]
+                try await session.ingest(1, objects)
+                #expect(Array(session.ingested.refused.values) == [.logRecordTooLarge], "\(session.ingested)")
+                try await session.ingest(2, [Self.reading("c", .create)])
+                #expect(session.ingested.refused.isEmpty)
+                #expect(try await gateway.eventually("SELECT count(*) FROM readings", is: 3))
+                #expect(try await gateway.texts("SELECT _id FROM readings ORDER BY _id") == ["a", "b", "c"])
+                let kept = try await Self.letters(gateway)
+                #expect(kept.map { $0["code"]?.int } == [Int64(ErrorCode.logRecordTooLarge.rawValue)])
+                #expect(kept.first?["source"]?.string?.hasPrefix("device/\(account.id)/") == true)
+                // The topic of these has the same bound.
+                let letter = try #require(try await shop.deadLetters(1).first)
+                #expect(letter["cut"] == true && letter["id"] == kept.first?["id"] && letter["object"]?.string?.isEmpty == false)
+                session.close()
+
+                let lines = [Readings.line("d"), #"{"_id": "e", "store": "\#(text)", "value": 1}"#, Readings.line("f")]
+                let answer = try await gateway.ingest(Array(lines.joined(separator: "\n").utf8), token: account.token)
+                #expect((answer.status, answer.accepted, answer.json["complete"]) == (207, 2, true), "\(answer.text.prefix(500))")
+                let refused = answer.json["rejected"]?.array?.first
+                #expect(refused?["line"] == .int(2) && refused?["code"] == .int(Int64(ErrorCode.logRecordTooLarge.rawValue)))
+                #expect(try await gateway.eventually("SELECT count(*) FROM readings WHERE _id IN ('d', 'f')", is: 2))
+            }
+        }
+    }
+
     private static func check(_ gateway: RunningGateway) async throws {
         let account = try await gateway.account()
         let session = try await gateway.session(token: account.token)
@@ -102,13 +140,32 @@ import Testing
         session.close()
     }
 
-    private static func reading(_ key: String, _ kind: ObjectChange.Kind) -> ObjectChange {
+    private static func reading(_ key: String, _ kind: ObjectChange.Kind, store: String = "north") -> ObjectChange {
         ObjectChange(
-            object: ObjectKey(type: "Reading", key: .string(key)), kind: kind, values: ["store": .string("north"), "value": .double(1)])
+            object: ObjectKey(type: "Reading", key: .string(key)), kind: kind, values: ["store": .string(store), "value": .double(1)])
     }
 
     private static func letters(_ gateway: RunningGateway) async throws -> [JSON] {
         let answer = try await gateway.request("GET", "/admin/v1/ingest/rejected", admin: true)
         return answer.json["rows"]?.array ?? []
+    }
+}
+
+extension KafkaShop {
+    /// Makes the topics of ingest before a gateway does, as operators may.
+    fileprivate func createTopics(settings: [String: String]) async throws {
+        let admin = try KafkaAdmin(KafkaConfiguration(bootstrapServers: kafka, clientID: "test"))
+        let outcome: Result<Void, any Error>
+        do {
+            let topics = [
+                KafkaTopic("\(app).ingest.Reading", partitions: 16, settings: settings),
+                KafkaTopic("\(app).ingest-rejected", partitions: 1, settings: settings),
+            ]
+            outcome = .success(try await admin.create(topics))
+        } catch {
+            outcome = .failure(error)
+        }
+        await admin.close()
+        try outcome.get()
     }
 }
