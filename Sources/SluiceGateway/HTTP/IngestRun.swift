@@ -48,6 +48,10 @@ package struct IngestForm: Sendable {
 package struct RightsReview: Sendable {
     /// Nanoseconds between two questions.
     package static let interval: UInt64 = 5_000_000_000
+    /// Nanoseconds for which a question is repeated that has no answer for now, as while a plugin starts again or PostgreSQL does; and
+    /// between two tries, at first and at most.
+    package static let patience: UInt64 = 10_000_000_000
+    private static let pauses: ClosedRange<UInt64> = 100_000_000...1_000_000_000
 
     let environment: any SluiceCore.Environment
     /// Throws why the sender may not go on.
@@ -56,6 +60,20 @@ package struct RightsReview: Sendable {
     package init(environment: any SluiceCore.Environment, ask: @escaping @Sendable () async throws -> IngestRights) {
         self.environment = environment
         self.ask = ask
+    }
+
+    /// What the sender may now.
+    /// - Throws: why they may not go on, or why nobody knows for `patience`.
+    func answer() async throws -> IngestRights {
+        let deadline = environment.monotonicNanoseconds() + Self.patience
+        var pause = Self.pauses.lowerBound
+        while true {
+            do { return try await ask() } catch let error as SluiceError where error.code.isPassing {
+                guard environment.monotonicNanoseconds() + pause <= deadline, (try? await environment.sleep(nanoseconds: pause)) != nil
+                else { throw error }
+                pause = min(pause * 2, Self.pauses.upperBound)
+            }
+        }
     }
 }
 
@@ -191,9 +209,8 @@ package final class IngestRun {
     }
 
     @concurrent private func reviewRights() async throws {
-        let now = review.environment.monotonicNanoseconds()
-        guard now - reviewed >= RightsReview.interval else { return }
-        rights = try await review.ask()
-        reviewed = now
+        guard review.environment.monotonicNanoseconds() - reviewed >= RightsReview.interval else { return }
+        rights = try await review.answer()
+        reviewed = review.environment.monotonicNanoseconds()
     }
 }

@@ -12,15 +12,7 @@ import Testing
 @Suite(.timeLimit(.minutes(3))) struct `A body whose rest cannot be taken just now` {
     @Test(arguments: [(ErrorCode.logFull, 429), (.logUnreachable, 503), (.logDelivery, 503), (.shuttingDown, 503)])
     func `has what came before counted, and says when to come again`(code: ErrorCode, status: Int) async throws {
-        let type = ObjectType(
-            name: "Reading", kind: .asymmetric,
-            properties: [
-                Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "store", type: .string),
-                Property(id: 3, name: "value", type: .double),
-            ])
-        let head = HTTPRequest(
-            method: .post, scheme: nil, authority: nil, path: "/v1/ingest/Reading", headerFields: [.contentType: "application/x-ndjson"])
-        let request = Request(head: head, body: RequestBody(buffer: ByteBuffer(bytes: Readings.lines(2_500))))
+        let (type, request) = (Self.type, Self.request)
         let run = try IngestRun(
             try IngestForm(request), type: type, schema: Schema([type]), rights: IngestRights(.open, type: type),
             review: RightsReview(environment: SystemEnvironment()) { IngestRights(.open, type: type) }, intake: TiredIntake(code: code),
@@ -31,6 +23,51 @@ import Testing
         #expect(told.withLock(\.self) == Array(1...1_000))
         let response = IngestAnswer.response(run.summary)
         #expect(response.status.code == status && response.headers[.retryAfter] == "2")
+    }
+
+    private static let type = ObjectType(
+        name: "Reading", kind: .asymmetric,
+        properties: [
+            Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "store", type: .string),
+            Property(id: 3, name: "value", type: .double),
+        ])
+
+    /// Of 2,500 objects.
+    private static var request: Request {
+        let head = HTTPRequest(
+            method: .post, scheme: nil, authority: nil, path: "/v1/ingest/Reading", headerFields: [.contentType: "application/x-ndjson"])
+        return Request(head: head, body: RequestBody(buffer: ByteBuffer(bytes: Readings.lines(2_500))))
+    }
+
+    /// A body of three pieces, each of which takes longer than its sender's rights are good for, and so the questions in between.
+    private static func run(
+        _ environment: HurriedTime, asking ask: @escaping @Sendable (Int) throws -> Void
+    ) async throws -> (summary: IngestSummary, asked: Int) {
+        let (type, questions) = (type, Questions())
+        let review = RightsReview(environment: environment) {
+            try ask(questions.next())
+            return IngestRights(.open, type: type)
+        }
+        let run = try IngestRun(
+            try IngestForm(request), type: type, schema: Schema([type]), rights: IngestRights(.open, type: type), review: review,
+            intake: SlowIntake(environment: environment), gate: IngestGate())
+        try await run.run(request.body) { _ in }
+        return (run.summary, questions.count)
+    }
+
+    @Test(arguments: [ErrorCode.pluginUnavailable, .pluginCrashed, .postgresUnreachable])
+    func `goes on when it is known again within ten seconds what its sender may`(code: ErrorCode) async throws {
+        let (summary, asked) = try await Self.run(HurriedTime()) { if $0 == 1 || $0 == 3 { throw SluiceError(code, "Away.") } }
+        #expect(summary.failure == nil && summary.accepted == 2_500 && asked >= 4)
+    }
+
+    @Test func `ends when it is not known for longer what its sender may, and at once when they may not go on`() async throws {
+        let time = HurriedTime()
+        let (away, asked) = try await Self.run(time) { _ in throw SluiceError(.pluginUnavailable, "Away.") }
+        #expect(away.failure?.code == .pluginUnavailable && away.accepted == 1_000 && asked > 5)
+        #expect((9_000_000_000...10_000_000_000).contains(time.monotonicNanoseconds() - SlowIntake.nanoseconds))
+        let (refused, times) = try await Self.run(HurriedTime()) { _ in throw SluiceError(.permissionDenied, "No more.") }
+        #expect(refused.failure?.code == .permissionDenied && refused.accepted == 1_000 && times == 1)
     }
 
     @Test func `is in the table once when it is sent again after PostgreSQL went away in its middle`() async throws {
@@ -152,6 +189,44 @@ private final class TiredIntake: IngestIntake {
         _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
     ) async throws -> [Result<IngestPlace?, SluiceError>] {
         guard pieces.wrappingAdd(1, ordering: .relaxed).oldValue == 0 else { throw SluiceError(code, "Enough.") }
+        return records.map { _ in .success(nil) }
+    }
+}
+
+/// Counts what is asked.
+private final class Questions: Sendable {
+    private let asked = Atomic(0)
+
+    var count: Int { asked.load(ordering: .relaxed) }
+    /// - Returns: which it is, from 1.
+    func next() -> Int { asked.wrappingAdd(1, ordering: .relaxed).newValue }
+}
+
+/// Time that passes by sleeping, which takes none.
+private final class HurriedTime: SluiceCore.Environment {
+    private let nanoseconds = Atomic<UInt64>(0)
+
+    func wallMilliseconds() -> Int64 { Int64(monotonicNanoseconds() / 1_000_000) }
+    func monotonicNanoseconds() -> UInt64 { nanoseconds.load(ordering: .relaxed) }
+    func random() -> UInt64 { 4 }
+    func sleep(nanoseconds duration: UInt64) async throws { nanoseconds.wrappingAdd(duration, ordering: .relaxed) }
+}
+
+/// Takes everything, and longer for it than the sender's rights are good for.
+private struct SlowIntake: IngestIntake {
+    static let nanoseconds = RightsReview.interval + 1
+    let environment: HurriedTime
+
+    func submit(
+        _ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema
+    ) async throws -> [RejectedWrite] { [] }
+
+    func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws {}
+
+    func submit(
+        _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
+    ) async throws -> [Result<IngestPlace?, SluiceError>] {
+        try await environment.sleep(nanoseconds: Self.nanoseconds)
         return records.map { _ in .success(nil) }
     }
 }
