@@ -1,5 +1,6 @@
 import Dispatch
 import SluiceCore
+import SluiceQuery
 import SluiceWire
 import Synchronization
 import Testing
@@ -204,6 +205,39 @@ private final class NotedRules: Rules {
         await client.session.closed()
     }
 
+    /// Why bootstraps said that objects left, where they said it.
+    private static func reasons(_ client: SessionClient<NoWrites>) -> [PBViewEvent] {
+        client.channel.messages.flatMap(\.bootstrapRows.reasons)
+    }
+
+    @Test func `that finds nothing new leaves what a limit displaces later with its reason`() async throws {
+        let table = OrderTable()
+        table.insert("b", size: 2)
+        let client = try await SessionClient(NoWrites(), rules: ChangingRules(), snapshots: table)
+        try await client.subscribe(1, limit: 1)
+        await client.until { $0.contains("end 1") }
+        await client.session.reconsider(user: nil)
+        table.insert("a", size: 2)
+        await Self.deliver([("a", 2)], at: 1_000, to: client)
+        await client.until { $0.filter { $0 == "end 1" }.count == 2 }
+        #expect(Self.reasons(client) == [.leftQuery], "\(client.told)")
+        await client.session.closed()
+    }
+
+    @Test func `that narrows a query under the same plan does not call it the query that objects left`() async throws {
+        let (table, rules) = (OrderTable(), ChangingRules())
+        table.insert("b", size: 2)
+        table.insert("c", size: 9)
+        let client = try await SessionClient(NoWrites(), rules: rules, snapshots: table)
+        try await client.subscribe(1, limit: 1)
+        await client.until { $0.contains("end 1") }
+        rules.change(to: 5)
+        await client.session.reconsider(user: nil)
+        await client.until { $0.filter { $0 == "end 1" }.count == 2 }
+        #expect(!Self.reasons(client).contains(.leftQuery), "\(client.told)")
+        await client.session.closed()
+    }
+
     @Test func `and a look at the members that both get no answer are asked again by one`() async throws {
         let gate = Gate()
         let rules = ChangingRules { number in
@@ -226,6 +260,46 @@ private final class NotedRules: Rules {
         #expect(rules.opened == 3 && client.channel.goodbye == nil, "\(rules.opened) \(client.told)")
         await client.session.closed()
     }
+}
+
+/// Orders by key and size, of which whoever reads gets what PostgreSQL would give, as if they knew nothing.
+private final class OrderTable: SnapshotStore {
+    private let orders = Mutex<[String: Int64]>([:])
+
+    func insert(_ key: String, size: Int64) { orders.withLock { $0[key] = size } }
+
+    func read(
+        _ queries: [SnapshotQuery], begin: @Sendable (SnapshotStart) async throws -> Bool,
+        expected: (@Sendable (_ rows: UInt64) async throws -> Void)?,
+        rows: @Sendable (_ query: Int, _ buffer: RowBuffer, _ rows: [RowRef], _ inOrder: Bool) async throws -> Void,
+        kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void,
+        lost: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
+    ) async throws -> SnapshotStart? {
+        let start = SnapshotStart(snapshot: TransactionSnapshot(xmin: 100, xmax: 111, running: []), lsn: .zero, cluster: "c")
+        guard try await begin(start) else { return nil }
+        try await expected?(0)
+        let all = orders.withLock { $0.sorted { $0.key < $1.key } }
+        for (number, query) in queries.enumerated() {
+            var buffer = RowBuffer()
+            var (found, gone): ([RowRef], [Value]) = ([], [])
+            for (key, size) in all {
+                let row = buffer.append(Row([.string(key), .int(size)]))
+                if buffer.withView(row, { query.predicate.matches($0) }) {
+                    found.append(row)
+                } else if let lost = query.lost, buffer.withView(row, { lost.predicate.matches($0) }) {
+                    gone.append(.string(key))
+                }
+            }
+            try await rows(number, buffer, Array(found.prefix(query.first?.limit ?? found.count)), false)
+            if !gone.isEmpty { try await lost(number, gone) }
+        }
+        return start
+    }
+
+    func hasSeen(_ witness: Witness) async throws -> Bool { true }
+    func currentLSN() async throws -> LSN { .zero }
+    func place() async throws -> (lsn: LSN, point: SnapshotPoint) { (.zero, SnapshotPoint(cluster: "c", transaction: 100)) }
+    func source(of type: ObjectType) throws -> String { "" }
 }
 
 extension Session {

@@ -28,6 +28,13 @@ package struct TypeView: Sendable {
     }
 }
 
+/// What the rules said of a user and a subscription set.
+struct Ruling: Hashable, Sendable {
+    var plan: SessionPlan
+    /// Stands for what they narrow the queries by.
+    var cuts: Fingerprint
+}
+
 /// A subscription set bound to the schema and cut to the session's permissions.
 package struct View: Sendable {
     package var version: UInt64
@@ -38,8 +45,8 @@ package struct View: Sendable {
     package var writable: [Int: Predicate]
     /// What decides which objects are among the first of a query, or are linked to: after a change of it the view is built anew.
     package var watched: [TypeView]
-    /// Which of the session's answers of the rules it is made by.
-    var plan = 0
+    /// What the rules said that it is made by; nil: nothing.
+    var ruling: Ruling?
 
     package init(
         version: UInt64, types: [TypeView], partitions: [LogPartition], writable: [Int: Predicate] = [:], watched: [TypeView] = []

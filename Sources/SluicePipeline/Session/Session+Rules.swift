@@ -23,7 +23,12 @@ extension Session {
         do {
             let next = try await ask(withNewData: newData)
             // A look at the members may have had no answer meanwhile. Who is in doubt then decides, and asks later than this did.
-            guard doubt == nil, let next, !next.selectsSame(as: target) || next.writable != target.writable else { return }
+            guard doubt == nil, let next else { return }
+            guard !next.selectsSame(as: target) || next.writable != target.writable else {
+                // What comes of the members later on comes under these rules.
+                if next.selectsSame(as: view) { view.ruling = next.ruling }
+                return
+            }
             logger.info("What the user may see has changed.", metadata: ["version": "\(set.version)"])
             await stopSending()
             if doubt == nil { await bring(next) }

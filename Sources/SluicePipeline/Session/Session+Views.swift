@@ -50,10 +50,7 @@ extension Session {
 
     func build(_ set: PBSubscribe) async throws -> View {
         try await learn(set)
-        let number = plans
-        var view = try await ViewBuilder(services: services, user: user?.user, plan: plan, clientTypes: clientTypes).build(set)
-        view.plan = number
-        return view
+        return try await ViewBuilder(services: services, user: user?.user, plan: plan, clientTypes: clientTypes).build(set)
     }
 
     /// Development mode: the fields of a query become queryable as it comes (QF-4), in rules as well.
@@ -154,7 +151,7 @@ extension Session {
                 services.observer.bootstrapBegan()
                 let begin = services.environment.monotonicNanoseconds()
                 // The same question under the same rules: what is not among the first any more has left the query.
-                let before = view.version == self.view.version && view.plan == self.view.plan ? self.view : nil
+                let before = view.version == self.view.version && view.ruling == self.view.ruling ? self.view : nil
                 let (id, held, rows) = try await runner.run(view, replacing: subscriber, held: held, changing: before) {
                     self.writable = view
                 }

@@ -17,7 +17,7 @@ struct ViewBuilder {
         let schema = services.authority.current()
         var predicates: [Int: Predicate] = [:]
         var wanted: [Int: Predicate] = [:]
-        let narrowing = try await narrow(try set.queries.map { try ask($0, schema) }, schema.schema)
+        let narrowing = try await narrow(try Self.questions(of: set, schema), schema.schema)
         var parts = MemberParts(cuts: narrowing.included)
         for (question, cut) in zip(narrowing.questions, narrowing.cuts) {
             let (query, index) = (question.query, question.type)
@@ -57,9 +57,11 @@ struct ViewBuilder {
             partitions.formUnion(layout.partitions(of: index, keys: keys(of: entries)))
             return TypeView(type: index, predicate: predicate, mask: nil)
         }
-        return View(
+        var view = View(
             version: set.version, types: types, partitions: partitions.sorted { ($0.topic, $0.partition) < ($1.topic, $1.partition) },
             writable: parts.writable, watched: watched)
+        view.ruling = Ruling(plan: plan, cuts: narrowing.texts)
+        return view
     }
 
     private func resolver(_ schema: Schema, _ cuts: [Int: Predicate]) -> MemberResolver {
@@ -134,7 +136,11 @@ struct ViewBuilder {
         var predicate: Predicate
     }
 
-    private func ask(_ query: PBQuery, _ schema: AppSchema) throws -> Question {
+    private static func questions(of set: PBSubscribe, _ schema: AppSchema) throws -> [Question] {
+        try set.queries.map { try check($0, schema) }
+    }
+
+    private static func check(_ query: PBQuery, _ schema: AppSchema) throws -> Question {
         guard let index = schema.schema.index(of: query.type) else {
             throw SluiceError(
                 .querySubscribedTypeUnknown, "The subscription set names class \(query.type), which the server does not have.")
@@ -152,23 +158,34 @@ struct ViewBuilder {
         var cuts: [Predicate]
         /// Of the classes that come along by links.
         var included: [Int: Predicate] = [:]
+        /// Stands for all of it as the rules said it.
+        var texts = Fingerprint()
     }
 
-    /// The rules are asked about each query, and about all of a class of which objects come along: these are as good as subscribed to.
     private func narrow(_ questions: [Question], _ schema: Schema) async throws -> Narrowing {
         func cut(_ text: String, _ type: Int) throws -> Predicate { try Query.parse(text).bind(to: schema.types[type]) }
         guard let user, !questions.isEmpty else {
             return Narrowing(questions: questions, cuts: try questions.map { try cut("TRUEPREDICATE", $0.type) })
         }
+        let inquiry = try Self.inquiry(questions, schema)
+        let texts = try await services.rules.checkSubscription(user: user, queries: inquiry.all)
+        var narrowing = Narrowing(questions: questions, cuts: try zip(texts, questions).map { try cut($0, $1.type) })
+        for (text, type) in zip(texts.dropFirst(questions.count), inquiry.included) { narrowing.included[type] = try cut(text, type) }
+        for text in texts { narrowing.texts.add(text) }
+        return narrowing
+    }
+
+    private static func inquiry(_ questions: [Question], _ schema: Schema) throws -> Inquiry {
         let included = try questions.reduce(into: Set<Int>()) { classes, question in
             classes.formUnion(try MemberQuery.classes(question.query, from: question.type, schema))
         }.sorted()
-        let asked = questions.map { (schema.types[$0.type].name, $0.predicate.canonicalText) }
-        let whole = included.map { (schema.types[$0].name, "TRUEPREDICATE") }
-        let texts = try await services.rules.checkSubscription(user: user, queries: asked + whole)
-        var narrowing = Narrowing(questions: questions, cuts: try zip(texts, questions).map { try cut($0, $1.type) })
-        for (text, type) in zip(texts.dropFirst(questions.count), included) { narrowing.included[type] = try cut(text, type) }
-        return narrowing
+        let asked = questions.map { (type: schema.types[$0.type].name, query: $0.predicate.canonicalText) }
+        return Inquiry(all: asked + included.map { (type: schema.types[$0].name, query: "TRUEPREDICATE") }, included: included)
+    }
+
+    /// - Throws: an error of the query language when the set does not fit the schema.
+    static func inquiry(about set: PBSubscribe, _ schema: AppSchema) throws -> Inquiry {
+        try inquiry(try questions(of: set, schema), schema.schema)
     }
 
     /// The fields that a set names and that are not queryable, by class.
@@ -183,6 +200,14 @@ struct ViewBuilder {
         }
         return missing.filter { !$0.value.isEmpty }
     }
+}
+
+/// What the rules are asked about a set: each query, then all of each class of which objects come along by links, as these are as good as
+/// subscribed to.
+struct Inquiry {
+    var all: [(type: String, query: String)]
+    /// The classes at its end, by their index in the schema.
+    var included: [Int]
 }
 
 extension Dictionary where Key == Int, Value == Predicate {
