@@ -59,10 +59,11 @@ final class SessionService: Service {
     }
 
     /// What a user's sessions ask for of a class, the oldest device first.
-    func statuses(of type: Int, named name: String, user: String) async -> [SessionStatus] {
+    /// - Throws: an error of the query language when a session's set does not fit the schema as it is now.
+    func statuses(of type: Int, named name: String, user: String) async throws -> [SessionStatus] {
         var statuses: [SessionStatus] = []
         for channel in open.withLock({ Array($0.values) }) {
-            if let status = await channel.status(of: type, named: name, user: user) { statuses.append(status) }
+            if let status = try await channel.status(of: type, named: name, user: user) { statuses.append(status) }
         }
         return statuses.sorted { $0.client.rawValue < $1.client.rawValue }
     }

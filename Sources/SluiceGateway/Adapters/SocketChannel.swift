@@ -144,8 +144,8 @@ final class SocketChannel: SocketOwner, SessionChannel {
         await session?.end(user: user, error)
     }
 
-    func status(of type: Int, named name: String, user: String) async -> SessionStatus? {
-        await session.withLock { $0 }?.status(of: type, named: name, user: user)
+    func status(of type: Int, named name: String, user: String) async throws -> SessionStatus? {
+        try await session.withLock { $0 }?.status(of: type, named: name, user: user)
     }
 
     /// Has the session take up new rules, or new data of a user, after the messages that came before.

@@ -39,10 +39,12 @@ struct ObjectExplainer: Sendable {
         let subject = Subject(type: schema.types[index], key: key, row: try await row(key, of: schema.types[index]))
         let unfit = subject.row == nil ? try await quarantine.reason(type: type, key: key.keyText) : nil
         var asked: [AskedSession] = []
-        for status in await sessions.statuses(of: index, named: type, user: account.id) {
-            let queries = try status.queries.map { (type, try Query.parse($0).bind(to: schema.types[index]).canonicalText) }
-            let narrowed = try await Result.of { () async throws -> [String] in
-                queries.isEmpty ? [] : try await rules.checkSubscription(user: account.context, queries: queries)
+        for status in try await sessions.statuses(of: index, named: type, user: account.id) {
+            let narrowed = try await Result.of { () async throws -> Narrowed in
+                // As its session does: rules may look at all of a set.
+                let texts =
+                    status.inquiry.isEmpty ? [] : try await rules.checkSubscription(user: account.context, queries: status.inquiry)
+                return Narrowed(queries: status.own.map { texts[$0] }, included: status.included.map { texts[$0] })
             }
             asked.append(AskedSession(status: status, narrowed: narrowed))
         }
@@ -64,8 +66,16 @@ struct ObjectExplainer: Sendable {
     /// A session, and what the rules say of its queries on the class.
     struct AskedSession: Sendable {
         var status: SessionStatus
-        /// Of each query what it is narrowed by, or why the rules refuse them.
-        var narrowed: Result<[String], SluiceError>
+        /// What its queries are narrowed by, or why the rules refuse its set.
+        var narrowed: Result<Narrowed, SluiceError>
+    }
+
+    /// What the rules narrow a session's part of the class by.
+    struct Narrowed: Sendable {
+        /// Each of its queries.
+        var queries: [String]
+        /// What comes along by links; nil when nothing of the class does.
+        var included: String?
     }
 
     private static func key(_ text: String, of type: ObjectType) throws(SluiceError) -> Value {

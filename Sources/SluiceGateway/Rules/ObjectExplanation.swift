@@ -98,28 +98,32 @@ struct ObjectExplanation: Sendable {
             Verdict(text, try Query.parse(text).bind(to: subject.type).hiding(hidden), subject.row)
         }
         var cuts: [Verdict] = []
+        var linked: Verdict?
         var refusal: SluiceError?
         switch asked.narrowed {
-        case .success(let texts): cuts = try texts.map { Verdict($0, try Query.parse($0).bind(to: subject.type), subject.row) }
+        case .success(let narrowed):
+            cuts = try narrowed.queries.map { try verdict($0) }
+            linked = try narrowed.included.map { try verdict($0) }
         case .failure(let error): refusal = error
         }
         let isHere = session.view.map { view in subject.row.map { view.matches($0) } ?? false } ?? false
         let device = "Device \(session.client.rawValue)"
         if isHere {
-            let met = queries.firstIndex(where: \.matches)
+            let met = queries.indices.first { queries[$0].matches && ($0 >= cuts.count || cuts[$0].matches) }
             let asked = met.map { "by the query \(queries[$0].text)" } ?? "as it is linked to, or among the first of a query"
-            let cut = met.flatMap { $0 < cuts.count ? cuts[$0].text : nil } ?? "TRUEPREDICATE"
+            let cut = (met.map { $0 < cuts.count ? cuts[$0] : nil } ?? linked)?.text ?? "TRUEPREDICATE"
             let narrowed = cut == "TRUEPREDICATE" ? "" : ", which the rules narrow by \(cut)"
             reasons.append("\(device) has it, \(asked)\(narrowed)\(granted).")
         } else if let refusal {
             reasons.append("The rules refuse what device \(session.client.rawValue) subscribes to: \(refusal)")
         } else if session.version == 0 {
             reasons.append("\(device) has not sent a subscription set yet.")
-        } else if queries.isEmpty {
+        } else if queries.isEmpty, linked == nil {
             reasons.append("\(device) does not subscribe to the class.")
         } else if subject.row != nil, !queries.contains(where: \.matches) {
             let failing = queries.map { "\($0.text) (not met: \($0.failing.joined(separator: "; ")))" }
-            reasons.append("\(device) does not ask for it: \(failing.joined(separator: ", ")).")
+            if !failing.isEmpty { reasons.append("\(device) does not ask for it: \(failing.joined(separator: ", ")).") }
+            if let linked { reasons.append(explain(linked, device, isLive: session.isLive)) }
         } else if let cut = zip(queries, cuts).first(where: { $0.matches && !$1.matches }), subject.row != nil,
             !zip(queries, cuts).contains(where: { $0.matches && $1.matches })
         {
@@ -137,8 +141,24 @@ struct ObjectExplanation: Sendable {
             "client": .int(Int64(clamping: session.client.rawValue)), "version": .int(Int64(clamping: session.version)),
             "live": .bool(session.isLive),
             "has_object": .bool(isHere), "queries": .array(queries.map(\.json)),
-            "narrowed": .array(cuts.map(\.json)), "refused": refusal.map { .string("\($0)") } ?? .null,
+            "narrowed": .array(cuts.map(\.json)), "linked": linked?.json ?? .null, "refused": refusal.map { .string("\($0)") } ?? .null,
         ]
+    }
+
+    /// Why it does not come along.
+    /// - Parameter linked: what the rules narrow objects by that do.
+    private func explain(_ linked: Verdict, _ device: String, isLive: Bool) -> String {
+        let begin = "\(device) gets objects of the class by links to them"
+        if !linked.matches {
+            return "\(begin), which the rules narrow by \(linked.text); not met: \(linked.failing.joined(separator: "; "))"
+        }
+        return isLive
+            ? "\(begin), and not this one: by the rules, or as nothing that it has links to it."
+            : "\(begin), and is being sent them."
+    }
+
+    private func verdict(_ text: String) throws -> Verdict {
+        Verdict(text, try Query.parse(text).bind(to: subject.type), subject.row)
     }
 
     private mutating func explain(_ refusal: Refusal) -> JSON {
@@ -151,8 +171,8 @@ struct ObjectExplanation: Sendable {
     }
 
     /// `{"user", "type", "id", "exists", "because": [sentence], "rules": {"role", "read": {"query", "matches", "failing"}, …},
-    /// "sessions": [{"client", "version", "live", "has_object", "queries": […], "narrowed": […], "refused"}], "elsewhere": [{"client",
-    /// "seen_at"}], "refused_writes": [{"at", "client", "code", "reason", "rule"}]}`
+    /// "sessions": [{"client", "version", "live", "has_object", "queries": […], "narrowed": […], "linked", "refused"}], "elsewhere":
+    /// [{"client", "seen_at"}], "refused_writes": [{"at", "client", "code", "reason", "rule"}]}`
     var json: JSON {
         let head: [JSON.Member] = [
             JSON.Member("user", .string(user)), JSON.Member("type", .string(subject.type.name)),

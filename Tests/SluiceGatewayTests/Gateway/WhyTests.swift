@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluiceWire
+import SwiftProtobuf
 import Testing
 
 @Suite struct `Why a user has an object or not` {
@@ -89,6 +90,52 @@ import Testing
             let account = try await gateway.account(customData: #"{ "word": "do-crash" }"#)
             let reasons = Self.reasons(try await Self.why(gateway, account.id, "n1", type: "Order"))
             #expect(reasons.first?.hasPrefix("The rules refuse the session: ") == true, "\(reasons)")
+        }
+    }
+
+    private static let harbour = Schema([
+        ObjectType(name: "Port", properties: [Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "name", type: .string)]),
+        ObjectType(
+            name: "Ship",
+            properties: [
+                Property(id: 1, name: "_id", type: .string), Property(id: 2, name: "port", type: .link(to: "Port"), isOptional: true),
+            ]),
+    ])
+
+    @Test func `tells what a plugin narrows a class by of which objects come along`() async throws {
+        try await RunningGateway.with(files: ShopApp.withoutRules, plugins: ["FaultyC"], isDevelopment: true) { gateway in
+            let account = try await gateway.account()
+            let session = try await gateway.session(token: account.token)
+            try await session.hello(Self.harbour)
+            try await gateway.sql(
+                #"INSERT INTO "Port" (_id, name) VALUES ('a', 'A'), ('b', 'B'), ('c', 'C');"#
+                    + #"INSERT INTO "Ship" (_id, port) VALUES ('s1', 'a'), ('s2', 'b')"#)
+            try await session.send(
+                .subscribe(
+                    .with {
+                        $0.version = 1
+                        $0.queries = [
+                            .with { ($0.type, $0.text, $0.include) = ("Ship", "_id != 'do-port'", ["port"]) }
+                        ]
+                    }))
+            try await session.receive { $0.completed == 1 }
+            #expect(session.keys("Port") == ["a"] && session.keys("Ship") == ["s1", "s2"])
+            let device = "Device \(session.welcome?.client ?? 0)"
+            let linked = "\(device) gets objects of the class by links to them"
+            let cut = try await Self.why(gateway, account.id, "b", type: "Port")
+            let reason = try #require(Self.reasons(cut).last)
+            #expect(reason.hasPrefix("\(linked), which the rules narrow by "), "\(reason)")
+            #expect(reason.hasSuffix(#"; not met: name != "B""#), "\(reason)")
+            #expect(cut["sessions"]?.array?.first?["linked"]?["matches"]?.bool == false, "\(cut)")
+            let here = try #require(Self.reasons(try await Self.why(gateway, account.id, "a", type: "Port")).last)
+            #expect(here.hasPrefix("\(device) has it, as it is linked to, or among the first of a query, which the rules narrow by "))
+            #expect(
+                Self.reasons(try await Self.why(gateway, account.id, "c", type: "Port")).last
+                    == "\(linked), and not this one: by the rules, or as nothing that it has links to it.")
+            // Nothing of the class of the query itself comes along.
+            let ship = try await Self.why(gateway, account.id, "s1", type: "Ship")
+            #expect(ship["sessions"]?.array?.first?["linked"] == .null && ship["sessions"]?.array?.first?["has_object"]?.bool == true)
+            session.close()
         }
     }
 
