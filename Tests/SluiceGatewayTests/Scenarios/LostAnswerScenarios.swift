@@ -3,6 +3,7 @@ import SluiceReplica
 import SluiceSync
 import SluiceWire
 import Synchronization
+import TestSupport
 import Testing
 
 /// What was refused of asymmetric objects, when the connection ends between the gateway's note of it and the answer.
@@ -69,6 +70,46 @@ import Testing
             #expect(try await gateway.count("SELECT count(*) FROM sluice.ingest_rejected") == 2)
             #expect(try await gateway.count("SELECT count(*) FROM sluice.ingest_answer") == 0)
             await device.stop()
+        }
+    }
+
+    /// How many objects of a device's file wait to be acknowledged.
+    private static func waiting(_ path: String) throws -> Int64? {
+        let file = try #require(SQLiteLibrary(reading: path))
+        try file.run("PRAGMA busy_timeout = 30000")
+        return try file.run("SELECT count(*) FROM _sluice_ingest").first
+    }
+
+    @Test func `Scenario 40: has the objects stored once that an app had sent when it ended`() async throws {
+        try await RunningGateway.with { gateway in
+            let (folder, token) = (try Phone.Folder(), try await gateway.anonymousToken())
+            let (acknowledgements, came) = AsyncStream<Void>.makeStream()
+            let device = try EngineDevice(
+                gateway, token: token, path: folder.replica, schema: EngineDevice.sending,
+                transport: CutTransport { message in
+                    guard case .ingestAck? = message.kind else { return false }
+                    came.yield()
+                    return true
+                })
+            try Self.send(device, (0..<1_500).map { "r\($0)" }, store: "north")
+            for await _ in acknowledgements { break }
+            await device.stop()
+            let first = try #require(try await gateway.count("SELECT count(*) FROM readings"))
+            #expect(try first >= 1_000 && Self.waiting(folder.replica) == 1_500)
+
+            let again = try EngineDevice(gateway, token: token, path: folder.replica, schema: EngineDevice.sending)
+            try await again.engine.wait(for: .upload, milliseconds: 60_000)
+            #expect(try await gateway.count("SELECT count(*) FROM readings") == 1_500)
+            #expect(try await gateway.count("SELECT count(*) FROM sluice.ingest_rejected") == 0)
+            #expect(try Self.waiting(folder.replica) == 0)
+            let troubles = again.reports.filter { report in
+                switch report {
+                case .refused, .warning, .interrupted, .stopped, .resetting, .clientReset: true
+                default: false
+                }
+            }
+            #expect(troubles.isEmpty, "\(troubles)")
+            await again.stop()
         }
     }
 }
