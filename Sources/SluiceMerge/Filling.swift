@@ -21,32 +21,54 @@ private struct Filling {
     let schema: Schema
     let now: LSN
 
-    /// - Parameter clock: Of the place. Elements of collections came as wholes: what is put into them has no clock.
+    /// - Parameter clock: of the place.
     /// - Returns: whether anything was missing.
     func fill(_ value: inout Value, _ property: Property, _ clock: inout PropertyClock) -> Bool {
         guard case .embedded(let name) = property.type, let type = schema[name] else { return false }
-        var isChanged = false
         switch (property.collection, value) {
         case (.none, .dictionary(var fields)):
-            isChanged = fill(&fields, type, &clock)
-            if isChanged { value = .dictionary(fields) }
+            guard fill(&fields, type, &clock) else { return false }
+            value = .dictionary(fields)
         case (.list, .list(var elements)):
-            for index in elements.indices { isChanged = fill(element: &elements[index], type) || isChanged }
-            if isChanged { value = .list(elements) }
+            guard fill(elements: &elements, type, &clock) else { return false }
+            value = .list(elements)
         case (.dictionary, .dictionary(var entries)):
-            for key in Array(entries.keys) { isChanged = fill(element: &entries[key, default: .null], type) || isChanged }
-            if isChanged { value = .dictionary(entries) }
-        default: break
+            guard fill(entries: &entries, type, &clock) else { return false }
+            value = .dictionary(entries)
+        default: return false
         }
+        return true
+    }
+
+    /// Remembers what the elements were: whoever gave them calls them by that.
+    private func fill(elements: inout [Value], _ type: ObjectType, _ clock: inout PropertyClock) -> Bool {
+        var list = clock.list(of: elements.count)
+        var isChanged = false
+        for (index, element) in list.elements(.present).enumerated() {
+            guard case .dictionary(var fields) = elements[index] else { continue }
+            let place = list.places[element.first]
+            var inner = place.value?.clock ?? PropertyClock(stamp: place.stamp)
+            guard fill(&fields, type, &inner) else { continue }
+            list.places[element.first].remember(elements[index], until: now)
+            list.places[element.first].value = Contents.Entry(clock: inner, lsn: now)
+            elements[index] = .dictionary(fields)
+            isChanged = true
+        }
+        if isChanged { clock.contents = .list(list) }
         return isChanged
     }
 
-    private func fill(element: inout Value, _ type: ObjectType) -> Bool {
-        guard case .dictionary(var fields) = element else { return false }
-        var nobody = PropertyClock.unwritten
-        guard fill(&fields, type, &nobody) else { return false }
-        element = .dictionary(fields)
-        return true
+    private func fill(entries: inout [String: Value], _ type: ObjectType, _ clock: inout PropertyClock) -> Bool {
+        var isChanged = false
+        for (key, entry) in entries {
+            guard case .dictionary(var fields) = entry else { continue }
+            var inner = clock.entry(key) ?? .ofWhole
+            guard fill(&fields, type, &inner) else { continue }
+            entries[key] = .dictionary(fields)
+            clock.keep(inner, at: key, now)
+            isChanged = true
+        }
+        return isChanged
     }
 
     private func fill(_ fields: inout [String: Value], _ type: ObjectType, _ clock: inout PropertyClock) -> Bool {
@@ -54,10 +76,10 @@ private struct Filling {
         for property in type.properties {
             let entry = clock.entry(property.name)
             if var value = fields[property.name] {
-                var inner = entry ?? .unwritten
+                var inner = entry ?? .ofWhole
                 guard fill(&value, property, &inner) else { continue }
                 fields[property.name] = value
-                if entry != nil { clock.keep(inner, at: property.name, now) }
+                clock.keep(inner, at: property.name, now)
             } else {
                 guard property.isRequired else { continue }
                 fields[property.name] = property.emptyValue
@@ -74,7 +96,7 @@ extension PropertyClock {
     fileprivate mutating func keep(_ clock: PropertyClock, at key: String, _ lsn: LSN) {
         var entries: [String: Contents.Entry] = [:]
         if case .keyed(let known)? = contents { entries = known }
-        entries[key] = Contents.Entry(clock: clock, lsn: entries[key]?.lsn ?? lsn)
+        entries[key] = Contents.Entry(clock: clock, lsn: lsn)
         contents = .keyed(entries)
     }
 }

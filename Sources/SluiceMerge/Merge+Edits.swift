@@ -34,9 +34,8 @@ struct EditMerge {
     private func descend(
         _ rest: ArraySlice<EditStep>, into key: String, _ fields: inout [String: Value], _ clock: inout PropertyClock
     ) throws(SluiceError) -> Merge.Outcome {
-        // What stands at a key without a clock came with the whole, and the writer knows the whole.
         let isNew = fields[key] == nil
-        var entry = clock.entry(key) ?? (isNew ? .unwritten : PropertyClock(stamp: .zero))
+        var entry = clock.entry(key) ?? (isNew ? .unwritten : .ofWhole)
         if rest.isEmpty, edit.action == .remove {
             guard writer.stamp >= entry.stamp || entry.isDefault else { return .lost }
             let before = fields.removeValue(forKey: key)
@@ -215,6 +214,9 @@ struct EditMerge {
 }
 
 extension PropertyClock {
+    /// Of what stands at a key that has none: it came with the whole, and a writer knows the whole.
+    static let ofWhole = PropertyClock(stamp: .zero)
+
     func entry(_ key: String) -> PropertyClock? {
         guard case .keyed(let entries)? = contents else { return nil }
         return entries[key]?.clock
@@ -248,7 +250,7 @@ extension PropertyClock {
 }
 
 extension ListClock.Place {
-    fileprivate mutating func remember(_ value: Value, until lsn: LSN) {
+    mutating func remember(_ value: Value, until lsn: LSN) {
         if original == nil { original = ListClock.Original(hash: ValueHash(value), until: lsn) }
     }
 }

@@ -108,6 +108,7 @@ import Testing
                 let object = ObjectKey(type: "Everything", key: .string("new"))
                 let core = Value.dictionary(["deep": .int(3)])
                 let given = Value.dictionary(["x": .int(1), "core": core])
+                let base = part.applied
                 try await part.upload(1, [ObjectChange(object: object, kind: .create, values: ["inner": given, "inners": .list([given])])])
                 for session in [whole, part] { try await session.receive { $0.keys("Everything") == ["new"] } }
                 let filled = Value.dictionary([
@@ -115,12 +116,18 @@ import Testing
                 ])
                 let row = try #require(whole.rows["Everything"]?[.string("new")])
                 #expect(row["inner"] == filled && row["inners"] == .list([filled]))
+                // Its maker calls the element by what it was before it has heard of what was filled.
+                let nine = Edit("inners", [.element(.listed(0, ValueHash(given))), .key("x")], .set(.int(9)))
+                try await part.upload(2, [ObjectChange(object: object, kind: .set, edits: [nine])], base: base)
+                try await part.receive { $0.acknowledged == 2 }
+                let changed = #"SELECT count(*) FROM "Everything" WHERE inners @> '[{"x": 9, "y": 0, "core": {"deep": 3, "label": ""}}]'"#
+                #expect(try await gateway.count(changed) == 1)
                 // Everything beats what nobody wrote, and what others wrote stays.
                 let fives = Edit("inner", [.key("y")], .set(.int(5), isDefault: true))
                 try await whole.upload(1, [ObjectChange(object: object, kind: .set, edits: [fives])])
                 try await whole.receive { $0.acknowledged == 1 }
-                try await part.upload(2, [ObjectChange(object: object, kind: .set, values: ["inner": .dictionary(["x": .int(2)])])])
-                try await part.receive { $0.acknowledged == 2 }
+                try await part.upload(3, [ObjectChange(object: object, kind: .set, values: ["inner": .dictionary(["x": .int(2)])])])
+                try await part.receive { $0.acknowledged == 3 }
                 let kept = #"SELECT count(*) FROM "Everything" WHERE "inner" @> '{"x": 2, "y": 5, "core": {"deep": 3, "label": ""}}'"#
                 #expect(try await gateway.count(kept) == 1 && part.compensations.isEmpty && whole.compensations.isEmpty)
                 #expect(try await gateway.count("SELECT count(*) FROM sluice.quarantine") == 0)
