@@ -140,6 +140,39 @@ import Testing
         withExtendedLifetime(token) {}
     }
 
+    @Test func `the end of an older set does not end the progress of the newest`() async throws {
+        let realm = try open()
+        let session = try session(realm)
+        for name in ["first", "second"] { try await realm.objects(Task.self).subscribe(name: name, waitForSync: .never) }
+        let (steps, continuation) = AsyncStream<Double>.makeStream(bufferingPolicy: .bufferingOldest(16))
+        let token = session.addProgressNotification(for: .download, mode: .forCurrentlyOutstandingWork) { step in
+            continuation.yield(step.progressEstimate)
+            if step.isTransferComplete { continuation.finish() }
+        }
+        session.take(.downloading(version: 1, rows: 5, expected: 10))
+        session.take(.downloaded(version: 1))
+        session.take(.downloading(version: 2, rows: 5, expected: 10))
+        session.take(.downloaded(version: 2))
+        #expect(await steps.reduce(into: []) { $0.append($1) } == [0.45, 0.99, 1])
+        withExtendedLifetime(token) {}
+    }
+
+    @Test func `the progress of a set that is refused is over when what is on its way has come`() async throws {
+        let realm = try open()
+        let session = try session(realm)
+        for name in ["large", "bad"] { try await realm.objects(Task.self).subscribe(name: name, waitForSync: .never) }
+        let (steps, continuation) = AsyncStream<Double>.makeStream(bufferingPolicy: .bufferingOldest(16))
+        let token = session.addProgressNotification(for: .download, mode: .forCurrentlyOutstandingWork) { step in
+            continuation.yield(step.progressEstimate)
+            if step.isTransferComplete { continuation.finish() }
+        }
+        session.take(.downloading(version: 1, rows: 5, expected: 10))
+        session.take(.setRefused(version: 2, SluiceError(.querySyntax, "bad"), isLast: false))
+        session.take(.downloaded(version: 1))
+        #expect(await steps.reduce(into: []) { $0.append($1) } == [0.45, 1])
+        withExtendedLifetime(token) {}
+    }
+
     @Test func `the progress of an upload comes to its end with asymmetric objects`() async throws {
         let realm = try open()
         let session = try session(realm)

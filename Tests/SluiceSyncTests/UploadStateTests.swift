@@ -145,6 +145,20 @@ extension SluiceWireAction {
         #expect(!harness.hasClosed && harness.uploaded == [1] && harness.machine.phase == .open)
     }
 
+    @Test func `a refused set is not the last where a later one waits for the writes before it`() {
+        var harness = MachineHarness.settled()
+        harness.feed(.localChange)
+        let sets = [set(1, ["north"], state: .complete), set(2, ["bad"]), set(3, ["south"], before: 1)]
+        harness.pending(sets, [MachineHarness.change(1)])
+        #expect(harness.subscribed == [2] && harness.uploaded.isEmpty)
+        let error = SluiceError(.querySyntax, "bad")
+        harness.receive(.queryError(version: 2, error))
+        #expect(harness.reports == [.setRefused(version: 2, error, isLast: false)])
+        #expect(harness.uploaded == [1])
+        harness.pending(sets)
+        #expect(harness.subscribed == [3])
+    }
+
     // MARK: Changesets
 
     @Test func `uploads stop at the window and go on with acknowledgements`() {

@@ -124,8 +124,8 @@ public final class SyncSession: Sendable {
         case .resetting: break
         case .refused(let writes): return state != .invalid && self.report(SyncError(refused: writes))
         case .setRefused(let version, let error, let isLast):
-            // Nothing of it comes, and the set before has come, unless that is under way.
-            if isLast { downloads.ended(version: version) }
+            // Nothing of it comes, and the set before has come, unless that is under way, or a later one is to be asked for.
+            if isLast { downloads.ended(version: version) } else { downloads.refused(version: version) }
             self.report(SyncError(.invalidFlexibleSyncSubscriptions, error.description))
         case .downloading(let version, let rows, let expected):
             if version > 0 { downloads.reached(version: version, rows: rows, of: expected) }

@@ -68,12 +68,20 @@ final class ProgressListener: Sendable {
 
 /// How far the download of what the subscriptions ask for is.
 final class DownloadProgress: Sendable {
+    private struct Waiting {
+        let listener: ProgressListener
+        /// The subscription set that is waited for: the end of an older one is not the end.
+        var version: UInt64
+
+        func tell(_ estimate: Double, of version: UInt64) -> Bool { listener.tell(version < self.version ? min(estimate, 0.99) : estimate) }
+    }
+
     private struct State {
         /// The subscription set that the estimate is of.
         var version: UInt64 = 0
         /// Nil before anything is known of the newest subscriptions.
         var estimate: Double?
-        var listeners: [ProgressListener] = []
+        var waiting: [Waiting] = []
     }
 
     /// Held while listeners are told, which only puts the news on their queue: else one that is added could miss the last step, and two
@@ -84,8 +92,9 @@ final class DownloadProgress: Sendable {
     func add(_ listener: ProgressListener, pending: UInt64?) {
         state.withLock { state in
             if let pending, pending > state.version, state.estimate == 1 { state.estimate = nil }
-            if let estimate = state.estimate, !listener.tell(estimate) { return }
-            state.listeners.append(listener)
+            let waiting = Waiting(listener: listener, version: pending ?? 0)
+            if let estimate = state.estimate, !waiting.tell(estimate, of: state.version) { return }
+            state.waiting.append(waiting)
         }
     }
 
@@ -106,12 +115,19 @@ final class DownloadProgress: Sendable {
 
     func ended(version: UInt64) { tell(version) { _ in 1 } }
 
+    /// The server has refused a set, and another is on its way: whoever waited for it, or for one before it, waits for that.
+    func refused(version: UInt64) {
+        state.withLock { state in
+            for index in state.waiting.indices where state.waiting[index].version <= version { state.waiting[index].version = 0 }
+        }
+    }
+
     private func tell(_ version: UInt64, _ next: (Double?) -> Double) {
         state.withLock { state in
             let estimate = next(state.estimate)
             state.version = version
             state.estimate = estimate
-            state.listeners.removeAll { !$0.tell(estimate) }
+            state.waiting.removeAll { !$0.tell(estimate, of: version) }
         }
     }
 }

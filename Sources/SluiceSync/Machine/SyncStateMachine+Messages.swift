@@ -167,7 +167,8 @@ extension SyncStateMachine {
         actions.append(.refuseSet(version: version, error))
         session?.refused.insert(version)
         session?.unanswered.removeAll { $0 == version }
-        actions.append(.report(.setRefused(version: version, error, isLast: session?.awaiting == nil)))
+        let isLast = session?.awaiting == nil && session?.hasUnsentSet != true
+        actions.append(.report(.setRefused(version: version, error, isLast: isLast)))
         pump()
     }
 
