@@ -103,7 +103,9 @@ public final class SyncSession: Sendable {
     @discardableResult
     func take(_ report: SyncReport) -> Bool {
         switch report {
-        case .connection(let connection): status.withLock { $0.connected = ConnectionState(connection) }
+        case .connection(let connection):
+            status.withLock { $0.connected = ConnectionState(connection) }
+            if connection == .connected { reset.isMended() }
         case .warning(let error): self.report(SyncError(.serverWarning, error.description))
         case .interrupted(let error, let isFault):
             events.tell(.interrupted(error))
@@ -130,7 +132,6 @@ public final class SyncSession: Sendable {
         case .downloading(let version, let rows, let expected):
             if version > 0 { downloads.reached(version: version, rows: rows, of: expected) }
         case .downloaded(let version):
-            reset.isMended()
             if version > 0 { downloads.ended(version: version) }
         case .uploaded, .ingested: uploads.look()
         }
