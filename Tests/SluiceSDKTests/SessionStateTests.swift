@@ -332,7 +332,7 @@ import Testing
         try await user.logOut()
         do { _ = try await Realm(configuration: configuration, downloadBeforeOpen: .once) }
         let token = SyncError.ActionToken(path: path, backup: SetAside.backup(of: path))
-        SetAside.note(token, isAsked: true)
+        SetAside.ask(token)
         let shared = configuration
         let error = await #expect(throws: SyncError.self) { _ = try await Realm(configuration: shared, downloadBeforeOpen: .once) }
         #expect(error?.code == .clientUserError && FileManager.default.fileExists(atPath: token.backup))
@@ -356,12 +356,25 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: backup) == isAsked)
     }
 
-    @Test(arguments: [false, true])
-    func `a file that is another user's is moved by that one's opening alone`(isOwnersFirst: Bool) throws {
-        let path = folder.url.appendingPathComponent("file").path
+    private func token(of name: String) throws -> SyncError.ActionToken {
+        let path = folder.url.appendingPathComponent(name).path
         try Data("rows".utf8).write(to: URL(fileURLWithPath: path))
-        let token = SyncError.ActionToken(path: path, backup: SetAside.backup(of: path))
-        SetAside.note(token, isAsked: false, user: "shop/bob")
+        return SyncError.ActionToken(path: path, backup: SetAside.backup(of: path))
+    }
+
+    @Test func `a file that is another user's is moved at once when that one asks for it and nobody has it open`() throws {
+        let token = try token(of: "file")
+        SetAside.note(token, user: "shop/bob")
+        SluiceSDK.SyncSession.immediatelyHandleError(token)
+        #expect(!FileManager.default.fileExists(atPath: token.path) && FileManager.default.fileExists(atPath: token.backup))
+    }
+
+    @Test(arguments: [false, true], [false, true])
+    func `a file that is another user's is moved by that one's opening alone, asked for or not`(isOwnersFirst: Bool, isAsked: Bool) throws {
+        let token = try token(of: "file")
+        let path = token.path
+        SetAside.note(token, user: "shop/bob")
+        if isAsked { SetAside.ask(token) }
         if isOwnersFirst { try SetAside.performNoted(path, for: "shop/ann") }
         try SetAside.performNoted(path, for: "shop/bob")
         #expect(FileManager.default.fileExists(atPath: path) == isOwnersFirst)

@@ -107,7 +107,7 @@ final class ClientReset: Sendable {
         guard let path = configuration.path else { return SyncError(.clientResetError, error.description) }
         let token = SyncError.ActionToken(path: path, backup: SetAside.backup(of: path))
         // For whose file it is nothing is wrong with it.
-        SetAside.note(token, isAsked: false, user: error.code == .userMismatch ? configuration.syncOwner : nil)
+        SetAside.note(token, user: error.code == .userMismatch ? configuration.syncOwner : nil)
         return SyncError(.clientResetError, error.description, action: token)
     }
 

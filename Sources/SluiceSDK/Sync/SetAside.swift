@@ -38,14 +38,20 @@ enum SetAside {
             .appendingPathComponent("recovered_realm-\(stamp)-\(UUID().uuidString.prefix(8))-\(url.lastPathComponent)").path
     }
 
-    /// Has the file moved when it is opened next.
-    /// - Parameters:
-    ///   - isAsked: whether the app wants it. Otherwise it is forgotten when the server knows the file again.
-    ///   - user: whose opening moves it; nil: anybody's.
-    static func note(_ token: SyncError.ActionToken, isAsked: Bool, user: String? = nil) {
+    /// Has the file moved when it is opened next, since the server does not know it; forgotten when the server knows it again.
+    /// - Parameter user: whose opening moves it; nil: anybody's.
+    static func note(_ token: SyncError.ActionToken, user: String? = nil) {
         // What the app has asked for stands.
-        if !isAsked, Mark(of: token.path)?.isAsked == true { return }
-        let mark = Mark(backup: token.backup, isAsked: isAsked, user: user)
+        if Mark(of: token.path)?.isAsked == true { return }
+        write(Mark(backup: token.backup, isAsked: false, user: user), token)
+    }
+
+    /// Has the file moved when it is opened next, as the app wants it; by the opening of whom the error was about, if that is noted.
+    static func ask(_ token: SyncError.ActionToken) {
+        write(Mark(backup: token.backup, isAsked: true, user: Mark(of: token.path)?.user), token)
+    }
+
+    private static func write(_ mark: Mark, _ token: SyncError.ActionToken) {
         // Without the note the app still has the token; the next session brings the error again.
         try? Data(mark.json.utf8).write(to: URL(fileURLWithPath: Self.mark(token.path)), options: .atomic)
     }
@@ -83,8 +89,9 @@ extension SyncSession {
     /// Does what an error asks for now: moves the file of a client reset away, so that the Realm begins anew. Let go of all Realms on the
     /// file before; while one is open nothing happens, and the file is moved when it is opened next.
     public static func immediatelyHandleError(_ token: SyncError.ActionToken) {
-        SetAside.note(token, isAsked: true)
-        OpenFile.unlessOpen(token.path) { try? SetAside.performNoted(token.path, for: nil) }
+        SetAside.ask(token)
+        // Without a look at whose opening it waits for: the app has just said it.
+        OpenFile.unlessOpen(token.path) { try? SetAside.move(token.path, to: token.backup) }
     }
 
     @available(*, deprecated, message: "The token says which app it is of.")
