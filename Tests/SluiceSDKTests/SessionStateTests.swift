@@ -257,6 +257,20 @@ import Testing
         set.update({ set.append(QuerySubscription<Team>(name: "teams")) }, onComplete: onComplete)
     }
 
+    @Test func `a session that is suspended before it begins stays so`() throws {
+        var configuration = user.flexibleSyncConfiguration(
+            initialSubscriptions: { [user] subscriptions in
+                subscriptions.append(QuerySubscription<Task>(name: "all"))
+                for session in user.allSessions { session.suspend() }
+            })
+        configuration.objectTypes = [Task.self, Team.self, Reading.self]
+        let realm = try Realm(configuration: configuration)
+        let session = try session(realm)
+        #expect(session.state == .inactive)
+        session.resume()
+        #expect(session.state == .active)
+    }
+
     // MARK: What the app is told, and may ask for
 
     @Test func `a warning of the server reaches the error handler as one`() throws {

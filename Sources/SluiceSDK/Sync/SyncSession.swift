@@ -80,6 +80,8 @@ public final class SyncSession: Sendable {
             // Unstructured because: the engine lives as long as the file is open; `close` ends it.
             status.loop = _Concurrency.Task { [engine] in await engine.run() }
             guard user.isLoggedIn else { return events.tell(.ended(.loggedOut(user))) }
+            // By a callback of the opening, or another Realm.
+            guard !status.isSuspended else { return }
             status.isWanted = true
             engine.start(token: user.accessToken)
         }
