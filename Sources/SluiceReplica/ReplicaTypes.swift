@@ -110,6 +110,18 @@ package struct RefusedWrite: Hashable, Sendable {
     }
 }
 
+/// A write to an object that others had deleted, without the device knowing: nothing came of it.
+package struct FutileWrite: Hashable, Sendable {
+    /// The one that carried it.
+    package var changeset: UInt64
+    package var object: ObjectKey
+
+    package init(changeset: UInt64, object: ObjectKey) {
+        self.changeset = changeset
+        self.object = object
+    }
+}
+
 /// Refused writes that the app has not been told about yet. It survives a restart until `Replica.reported(_:)`.
 package struct WriteRefusal: Hashable, Sendable {
     /// Number in this file, 1 and up.

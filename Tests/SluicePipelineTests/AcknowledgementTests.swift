@@ -16,8 +16,13 @@ private final class SlowDisk: WriteStore {
     private let state = Mutex(State())
     /// Changesets of which a write is undone.
     let undone: Set<UInt64>
+    /// Changesets of which a write comes to nothing.
+    let futile: Set<UInt64>
 
-    init(undone: Set<UInt64> = []) { self.undone = undone }
+    init(undone: Set<UInt64> = [], futile: Set<UInt64> = []) {
+        self.undone = undone
+        self.futile = futile
+    }
 
     var committed: [UInt64] { state.withLock(\.committed) }
     /// How often the disk was waited for.
@@ -26,12 +31,11 @@ private final class SlowDisk: WriteStore {
     func transaction(_ request: WriteRequest, _ decide: WriteDecider) async throws -> WriteOutcome {
         let number = request.origin.changeset
         state.withLock { $0.committed.append(number) }
-        let rejected = RejectedWrite(
-            changeset: number, object: ObjectKey(type: "Order", key: .string("k")), code: .compensatingWrite, reason: "No.", values: [:]
-        )
+        let object = ObjectKey(type: "Order", key: .string("k"))
+        let rejected = RejectedWrite(changeset: number, object: object, code: .compensatingWrite, reason: "No.", values: [:])
         return WriteOutcome(
             lsn: LSN(rawValue: 100 + number), rejected: undone.contains(number) ? [rejected] : [],
-            compensation: undone.contains(number) ? number : nil)
+            compensation: undone.contains(number) ? number : nil, futile: futile.contains(number) ? [object] : [])
     }
 
     func durable() async throws {
@@ -82,6 +86,20 @@ extension SessionClient<SlowDisk> {
         client.store.answer()
         await client.until { $0.count >= 3 }
         #expect(client.told == ["compensation 1", "ack 1 at 101", "ack 2 at 102"])
+        await client.session.closed()
+    }
+
+    @Test func `is told with its acknowledgement what of it came to nothing, by changeset`() async throws {
+        let client = try await Client(SlowDisk(futile: [1, 2]))
+        try await client.upload(1)
+        await client.untilAsked(1)
+        for number: UInt64 in 2...3 { try await client.upload(number) }
+        client.store.answer()
+        await client.until { !$0.isEmpty }
+        await client.until { _ in client.store.asked == 2 }
+        client.store.answer()
+        await client.until { $0.count >= 2 }
+        #expect(client.told == ["ack 1 at 101, 1 in vain to Order", "ack 3 at 103, 2 in vain to Order"])
         await client.session.closed()
     }
 

@@ -68,7 +68,8 @@ struct SessionClient<Store: WriteStore> {
     var told: [String] {
         channel.messages.dropFirst().map { message in
             switch message.kind {
-            case .uploadAck(let ack): "ack \(ack.number) at \(ack.lsn)"
+            case .uploadAck(let ack):
+                "ack \(ack.number) at \(ack.lsn)" + ack.futile.map { ", \($0.changeset) in vain to \($0.type)" }.joined()
             case .compensation(let compensation): "compensation \(compensation.id)"
             case .markReached(let mark): "mark \(mark.id)"
             case .bootstrapBegin(let begin): "begin \(begin.version)"

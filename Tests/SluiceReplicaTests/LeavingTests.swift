@@ -69,6 +69,70 @@ import Testing
         #expect(try replica.titles().isEmpty && told.lines.isEmpty)
     }
 
+    /// The compensation may come after the commit of the rest, or of a later changeset, and after a bootstrap that has them.
+    @Test(arguments: [1, 2], [false, true])
+    func `what the server refuses is not told where its own commits come before the refusal`(last: UInt64, isBootstrap: Bool) async throws {
+        let replica = try await Replica.make(folder)
+        let told = Told(replica)
+        try replica.write { transaction in
+            for id in 1...2 { try transaction.create(type: 0, key: .int(Int64(id)), values: ["title": .string("mine")]) }
+        }
+        if last == 2 { try replica.rename(1, "mine again") }
+        let title = last == 2 ? "mine again" : "mine"
+        if isBootstrap {
+            try await replica.beginBootstrap(version: 1)
+            var rows = RowBuffer()
+            let row = rows.append(todo(1, title))
+            try await replica.stage(type: 0, rows: [row], of: rows)
+            try await replica.endBootstrap(version: 1, lsn: LSN(rawValue: 20), types: [0], taken: last)
+        } else {
+            var commit = batch(20, put: [todo(1, title)])
+            commit.commits[0].changeset = last
+            try await replica.apply(commit)
+        }
+        #expect(try replica.titles() == [1: title, 2: "mine"] && told.lines.isEmpty)
+        // What others have made of it since is shown before the acknowledgement.
+        try await replica.apply(batch(30, put: [todo(1, "theirs")]))
+        #expect(try replica.titles() == [1: "theirs", 2: "mine"])
+        let object = ObjectKey(type: "Todo", key: .int(2))
+        let refusal = try await replica.applyCompensation(
+            id: 1, writes: [RefusedWrite(changeset: 1, object: object, code: 231, reason: "no")])
+        #expect(refusal?.writes.first?.values == ["title": .string("mine")])
+        try await replica.acknowledgeUpload(upTo: last, lsn: LSN(rawValue: 20))
+        #expect(try replica.titles() == [1: "theirs"] && told.lines.isEmpty)
+        #expect(try await replica.pendingChangesets(after: 0, maximumBytes: .max).isEmpty)
+    }
+
+    /// The device had not heard of the object; others had made and deleted it.
+    @Test func `what was written to a deleted object in vain is told as that, once, whenever the rows come`() async throws {
+        let replica = try await Replica.make(folder)
+        let told = Told(replica)
+        for id in 1...3 { try replica.create(id, "mine") }
+        let futile = [1, 2].map { FutileWrite(changeset: UInt64($0), object: ObjectKey(type: "Todo", key: .int(Int64($0)))) }
+        // The first has been there, as far as the file knows.
+        try await replica.apply(batch(20, put: [todo(1, "theirs")]))
+        try await replica.acknowledgeUpload(upTo: 3, lsn: LSN(rawValue: 40), futile: futile)
+        #expect(try replica.titles() == [3: "mine"] && told.lines == ["1 deleted", "2 deleted"])
+        try await replica.apply(leaving(30, [(1, .deleted)]))
+        try await replica.apply(batch(40))
+        #expect(try replica.titles().isEmpty && told.lines == ["1 deleted", "2 deleted", "3 leftQuery"])
+    }
+
+    @Test func `what was written in vain takes nothing of what was written later`() async throws {
+        let replica = try await Replica.make(folder)
+        let told = Told(replica)
+        try replica.create(1, "first")
+        try replica.write { try $0.delete(type: 0, key: .int(1)) }
+        try replica.create(1, "anew")
+        let futile = FutileWrite(changeset: 1, object: ObjectKey(type: "Todo", key: .int(1)))
+        try await replica.acknowledgeUpload(upTo: 3, lsn: LSN(rawValue: 40), futile: [futile])
+        #expect(try replica.titles() == [1: "anew"] && told.lines.isEmpty)
+        var commit = batch(40, put: [todo(1, "anew")])
+        commit.commits[0].changeset = 3
+        try await replica.apply(commit)
+        #expect(try replica.titles() == [1: "anew"] && told.lines.isEmpty)
+    }
+
     @Test func `of what a bootstrap does not have, what does not meet the subscriptions has left the query`() async throws {
         let replica = try await Replica.make(folder)
         let told = Told(replica)

@@ -51,8 +51,8 @@ final class FailingReplica: SyncReplica {
     func renumberPending(after number: UInt64, time: HybridTime) async throws(SluiceError) {
         try await file.renumberPending(after: number, time: time)
     }
-    func acknowledgeUpload(upTo number: UInt64, lsn: LSN) async throws(SluiceError) {
-        try await file.acknowledgeUpload(upTo: number, lsn: lsn)
+    func acknowledgeUpload(upTo number: UInt64, lsn: LSN, futile: [FutileWrite]) async throws(SluiceError) {
+        try await file.acknowledgeUpload(upTo: number, lsn: lsn, futile: futile)
     }
     func applyCompensation(id: UInt64, writes: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal? {
         try await file.applyCompensation(id: id, writes: writes)

@@ -24,6 +24,20 @@ import Testing
             ])
     }
 
+    @Test func `an acknowledgement names what came to nothing`() throws {
+        let object = ObjectKey(type: "Item", key: .int(5))
+        var (message, ack) = (PBServerMessage(), PBUploadAck())
+        (ack.number, ack.lsn, ack.futile) = (7, 9, [PBFutileWrite(changeset: 6, object)])
+        message.uploadAck = ack
+        guard
+            case .uploadAck(7, LSN(rawValue: 9), let futile) = try ServerMessage.decode(try WireProtocol.encode(message), schema: schema)
+        else {
+            Issue.record("not the acknowledgement")
+            return
+        }
+        #expect(futile == [FutileWrite(changeset: 6, object: object)])
+    }
+
     @Test func `commits keep their order, and what the file does not know is passed over`() throws {
         var row = ByteWriter()
         RowCodec(itemType).encode(Row([.int(1), .string("s"), .string("v"), .int(7), .list([])]), into: &row)

@@ -81,6 +81,8 @@ struct SimulatedFile {
     var server: [Int64: Item] = [:]
     var pending: [Pending] = []
     var changesets: UInt64 = 0
+    /// The last changeset that the server's rows have.
+    var taken: UInt64 = 0
     var clock = HybridClock()
     var tag: UInt64 = 0
     var sets = [set(0, [])]
@@ -234,13 +236,29 @@ struct SimulatedFile {
         for index in sets.indices { sets[index].changesetsBefore = numbers[sets[index].changesetsBefore] ?? sets[index].changesetsBefore }
     }
 
-    mutating func acknowledge(_ number: UInt64, _ lsn: LSN) {
+    mutating func acknowledge(_ number: UInt64, _ lsn: LSN, _ futile: [FutileWrite]) {
+        for write in futile {
+            let deletion = ObjectChange(object: write.object, kind: .delete)
+            for index in pending.indices where pending[index].changeset.number <= write.changeset {
+                let changes = pending[index].changeset.changes
+                pending[index].changeset.changes = changes.map { $0.object == write.object ? deletion : $0 }
+            }
+        }
         for index in pending.indices where pending[index].changeset.number <= number && pending[index].acknowledged == nil {
             pending[index].acknowledged = lsn
         }
         if defect == .reread { pending.removeAll { $0.acknowledged != nil } }
         dropApplied()
     }
+
+    /// What changesets that the server's rows have did to an object goes with its next row.
+    private mutating func dropTaken(_ key: Int64) {
+        for index in pending.indices where pending[index].changeset.number <= taken {
+            pending[index].changeset.changes.removeAll { $0.object.key == .int(key) }
+        }
+    }
+
+    private mutating func dropEmpty() { pending.removeAll { $0.changeset.number <= taken && $0.changeset.changes.isEmpty } }
 
     private mutating func dropApplied() { pending.removeAll { $0.acknowledged.map { $0 <= applied.lsn } ?? false } }
 
@@ -288,14 +306,18 @@ struct SimulatedFile {
         if types.contains(0) { server = server.filter { kept.contains($0.key) } }
         for key in removed { server[key] = nil }
         server.merge(staged ?? [:]) { $1 }
+        self.taken = max(self.taken, taken)
+        for key in removed { dropTaken(key) }
+        for key in staged?.keys.sorted() ?? [] { dropTaken(key) }
         staged = nil
         aside = [:]
         checkpoint = []
         applied = AppliedPosition(lsn: max(lsn, applied.lsn), version: version)
         for index in sets.indices where sets[index].version == version { sets[index].state = .complete }
         sets.removeAll { $0.version < version }
-        pending.removeAll { $0.changeset.number <= taken }
+        pending.removeAll { $0.acknowledged != nil && $0.changeset.number <= taken }
         dropApplied()
+        dropEmpty()
     }
 
     mutating func observe(_ milliseconds: Int64) { clock = HybridClock(last: max(clock.last, HybridTime(milliseconds: milliseconds))) }
@@ -305,11 +327,13 @@ struct SimulatedFile {
         torn = []
         for commit in batch.commits where commit.lsn > applied.lsn {
             observe(commit.time / 1_000 + 1)
+            taken = max(taken, commit.changeset)
             for (index, change) in batch.changes[commit.changes].enumerated() {
                 guard let (key, item) = written(change, batch) else { continue }
+                dropTaken(key)
                 if defect == .torn, index > 0 { torn.append((key, item)) } else { server[key] = item }
             }
-            if commit.changeset > 0 { pending.removeAll { $0.changeset.number <= commit.changeset } }
+            if commit.changeset > 0 { dropEmpty() }
         }
         applied.lsn = max(applied.lsn, batch.lsn)
         dropApplied()

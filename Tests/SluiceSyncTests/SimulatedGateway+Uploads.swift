@@ -11,6 +11,7 @@ extension SimulatedGateway {
         guard clients[client]?.session == id else { return fail(id, .resync, .transient) }
         let already = session.outgoing.count
         clients[client]?.compensations.removeAll { $0.id <= upload.compensation }
+        var futile: [PBFutileWrite] = []
         for changeset in upload.changesets {
             let taken = clients[client]?.changeset ?? 0
             let isNew = try sessions[id]?.state.take(changeset: changeset.number) ?? false
@@ -21,8 +22,9 @@ extension SimulatedGateway {
             if has(.lost, 5) { continue }
             effects["\(client)/\(changeset.number)", default: 0] += 1
             note(changeset.baseLsn, of: client)
-            let refused = merge(changeset, session)
-            if !refused.isEmpty { compensate(client, refused, id) }
+            let came = merge(changeset, session)
+            futile += came.futile
+            if !came.refused.isEmpty { compensate(client, came.refused, id) }
         }
         guard let last = upload.changesets.last?.number else { return }
         let lsn = lsn
@@ -32,6 +34,7 @@ extension SimulatedGateway {
                 make(PBUploadAck()) {
                     $0.number = last
                     $0.lsn = lsn
+                    $0.futile = futile
                 }))
         if session.state.active > 0 { tell(id, []) }
         if chance(50) { holdBackCommits(id, from: already) }
@@ -47,16 +50,17 @@ extension SimulatedGateway {
     }
 
     /// One transaction: what may be written is, merged with what is there.
-    private mutating func merge(_ message: PBChangeset, _ session: Session) -> [PBRejectedWrite] {
+    private mutating func merge(_ message: PBChangeset, _ session: Session) -> (refused: [PBRejectedWrite], futile: [PBFutileWrite]) {
         guard let changeset = try? Changeset(message, schema: serverTypes) else {
             violations.append("an unreadable changeset")
-            return []
+            return ([], [])
         }
         var clock = HybridClock()
         let stamp = WriteStamp(time: clock.observe(changeset.time, now: wall), client: ClientID(rawValue: session.client))
         let writer = WriteContext(stamp: stamp, base: changeset.base, now: LSN(rawValue: lsn))
         var writes: [(key: Int64, item: Item?)] = []
         var refused: [PBRejectedWrite] = []
+        var futile: [PBFutileWrite] = []
         for (change, message) in zip(changeset.changes, message.changes) {
             guard case .int(let key) = change.object.key else { continue }
             var row = items[key]?.values
@@ -75,12 +79,15 @@ extension SimulatedGateway {
             state.clocks.prune(below: horizon)
             clocks[key] = state.clocks
             let item = state.values.map { Item($0) }
+            if item == nil, items[key] == nil, change.kind != .delete {
+                futile.append(PBFutileWrite(changeset: changeset.number, change.object))
+            }
             if item != items[key] { writes.append((key, item)) }
         }
         writing = (session.client, changeset.number)
         if !writes.isEmpty { commit(writes) }
         writing = nil
-        return refused
+        return (refused, futile)
     }
 
     mutating func note(_ base: UInt64, of client: UInt64) {

@@ -358,7 +358,7 @@ struct Simulation {
         switch action {
         case .renumber(let number, let time): clients[index].file.renumber(after: number, time: time)
         case .setIdentity(let identity): clients[index].file.identity = identity
-        case .acknowledgeUpload(let number, let lsn): clients[index].file.acknowledge(number, lsn)
+        case .acknowledgeUpload(let number, let lsn, let futile): clients[index].file.acknowledge(number, lsn, futile)
         case .acknowledgeIngest(let number, _): clients[index].file.batches.removeAll { $0.number <= number }
         case .compensate(let id, let writes): clients[index].file.compensate(id, writes)
         case .beginBootstrap(_, let checkpoint): clients[index].file.beginBootstrap(checkpoint)

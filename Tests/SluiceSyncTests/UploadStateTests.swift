@@ -173,7 +173,14 @@ extension SluiceWireAction {
         #expect(sent == [1, 2, 3, 4])
         harness.receive(.uploadAck(number: 2, lsn: LSN(rawValue: 60)))
         #expect(harness.uploaded == [5])
-        #expect(harness.actions.contains { if case .acknowledgeUpload(2, LSN(rawValue: 60)) = $0 { true } else { false } })
+        #expect(harness.actions.contains { if case .acknowledgeUpload(2, LSN(rawValue: 60), []) = $0 { true } else { false } })
+    }
+
+    @Test func `what came to nothing is handed on with the acknowledgement`() {
+        var harness = MachineHarness.settled()
+        let write = FutileWrite(changeset: 2, object: ObjectKey(type: "Item", key: .int(1)))
+        harness.receive(.uploadAck(number: 3, lsn: LSN(rawValue: 60), futile: [write]))
+        #expect(harness.actions.contains { if case .acknowledgeUpload(3, LSN(rawValue: 60), [write]) = $0 { true } else { false } })
     }
 
     /// Otherwise they would cover what others have made of them since, until the answer comes.

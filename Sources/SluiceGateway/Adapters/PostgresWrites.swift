@@ -15,7 +15,7 @@ struct PostgresWrites: WriteStore {
     func durable() async throws { try await rows.durable() }
 
     func transaction(_ request: WriteRequest, _ decide: WriteDecider) async throws -> WriteOutcome {
-        let written: ((rejected: [RejectedWrite], compensation: UInt64?), lsn: LSN)
+        let written: ((decision: WriteDecision, compensation: UInt64?), lsn: LSN)
         do {
             switch decide {
             case .atOnce(let decide):
@@ -32,7 +32,8 @@ struct PostgresWrites: WriteStore {
         } catch let refused as RefusedRow {
             throw RefusedByDatabase(object: refused.object, error: refused.error)
         }
-        return WriteOutcome(lsn: written.lsn, rejected: written.0.rejected, compensation: written.0.compensation)
+        let (decision, compensation) = written.0
+        return WriteOutcome(lsn: written.lsn, rejected: decision.rejected, compensation: compensation, futile: decision.futile)
     }
 
     private static func begin(
@@ -55,8 +56,8 @@ struct PostgresWrites: WriteStore {
 
     private static func write(
         _ decision: WriteDecision, _ request: WriteRequest, _ transaction: PostgresRowTransaction, _ session: PostgresSession
-    ) throws -> (rejected: [RejectedWrite], compensation: UInt64?) {
-        guard !decision.isOld else { return ([], nil) }
+    ) throws -> (decision: WriteDecision, compensation: UInt64?) {
+        guard !decision.isOld else { return (decision, nil) }
         for write in decision.writes {
             try transaction.write(
                 write.type.name, key: write.key, write.change.row, clocks: write.clocks.encoded,
@@ -66,7 +67,7 @@ struct PostgresWrites: WriteStore {
         let client = request.origin.client
         let compensation = rejected.isEmpty ? nil : try transaction.reject(session, client: client, rejected.map(\.record))
         transaction.finish(request.origin, time: request.time, base: request.base)
-        return (rejected, compensation)
+        return (decision, compensation)
     }
 }
 

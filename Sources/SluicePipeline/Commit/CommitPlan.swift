@@ -19,7 +19,7 @@ struct CommitPlan {
         var clocks: ObjectClocks
     }
 
-    /// An edit of an object that is not there.
+    /// A write to an object that is not there.
     struct Futile {
         var object: ObjectKey
         var wanted: [String: Value]
@@ -95,6 +95,7 @@ struct CommitPlan {
             let message = "\(edit.object.type) \(edit.object.key.keyText) is not there, as its creation was undone; so was this write."
             reject(edit.object, Refusal(cause: .neverMade, message: message, rule: "an earlier refusal"), edit.wanted)
         }
+        futile.removeAll { undone.contains($0.object) }
     }
 
     /// Refuses an object whose key no table can hold.
@@ -221,7 +222,7 @@ struct CommitPlan {
         let allowed = writes.map {
             WriteDecision.Write(type: $0.intended.type, key: $0.intended.object.key, change: $0.stored, clocks: $0.clocks)
         }
-        return WriteDecision(writes: allowed + kept, rejected: rejected)
+        return WriteDecision(writes: allowed + kept, rejected: rejected, futile: futile.map(\.object))
     }
 
     private typealias Refusal = WriteCheck.Refusal

@@ -63,12 +63,15 @@ package struct WriteDecision: Sendable {
 
     package var writes: [Write] = []
     package var rejected: [RejectedWrite] = []
+    /// Objects that are deleted, so that nothing came of what was written to them.
+    package var futile: [ObjectKey] = []
     /// The changeset has taken effect before: nothing is noted of it now.
     package var isOld = false
 
-    package init(writes: [Write] = [], rejected: [RejectedWrite] = [], isOld: Bool = false) {
+    package init(writes: [Write] = [], rejected: [RejectedWrite] = [], futile: [ObjectKey] = [], isOld: Bool = false) {
         self.writes = writes
         self.rejected = rejected
+        self.futile = futile
         self.isOld = isOld
     }
 }
@@ -79,11 +82,14 @@ package struct WriteOutcome: Sendable {
     package var rejected: [RejectedWrite]
     /// The number under which the rejections are kept; nil when there are none.
     package var compensation: UInt64?
+    /// Of the decision.
+    package var futile: [ObjectKey]
 
-    package init(lsn: LSN, rejected: [RejectedWrite], compensation: UInt64?) {
+    package init(lsn: LSN, rejected: [RejectedWrite], compensation: UInt64?, futile: [ObjectKey] = []) {
         self.lsn = lsn
         self.rejected = rejected
         self.compensation = compensation
+        self.futile = futile
     }
 }
 

@@ -9,6 +9,8 @@ struct Acknowledgement {
     var isCommit: Bool
     /// The message that tells what of it was refused.
     var compensation: [UInt8]?
+    /// Objects that are deleted, so that nothing came of what it wrote to them.
+    var futile: [ObjectKey] = []
 
     /// How many of a session may wait for the disk while it goes on.
     static let most = 1_024

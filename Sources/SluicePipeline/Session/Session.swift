@@ -283,7 +283,8 @@ package actor Session {
                 SessionMessages.compensation(id: $0, writes: outcome.rejected)
             }
             await acknowledge(
-                Acknowledgement(changeset: changeset.number, lsn: outcome.lsn, isCommit: true, compensation: compensation))
+                Acknowledgement(
+                    changeset: changeset.number, lsn: outcome.lsn, isCommit: true, compensation: compensation, futile: outcome.futile))
         }
     }
 
@@ -322,7 +323,7 @@ package actor Session {
             }
             for message in durable.compactMap(\.compensation) { send(message) }
             firstUntold = unacknowledged.first { $0.compensation != nil }?.changeset
-            send(SessionMessages.uploadAck(number: last.changeset, lsn: last.lsn))
+            send(SessionMessages.uploadAck(of: durable, lsn: last.lsn))
             await announce(last.lsn, isCommit: last.isCommit)
         }
     }

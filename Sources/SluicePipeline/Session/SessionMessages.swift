@@ -52,11 +52,15 @@ package enum SessionMessages {
         try messages.map { message throws(SluiceError) in try ObjectChange(message, schema: schema) }
     }
 
-    static func uploadAck(number: UInt64, lsn: LSN) -> [UInt8] {
+    /// - Parameters:
+    ///   - changesets: ascending.
+    ///   - lsn: at or after the commits of all.
+    static func uploadAck(of changesets: [Acknowledgement], lsn: LSN) -> [UInt8] {
         encode { message in
             message.uploadAck = .with {
-                $0.number = number
+                $0.number = changesets.last?.changeset ?? 0
                 $0.lsn = lsn.rawValue
+                for changeset in changesets { $0.futile += changeset.futile.map { PBFutileWrite(changeset: changeset.changeset, $0) } }
             }
         }
     }

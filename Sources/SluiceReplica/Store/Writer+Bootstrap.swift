@@ -139,6 +139,7 @@ extension Writer {
     func endBootstrap(
         version: UInt64, lsn: LSN, types: [Int], held: [UInt8], taken: UInt64, completes: Bool
     ) throws(SluiceError) {
+        meta.taken = max(meta.taken, taken)
         let replaced = Set(types)
         let set = try connection.subscriptionSet(version: version)
         for layout in layouts where layout.hasTable {
@@ -156,8 +157,9 @@ extension Writer {
         meta.bootstrapping = 0
         meta.held = held
         if completes { try setSubscriptionState(version: version, .complete) }
-        try dropPending(upTo: taken, leaving: .unstaged(set))
+        try dropPending("p.acknowledged IS NOT NULL AND p.number <= ?1", taken, leaving: .unstaged(set))
         try dropApplied(leaving: .unstaged(set))
+        try dropEmpty()
         try finishReset(leaving: .unstaged(set))
     }
 
@@ -179,7 +181,11 @@ extension Writer {
                 _ = try takeServerRow(layout, key: key, named(buffer.withView(row) { Row($0) }, layout))
             } else {
                 statement.reset()
-                if replaces, try !isKept(layout, key) { _ = try takeServerRow(layout, key: key, nil, leaving: .unstaged(set)) }
+                if replaces, try !isKept(layout, key) {
+                    // What the app made of it may be refused, which is not known yet.
+                    try setServerRow(layout, key: key, nil)
+                    try show(layout, key: key, leaving: .unstaged(set))
+                }
             }
         }
     }

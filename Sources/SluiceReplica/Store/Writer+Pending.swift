@@ -47,7 +47,7 @@ extension Writer {
         if case .kept(let row) = try serverRow(layout, key: key) { row } else { nil }
     }
 
-    private func setServerRow(_ layout: TableLayout, key: Value, _ row: [String: Value]?) throws(SluiceError) {
+    func setServerRow(_ layout: TableLayout, key: Value, _ row: [String: Value]?) throws(SluiceError) {
         let statement = try connection.statement(
             "INSERT INTO _sluice_server VALUES (?, ?, ?) ON CONFLICT (type, key) DO UPDATE SET row = excluded.row")
         statement.bind(0, layout.type.name)
@@ -74,6 +74,8 @@ extension Writer {
     }
 
     /// Takes note of the server's row (nil: not in the view) of an object with pending changes and shows the outcome.
+    /// What changesets that the server's rows have did to the object goes now, and not with the acknowledgement, which may come later: others
+    /// have written over it since.
     /// - Parameter leaving: why there is none any more.
     /// - Returns: false when nothing is pending for the object; the caller then changes the table itself.
     func takeServerRow(
@@ -81,6 +83,7 @@ extension Writer {
     ) throws(SluiceError) -> Bool {
         guard try isKept(layout, key: key) else { return false }
         try setServerRow(layout, key: key, row)
+        try dropTaken(layout, key: key)
         try show(layout, key: key, leaving: leaving)
         return true
     }
@@ -247,13 +250,27 @@ extension Writer {
         return try statement.step() && statement.unsigned(0) != time.rawValue
     }
 
-    func acknowledge(upTo number: UInt64, lsn: LSN) throws(SluiceError) {
+    func acknowledge(upTo number: UInt64, lsn: LSN, futile: [FutileWrite]) throws(SluiceError) {
         let statement = try connection.statement(
             "UPDATE _sluice_pending SET acknowledged = ? WHERE number <= ? AND acknowledged IS NULL")
         statement.bind(0, lsn.rawValue)
         statement.bind(1, number)
         try statement.run()
+        for write in futile where write.changeset <= number { try becomeDeletion(write) }
         try dropApplied(leaving: .known(.leftQuery))
+    }
+
+    /// What was written in vain becomes what came of it, so that the object goes now, and not once more with rows that are on their way.
+    private func becomeDeletion(_ write: FutileWrite) throws(SluiceError) {
+        guard let layout = layout(named: write.object.type), layout.hasTable else { return }
+        let statement = try connection.statement(
+            "UPDATE _sluice_pending_change SET change = ? WHERE type = ? AND key = ? AND number <= ?")
+        statement.bind(0, ChangeCoding.encode(ObjectChange(object: write.object, kind: .delete)))
+        statement.bind(1, write.object.type)
+        layout.bindKey(write.object.key, at: 2, to: statement)
+        statement.bind(3, write.changeset)
+        try statement.run()
+        try show(layout, key: write.object.key, leaving: .known(.deleted))
     }
 
     /// Drops the changesets whose commit the file has applied, and shows what is left of their objects.
@@ -262,9 +279,24 @@ extension Writer {
         try dropPending("p.acknowledged IS NOT NULL AND p.acknowledged <= ?1", meta.applied.lsn.rawValue, leaving: leaving)
     }
 
-    /// Drops the changesets up to a number, which are in the server's rows, and shows what is left of their objects.
-    func dropPending(upTo number: UInt64, leaving: Leaving) throws(SluiceError) {
-        try dropPending("p.number <= ?1", number, leaving: leaving)
+    private func dropTaken(_ layout: TableLayout, key: Value) throws(SluiceError) {
+        let statement = try connection.statement("DELETE FROM _sluice_pending_change WHERE type = ? AND key = ? AND number <= ?")
+        statement.bind(0, layout.type.name)
+        layout.bindKey(key, at: 1, to: statement)
+        statement.bind(2, meta.taken)
+        try statement.run()
+    }
+
+    /// Drops changesets that the server's rows have and of which nothing is left. What is left waits for the acknowledgement, which comes
+    /// after the refusals: what is refused is told as that, with the values that were wanted.
+    func dropEmpty() throws(SluiceError) {
+        let statement = try connection.statement(
+            """
+            DELETE FROM _sluice_pending AS p WHERE p.number <= ?
+            AND NOT EXISTS (SELECT 1 FROM _sluice_pending_change c WHERE c.number = p.number)
+            """)
+        statement.bind(0, meta.taken)
+        try statement.run()
     }
 
     /// - Parameter condition: on `p`, a row of `_sluice_pending`; `?1` is the value.
@@ -311,8 +343,8 @@ extension Writer {
         return try keepRefusal(refused)
     }
 
-    /// What a changeset wanted of an object: the values that it gave, and what it edited inside as it is shown now. Nothing when a
-    /// commit has come already that has the rest of the changeset.
+    /// What a changeset wanted of an object: the values that it gave, and what it edited inside as it is shown now. Nothing when a later row
+    /// of the object has come already.
     private func wanted(_ layout: TableLayout, _ write: RefusedWrite) throws(SluiceError) -> [String: Value] {
         let statement = try connection.statement(
             "SELECT change FROM _sluice_pending_change WHERE number = ? AND type = ? AND key = ? ORDER BY ordinal")

@@ -11,6 +11,7 @@ extension Writer {
         meta.held = []
         meta.checkpoint = []
         meta.compensation = 0
+        meta.taken = 0
         // At once: they do not wait for the bootstrap.
         if reset == .disown { try connection.execute("DELETE FROM _sluice_ingest") }
         // A copy is nobody's until somebody opens it.

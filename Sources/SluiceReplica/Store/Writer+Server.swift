@@ -7,9 +7,9 @@ extension Writer {
     func apply(_ batch: ReplicaBatch) throws(SluiceError) {
         let hasPending = try any("SELECT 1 FROM _sluice_server LIMIT 1")
         for commit in batch.commits where commit.lsn > meta.applied.lsn {
+            meta.taken = max(meta.taken, commit.changeset)
             for change in batch.changes[commit.changes] { try apply(change, rows: batch.rows, hasPending: hasPending) }
-            // Not with the acknowledgement, which may come later: what others have written over it since is in the batch too.
-            if commit.changeset > 0 { try dropPending(upTo: commit.changeset, leaving: .known(.leftQuery)) }
+            if commit.changeset > 0 { try dropEmpty() }
             if commit.time > 0 { observe(commit.time / 1_000 + 1) }
         }
         if batch.lsn > meta.applied.lsn {

@@ -180,6 +180,8 @@ struct ReplicaMeta: Hashable {
     var applied = AppliedPosition(lsn: .zero, version: 0)
     /// Number of the last changeset written.
     var changeset: UInt64 = 0
+    /// The last changeset that the server's rows have.
+    var taken: UInt64 = 0
     /// Number of the last ingest batch formed.
     var ingest: UInt64 = 0
     var clock = HybridTime.zero
@@ -208,7 +210,7 @@ struct ReplicaMeta: Hashable {
             "secret": identity.map { .binary($0.secret) } ?? .null,
             "applied_lsn": number(applied.lsn.rawValue), "applied_version": number(applied.version),
             "witness": .binary(applied.witness),
-            "changeset": number(changeset), "ingest": number(ingest), "clock": number(clock.rawValue),
+            "changeset": number(changeset), "taken": number(taken), "ingest": number(ingest), "clock": number(clock.rawValue),
             "compensation": number(compensation), "bootstrapping": number(bootstrapping), "held": .binary(held),
             "checkpoint": .binary(checkpoint),
             "subscription": number(subscription), "reset": number(reset), "resets": number(resets),
@@ -226,6 +228,7 @@ struct ReplicaMeta: Hashable {
         applied = AppliedPosition(lsn: LSN(rawValue: number("applied_lsn")), version: number("applied_version"))
         if case .binary(let bytes)? = fields["witness"] { applied.witness = bytes }
         changeset = number("changeset")
+        taken = number("taken")
         ingest = number("ingest")
         clock = HybridTime(rawValue: number("clock"))
         tag = number("tag")

@@ -45,8 +45,9 @@ extension Replica {
 
     /// The changesets up to `number` are committed on the server at `lsn`. They stop counting as pending when the file
     /// has applied `lsn`, which may be now.
-    package func acknowledgeUpload(upTo number: UInt64, lsn: LSN) async throws(SluiceError) {
-        try await commit { writer throws(SluiceError) in try writer.acknowledge(upTo: number, lsn: lsn) }
+    /// - Parameter futile: what came to nothing: the file shows that at once.
+    package func acknowledgeUpload(upTo number: UInt64, lsn: LSN, futile: [FutileWrite] = []) async throws(SluiceError) {
+        try await commit { writer throws(SluiceError) in try writer.acknowledge(upTo: number, lsn: lsn, futile: futile) }
     }
 
     /// The newest subscription set, whatever its state. Its subscriptions' `type` and `query` are what Subscribe sends.
@@ -105,7 +106,8 @@ extension Replica {
     /// itself, after its mark).
     /// - Parameters:
     ///   - held: what the gateway says that the file has now; `held()` gives it back to the next session.
-    ///   - taken: pending changesets up to this number are in what was staged, and are not shown over it any more.
+    ///   - taken: what pending changesets up to this number did to objects that were staged, or named as removals, is in that, and is not
+    ///     shown over it any more. What they did to others waits for the acknowledgement: it may be refused.
     package func endBootstrap(
         version: UInt64, lsn: LSN, types: [Int], held: [UInt8] = [], taken: UInt64 = 0, completes: Bool = true
     ) async throws(SluiceError) {
@@ -125,7 +127,8 @@ extension Replica {
         try await onWriter { writer throws(SluiceError) in writer.meta.checkpoint }
     }
 
-    /// Applies transactions of the server, all or none. Commits at or before the applied position are skipped.
+    /// Applies transactions of the server, all or none. Commits at or before the applied position are skipped. What the file's own
+    /// changesets did to other objects than their commits name waits for the acknowledgement: it may be refused.
     package func apply(_ batch: ReplicaBatch) async throws(SluiceError) {
         try await commit { writer throws(SluiceError) in try writer.apply(batch) }
     }

@@ -109,7 +109,8 @@ struct SyncLoop {
         case .read(let id, let query): engine.mailbox.post(.pending(id, try await replica.pending(query)))
         case .setIdentity(let identity): try await replica.setIdentity(identity)
         case .renumber(let number, let time): try await replica.renumberPending(after: number, time: time)
-        case .acknowledgeUpload(let number, let lsn): try await replica.acknowledgeUpload(upTo: number, lsn: lsn)
+        case .acknowledgeUpload(let number, let lsn, let futile):
+            try await replica.acknowledgeUpload(upTo: number, lsn: lsn, futile: futile)
         case .acknowledgeIngest(let number, let refused):
             if let refusal = try await replica.acknowledgeIngest(upTo: number, refused: refused) { try await engine.tell(refusal) }
         case .compensate(let id, let writes):

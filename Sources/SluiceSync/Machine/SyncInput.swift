@@ -55,7 +55,7 @@ package enum SyncAction: Sendable {
     case setIdentity(ReplicaIdentity)
     /// Gives what is pending numbers after this one, unless it is the file's own changeset of that time.
     case renumber(after: UInt64, time: HybridTime)
-    case acknowledgeUpload(UInt64, LSN)
+    case acknowledgeUpload(UInt64, LSN, [FutileWrite])
     /// Forgets the objects and tells the app about those that were refused.
     case acknowledgeIngest(UInt64, [RefusedWrite])
     /// Takes the writes back, then tells the app.

@@ -63,9 +63,9 @@ extension SyncStateMachine {
         case .bootstrapRows(let rows): stage(rows)
         case .bootstrapEnd(let version, let lsn, let types, let held, let taken): endBootstrap(version, lsn, types, held, taken)
         case .commits(let batch, let more): commits(batch, more: more)
-        case .uploadAck(let number, let lsn):
+        case .uploadAck(let number, let lsn, let futile):
             session?.inFlight.removeAll { $0.number <= number }
-            actions.append(.acknowledgeUpload(number, lsn))
+            actions.append(.acknowledgeUpload(number, lsn, futile))
             actions.append(.report(.uploaded(number)))
             pump()
         case .compensation(let id, let writes): compensate(id, writes)

@@ -44,7 +44,7 @@ package enum ServerMessage: Sendable {
     ///   - taken: the rows have what became of the client's changesets up to here.
     case bootstrapEnd(version: UInt64, lsn: LSN, types: [Int]?, held: [UInt8] = [], taken: UInt64 = 0)
     case commits(ReplicaBatch, more: Bool)
-    case uploadAck(number: UInt64, lsn: LSN)
+    case uploadAck(number: UInt64, lsn: LSN, futile: [FutileWrite] = [])
     case compensation(id: UInt64, [RefusedWrite])
     case ingestAck(number: UInt64, [RefusedWrite])
     case markReached(UInt64)
@@ -126,7 +126,11 @@ extension ServerMessage {
             return .bootstrapEnd(
                 version: m.version, lsn: LSN(rawValue: m.lsn), types: types, held: m.hasHeld ? try WireProtocol.encode(m.held) : [],
                 taken: m.changeset)
-        case .uploadAck(let m): return .uploadAck(number: m.number, lsn: LSN(rawValue: m.lsn))
+        case .uploadAck(let m):
+            let futile = try m.futile.map { write throws(SluiceError) in
+                FutileWrite(changeset: write.changeset, object: ObjectKey(type: write.type, key: try Value(write.primaryKey)))
+            }
+            return .uploadAck(number: m.number, lsn: LSN(rawValue: m.lsn), futile: futile)
         case .compensation(let m): return .compensation(id: m.id, try refused(m.writes))
         case .ingestAck(let m): return .ingestAck(number: m.number, try refused(m.writes))
         case .markReached(let m): return .markReached(m.id)

@@ -1095,9 +1095,38 @@ package nonisolated struct PBUploadAck: Sendable {
 
   package var lsn: UInt64 = 0
 
+  /// What of these changesets came to nothing since its object is deleted; nothing of those that were acknowledged before.
+  package var futile: [PBFutileWrite] = []
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
+}
+
+/// A write to an object that others have deleted without the writer knowing.
+package nonisolated struct PBFutileWrite: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var changeset: UInt64 = 0
+
+  package var type: String = String()
+
+  package var primaryKey: PBValue {
+    get {_primaryKey ?? PBValue()}
+    set {_primaryKey = newValue}
+  }
+  /// Returns true if `primaryKey` has been explicitly set.
+  package var hasPrimaryKey: Bool {self._primaryKey != nil}
+  /// Clears the value of `primaryKey`. Subsequent reads from it will return its default value.
+  package mutating func clearPrimaryKey() {self._primaryKey = nil}
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _primaryKey: PBValue? = nil
 }
 
 /// Writes that were undone. Follows or precedes the UploadAck of the same changeset; resent until acknowledged in Upload.
@@ -2725,7 +2754,7 @@ nonisolated extension PBViewChange: SwiftProtobuf.Message, SwiftProtobuf._Messag
 
 nonisolated extension PBUploadAck: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".UploadAck"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}lsn\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}lsn\0\u{1}futile\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2735,6 +2764,7 @@ nonisolated extension PBUploadAck: SwiftProtobuf.Message, SwiftProtobuf._Message
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularUInt64Field(value: &self.number) }()
       case 2: try { try decoder.decodeSingularFixed64Field(value: &self.lsn) }()
+      case 3: try { try decoder.decodeRepeatedMessageField(value: &self.futile) }()
       default: break
       }
     }
@@ -2747,12 +2777,60 @@ nonisolated extension PBUploadAck: SwiftProtobuf.Message, SwiftProtobuf._Message
     if self.lsn != 0 {
       try visitor.visitSingularFixed64Field(value: self.lsn, fieldNumber: 2)
     }
+    if !self.futile.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.futile, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: PBUploadAck, rhs: PBUploadAck) -> Bool {
     if lhs.number != rhs.number {return false}
     if lhs.lsn != rhs.lsn {return false}
+    if lhs.futile != rhs.futile {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBFutileWrite: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".FutileWrite"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}changeset\0\u{1}type\0\u{3}primary_key\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.changeset) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.type) }()
+      case 3: try { try decoder.decodeSingularMessageField(value: &self._primaryKey) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if self.changeset != 0 {
+      try visitor.visitSingularUInt64Field(value: self.changeset, fieldNumber: 1)
+    }
+    if !self.type.isEmpty {
+      try visitor.visitSingularStringField(value: self.type, fieldNumber: 2)
+    }
+    try { if let v = self._primaryKey {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBFutileWrite, rhs: PBFutileWrite) -> Bool {
+    if lhs.changeset != rhs.changeset {return false}
+    if lhs.type != rhs.type {return false}
+    if lhs._primaryKey != rhs._primaryKey {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -87,6 +87,15 @@ package struct RejectedWriteReport: Hashable, Sendable {
     }
 }
 
+extension PBFutileWrite {
+    package init(changeset: UInt64, _ object: ObjectKey) {
+        self.init()
+        self.changeset = changeset
+        type = object.type
+        primaryKey = PBValue(object.key)
+    }
+}
+
 extension PBRejectedWrite {
     package init(_ report: RejectedWriteReport) {
         self.init()

@@ -230,6 +230,30 @@ import Testing
     }
 
     @MainActor
+    @Test func `what the app makes where others have made and deleted the same meanwhile is deleted`() async throws {
+        try await RunningGateway.with { @MainActor gateway in
+            let phone = try await Phone.open(gateway, orders: ["store == 'north'"])
+            let other = try await Phone.open(gateway, orders: ["store == 'north'"])
+            let (leaving, news) = AsyncStream<String>.makeStream()
+            let token = phone.realm.observeLeaving { objects in
+                for object in objects { news.yield("\(object.primaryKey.stringValue ?? "") \(object.reason)") }
+            }
+            var left = leaving.makeAsyncIterator()
+            phone.session.suspend()
+            try phone.add("k1", title: "mine")
+            try other.add("k1", title: "theirs")
+            try await other.session.wait(for: .upload)
+            try other.realm.write { other.realm.delete(try #require(other.orders.first { $0._id == "k1" })) }
+            try await other.session.wait(for: .upload)
+            phone.session.resume()
+            #expect(await left.next() == "k1 deleted")
+            #expect(phone.keys.isEmpty && phone.said.sync.isEmpty)
+            #expect(try await gateway.count("SELECT count(*) FROM orders") == 0)
+            token.invalidate()
+        }
+    }
+
+    @MainActor
     @Test func `what the rules take away says so, and what the query does not ask for any more says that`() async throws {
         try await RunningGateway.with { @MainActor gateway in
             try await gateway.sql("INSERT INTO orders (_id, store, size) SELECT 'n' || i, 'north', i FROM generate_series(1, 4) AS i")
