@@ -195,6 +195,11 @@ extension ErrorCode {
                 "Free space; what was not committed is to be written again, sync goes on by itself."
             )
         case .timeout: ("Something did not finish in time.", "Try again; see what was waited for.")
+        case .tlsHandshakeFailed:
+            (
+                "The gateway, or what stands before it, and the client do not agree on a TLS connection.",
+                "Check that the device trusts the certificate, that it is for the host of the address and has not expired, and the device's clock."
+            )
         }
     }
 }

@@ -9,18 +9,46 @@ package struct SyncConfiguration: Hashable, Sendable {
     package var sdk: String
     /// Added to the request that opens the connection.
     package var headers: [String: String]
+    /// The header of that request that carries the access token as well, for what is between client and gateway; nil: none does.
+    package var authorizationHeader: String?
+    package var timing: SyncTiming
     /// What a client reset does.
     package var reset: ResetMode
 
     package init(
-        url: String, app: String, sdk: String = "sluice-swift/1", headers: [String: String] = [:], reset: ResetMode = .recover
+        url: String, app: String, sdk: String = "sluice-swift/1", headers: [String: String] = [:], authorizationHeader: String? = nil,
+        timing: SyncTiming = SyncTiming(), reset: ResetMode = .recover
     ) {
         self.url = url
         self.app = app
         self.sdk = sdk
         self.headers = headers
+        self.authorizationHeader = authorizationHeader
+        self.timing = timing
         self.reset = reset
     }
+}
+
+/// How long the engine waits for the gateway, in milliseconds.
+package struct SyncTiming: Hashable, Sendable {
+    /// From the attempt to Welcome, and for a token.
+    package var connect: UInt64
+    /// Between pings.
+    package var ping: UInt64
+    /// For a sign of life after a ping.
+    package var pong: UInt64
+    /// For the TCP connection, and for the answer to the upgrade; nil: as the transport has it. All of it is within `connect`.
+    package var transport: UInt64?
+
+    package init(connect: UInt64 = 120_000, ping: UInt64 = 30_000, pong: UInt64 = 30_000, transport: UInt64? = nil) {
+        self.connect = connect
+        self.ping = ping
+        self.pong = pong
+        self.transport = transport
+    }
+
+    /// Without a byte from the gateway until the connection counts as dead.
+    package var silence: UInt64 { ping + pong }
 }
 
 /// What is done when the gateway does not know the file any more.

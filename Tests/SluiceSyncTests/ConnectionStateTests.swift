@@ -135,19 +135,52 @@ import Testing
         #expect(harness.waiting != nil && harness.hasClosed)
     }
 
-    @Test func `an answer that does not come within a minute ends the attempt`() {
-        var harness = MachineHarness()
+    @Test(arguments: [SyncTiming(), SyncTiming(connect: 900)])
+    func `an answer that does not come in two minutes, or in the time that is given, ends the attempt`(timing: SyncTiming) {
+        var harness = MachineHarness(timing: timing)
         harness.feed(.start(token: "t"))
-        harness.feed(.connected(1), after: 20_000)
-        harness.feed(.loaded(1, LocalState()), after: 20_000)
-        #expect(harness.machine.nextDeadline == harness.now + 20_000)
-        harness.feed(.tick, after: 20_000)
+        harness.feed(.connected(1), after: timing.connect / 3)
+        harness.feed(.loaded(1, LocalState()), after: timing.connect / 3)
+        #expect(harness.machine.nextDeadline == harness.now + timing.connect / 3)
+        harness.feed(.tick, after: timing.connect / 3)
         #expect(harness.waiting == 1_000)
         guard case .interrupted(let error, false)? = harness.reports.first else {
             Issue.record("\(harness.reports)")
             return
         }
-        #expect(error.code == .timeout)
+        #expect(error.code == .timeout && error.message.contains("\(timing.connect) ms"))
+    }
+
+    @Test func `pings go out, and are waited for, as long as the app says`() {
+        var harness = MachineHarness(timing: SyncTiming(ping: 1_000, pong: 2_000))
+        harness.open()
+        #expect(harness.machine.nextDeadline == harness.now + 1_000)
+        for _ in 1...2 {
+            harness.feed(.tick, after: 1_000)
+            #expect(harness.actions.contains { if case .ping = $0 { true } else { false } })
+        }
+        harness.feed(.tick, after: 999)
+        #expect(harness.machine.phase == .open)
+        harness.feed(.tick, after: 1)
+        #expect(harness.waiting != nil && harness.hasClosed)
+    }
+
+    @Test func `a handshake that fails is a fault, and is tried again`() {
+        var harness = MachineHarness()
+        harness.feed(.start(token: "t"))
+        let error = SluiceError(.tlsHandshakeFailed, "unknown certificate")
+        harness.feed(.disconnected(harness.connection, error))
+        #expect(harness.reports.contains(.interrupted(error, isFault: true)) && harness.waiting == 1_000)
+    }
+
+    @Test func `the request that opens a connection carries the token where a header is named for it`() {
+        var configuration = SyncConfiguration(url: "https://gateway", app: "app", headers: ["X-Tenant": "blue"])
+        #expect(configuration.request(token: "t").headers == ["X-Tenant": "blue"])
+        configuration.authorizationHeader = "X-Auth"
+        configuration.timing.transport = 70
+        let request = configuration.request(token: "t")
+        #expect(request.headers == ["X-Tenant": "blue", "X-Auth": "Bearer t"] && request.milliseconds == 70)
+        #expect(request.url.hasPrefix("wss://gateway/") && configuration.request(token: nil).headers["X-Auth"] == nil)
     }
 
     @Test func `a pause closes and stays, a start comes back`() {

@@ -9,9 +9,9 @@ struct MachineHarness {
     var now: UInt64 = 10_000
     var actions: [SyncAction] = []
 
-    init(reset: ResetMode = .recover) {
+    init(reset: ResetMode = .recover, timing: SyncTiming = SyncTiming()) {
         machine = SyncStateMachine(
-            configuration: SyncConfiguration(url: "ws://gateway", app: "app", reset: reset), schema: clientTypes)
+            configuration: SyncConfiguration(url: "ws://gateway", app: "app", timing: timing, reset: reset), schema: clientTypes)
     }
 
     @discardableResult

@@ -47,24 +47,34 @@ import Testing
         }
     }
 
-    @Test func `a certificate that is not trusted, or is another's, is a lost connection that says so`() async throws {
+    @Test func `a certificate that is not trusted, or is another's, is a failed handshake that says so`() async throws {
         try await withServer { server in
             let attempts = [
                 // The system's roots do not have it.
-                ("wss://localhost:\(server.port)/echo", TLSConfiguration.makeClientConfiguration()),
+                ("wss://localhost:\(server.port)/echo", TLSConfiguration.makeClientConfiguration(), ErrorCode.tlsHandshakeFailed),
                 // It is trusted, and not that address's.
-                ("wss://127.0.0.2:\(server.port)/echo", try Self.trusting()),
+                ("wss://127.0.0.2:\(server.port)/echo", try Self.trusting(), .tlsHandshakeFailed),
                 // The server does not speak plain text.
-                ("ws://localhost:\(server.port)/echo", try Self.trusting()),
+                ("ws://localhost:\(server.port)/echo", try Self.trusting(), .connectionFailed),
             ]
-            for (url, tls) in attempts {
+            for (url, tls, code) in attempts {
                 let error = await #expect(throws: SluiceError.self) {
                     try await WebSocketTransport(tls: tls).connect(SyncRequest(url: url))
                 }
-                #expect(error?.code == .connectionFailed, "\(url): \(String(describing: error))")
+                #expect(error?.code == code, "\(url): \(String(describing: error))")
                 #expect(error?.message.contains(url) == true, "\(String(describing: error))")
             }
             #expect(server.seen.withLock { $0.heads.isEmpty }, "nothing of a request was sent")
         }
+    }
+
+    @Test func `a server that does not speak TLS is a failed handshake`() async throws {
+        let server = TestSocketServer()
+        try await server.start()
+        let error = await #expect(throws: SluiceError.self) {
+            try await WebSocketTransport().connect(SyncRequest(url: "wss://localhost:\(server.port)/echo"))
+        }
+        #expect(error?.code == .tlsHandshakeFailed, "\(String(describing: error))")
+        try await server.stop()
     }
 }

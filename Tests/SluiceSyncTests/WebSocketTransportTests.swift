@@ -1,4 +1,6 @@
+import NIOCore
 import NIOHTTP1
+import NIOPosix
 import SluiceCore
 import SluiceSync
 import Synchronization
@@ -99,6 +101,16 @@ import Testing
         try await server.stop()
         let missing = await #expect(throws: SluiceError.self) { try await WebSocketTransport().connect(SyncRequest(url: url)) }
         #expect(missing?.code == .connectionFailed && missing?.message.contains(url) == true)
+    }
+
+    @Test func `a server that takes the connection and says nothing is a timeout, in the time that the request gives`() async throws {
+        let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).bind(host: "127.0.0.1", port: 0).get()
+        let url = "ws://127.0.0.1:\(server.localAddress?.port ?? 0)/"
+        let error = await #expect(throws: SluiceError.self) {
+            try await WebSocketTransport().connect(SyncRequest(url: url, milliseconds: 100))
+        }
+        #expect(error?.code == .timeout && error?.message.contains(url) == true)
+        try await server.close()
     }
 
     @Test(arguments: ["", "http://host", "ws://", "ws://host:x/", "ws://host:99999", "ws://user@host/"])

@@ -108,11 +108,10 @@ package final class SyncEngine: Sendable {
 
 extension SyncEngine {
     /// Makes a connection and moves messages until it ends.
-    func connect(_ id: UInt64, _ link: SyncLink) async {
+    func connect(_ id: UInt64, _ request: SyncRequest, _ link: SyncLink) async {
         var failure: SluiceError?
         do throws(SluiceError) {
-            let connection = try await transport.connect(
-                SyncRequest(url: configuration.socketURL, headers: configuration.headers))
+            let connection = try await transport.connect(request)
             if link.attach(connection) {
                 mailbox.post(.connected(id))
                 failure = await move(connection, id, link)
@@ -174,6 +173,14 @@ extension SyncEngine {
 }
 
 extension SyncConfiguration {
+    /// What opens a connection.
+    /// - Parameter token: the access token that the session will begin with.
+    package func request(token: String?) -> SyncRequest {
+        var headers = headers
+        if let authorizationHeader, let token { headers[authorizationHeader] = "Bearer \(token)" }
+        return SyncRequest(url: socketURL, headers: headers, milliseconds: timing.transport)
+    }
+
     /// The address of the app's sync sessions.
     var socketURL: String {
         var base = Substring(url)

@@ -81,7 +81,8 @@ struct SyncLoop {
         case .connect(let id):
             let link = SyncLink()
             links[id] = link
-            group.addTask { await engine.connect(id, link) }
+            let request = engine.configuration.request(token: machine.token)
+            group.addTask { await engine.connect(id, request, link) }
         case .close(let id): links[id]?.close()
         case .send(let id, let message): if failure == nil { send(message, to: links[id]) }
         case .ping(let id): links[id]?.ping()

@@ -14,12 +14,6 @@ import SluiceWire
 ///                  ended (start tries again) ◀── fatal error ────────────────┘
 /// ```
 package struct SyncStateMachine: Sendable {
-    /// Milliseconds from the attempt to Welcome, and for a token.
-    package static let connectPatience: UInt64 = 60_000
-    package static let pingInterval: UInt64 = 30_000
-    /// Milliseconds without a byte from the gateway until the connection counts as dead.
-    package static let silence: UInt64 = 60_000
-
     package enum Phase: Hashable, Sendable {
         case idle
         case waiting(until: UInt64)
@@ -43,7 +37,8 @@ package struct SyncStateMachine: Sendable {
     package private(set) var connection: UInt64 = 0
     package private(set) var backoff = Backoff()
     var session: SyncSession?
-    private var token: String?
+    /// What the next Hello carries; nil while there is none that the gateway takes.
+    private(set) var token: String?
     private var tokenRefusals = 0
     private var waits: [UInt64: Wait] = [:]
     /// What went wrong here and the gateway has not been told.
@@ -52,6 +47,7 @@ package struct SyncStateMachine: Sendable {
     private(set) var now: UInt64 = 0
     private var random: UInt64 = 0
     var actions: [SyncAction] = []
+    private var timing: SyncTiming { configuration.timing }
 
     /// - Parameter schema: the file's; type indices of actions refer to it.
     package init(configuration: SyncConfiguration, schema: Schema) {
@@ -71,7 +67,7 @@ package struct SyncStateMachine: Sendable {
             earliest = min(earliest ?? until, until)
         case .open:
             guard let session else { break }
-            let next = min(session.lastPing + Self.pingInterval, session.lastReceived + Self.silence)
+            let next = min(session.lastPing + timing.ping, session.lastReceived + timing.silence)
             earliest = min(earliest ?? next, next)
         }
         return earliest
@@ -176,12 +172,12 @@ extension SyncStateMachine {
     /// Connects, or asks for a token first.
     private mutating func attempt() {
         guard token != nil else {
-            phase = .refreshing(until: now + Self.connectPatience)
+            phase = .refreshing(until: now + timing.connect)
             actions.append(.refreshToken)
             return
         }
         connection += 1
-        phase = .connecting(until: now + Self.connectPatience)
+        phase = .connecting(until: now + timing.connect)
         actions.append(.connect(connection))
     }
 
@@ -336,18 +332,18 @@ extension SyncStateMachine {
         case .idle, .ended: break
         case .waiting(let until): if until <= now { attempt() }
         case .refreshing(let until):
-            if until <= now { refreshFailed(SluiceError(.timeout, "No access token came within \(Self.connectPatience / 1_000) s.")) }
+            if until <= now { refreshFailed(SluiceError(.timeout, "No access token came within \(timing.connect) ms.")) }
         case .connecting(let until), .loading(let until), .greeting(let until):
-            if until <= now { fail(SluiceError(.timeout, "The gateway did not answer within \(Self.connectPatience / 1_000) s.")) }
+            if until <= now { fail(SluiceError(.timeout, "The gateway did not answer within \(timing.connect) ms.")) }
         case .open: watch()
         }
     }
 
     private mutating func watch() {
         guard let session else { return }
-        if session.lastReceived + Self.silence <= now {
-            fail(SluiceError(.timeout, "The gateway was silent for \(Self.silence / 1_000) s."))
-        } else if session.lastPing + Self.pingInterval <= now {
+        if session.lastReceived + timing.silence <= now {
+            fail(SluiceError(.timeout, "The gateway was silent for \(timing.silence) ms."))
+        } else if session.lastPing + timing.ping <= now {
             self.session?.lastPing = now
             actions.append(.ping(connection))
         }

@@ -5,16 +5,19 @@ package struct SyncRequest: Hashable, Sendable {
     /// `ws://` or `wss://` with host, port and path.
     package var url: String
     package var headers: [String: String]
+    /// For the TCP connection, and for the answer to the upgrade; nil: as the transport has it.
+    package var milliseconds: UInt64?
 
-    package init(url: String, headers: [String: String] = [:]) {
+    package init(url: String, headers: [String: String] = [:], milliseconds: UInt64? = nil) {
         self.url = url
         self.headers = headers
+        self.milliseconds = milliseconds
     }
 }
 
 /// How the engine reaches a gateway: the port that `WebSocketTransport` and the tests' network implement.
 package protocol SyncTransport: Sendable {
-    /// - Throws: `connectionFailed` or `timeout`.
+    /// - Throws: `connectionFailed`, `tlsHandshakeFailed` or `timeout`.
     func connect(_ request: SyncRequest) async throws(SluiceError) -> any SyncConnection
 }
 

@@ -9,8 +9,8 @@ import Synchronization
 
 /// WebSocket over TCP or TLS, subprotocol `sluice.v1`.
 package struct WebSocketTransport: SyncTransport {
-    /// Seconds for the TCP connection, and for the answer to the upgrade.
-    static let patience: Int64 = 15
+    /// For the TCP connection, and for the answer to the upgrade, where the request does not say.
+    static let patience = TimeAmount.seconds(15)
 
     private let tls: TLSConfiguration
     private let maximumBytes: Int
@@ -28,16 +28,27 @@ package struct WebSocketTransport: SyncTransport {
         let attempt = Attempt()
         do {
             return try await withTaskCancellationHandler {
-                try await open(url, request.headers, attempt)
+                try await open(url, request, attempt)
             } onCancel: {
                 attempt.cancel()
             }
         } catch let error as SluiceError {
             throw error
         } catch {
-            throw SluiceError(
-                attempt.isLate ? .timeout : .connectionFailed, "\(request.url) cannot be reached: \(error).",
-                fix: "Check the address, and that the gateway runs.")
+            throw WebSocketTransport.failure(error, isLate: attempt.isLate, request.url)
+        }
+    }
+
+    private static func failure(_ error: any Error, isLate: Bool, _ url: String) -> SluiceError {
+        switch error {
+        case NIOSSLError.handshakeFailed(_), is NIOSSLExtraError:
+            SluiceError(.tlsHandshakeFailed, "The TLS handshake with \(url) failed: \(error).")
+        case ChannelError.connectTimeout(_),
+            _ where isLate:
+            SluiceError(.timeout, "\(url) did not answer in time.", fix: "Check the address, and that the gateway runs.")
+        default:
+            SluiceError(
+                .connectionFailed, "\(url) cannot be reached: \(error).", fix: "Check the address, and that the gateway runs.")
         }
     }
 
@@ -77,21 +88,22 @@ package struct WebSocketTransport: SyncTransport {
         case refused(EventLoopFuture<String>)
     }
 
-    private func open(_ url: SocketURL, _ headers: [String: String], _ attempt: Attempt) async throws -> any SyncConnection {
+    private func open(_ url: SocketURL, _ request: SyncRequest, _ attempt: Attempt) async throws -> any SyncConnection {
+        let patience = request.milliseconds.map { TimeAmount.milliseconds(Int64(clamping: $0)) } ?? WebSocketTransport.patience
         let context = url.isSecure ? try NIOSSLContext(configuration: tls) : nil
         let upgrade = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .connectTimeout(.seconds(WebSocketTransport.patience))
+            .connectTimeout(patience)
             .connect(host: url.host, port: url.port) { channel in
                 attempt.took(channel)
                 return channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
                     if let context { try pipeline.addHandler(WebSocketTransport.tlsHandler(context, host: url.host)) }
                     var configuration = NIOUpgradableHTTPClientPipelineConfiguration(
-                        upgradeConfiguration: self.upgrade(url, headers))
+                        upgradeConfiguration: self.upgrade(url, request.headers))
                     // A gateway may speak first: what comes in one packet with its answer belongs to the WebSocket.
                     configuration.leftOverBytesStrategy = .forwardBytes
                     let result = try pipeline.configureUpgradableHTTPClientPipeline(configuration: configuration)
-                    let late = channel.eventLoop.scheduleTask(in: .seconds(WebSocketTransport.patience)) { attempt.cancel(isLate: true) }
+                    let late = channel.eventLoop.scheduleTask(in: patience) { attempt.cancel(isLate: true) }
                     result.whenComplete { _ in late.cancel() }
                     return (channel, result)
                 }
