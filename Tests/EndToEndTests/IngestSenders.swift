@@ -59,7 +59,7 @@ struct KafkaSender: IngestSender {
     init(topic: String, servers: String) throws {
         self.topic = topic
         producer = try KafkaProducer(
-            KafkaConfiguration(bootstrapServers: servers, clientID: "station"), logger: Logger(label: "station"))
+            KafkaConfiguration(bootstrapServers: servers, clientID: "station"), logger: Logging.Logger(label: "station"))
     }
 
     func send(_ numbers: [Int]) async throws {

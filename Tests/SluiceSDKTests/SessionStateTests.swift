@@ -177,18 +177,22 @@ import Testing
         let realm = try open()
         let session = try session(realm)
         try realm.write { realm.create(Reading.self, value: ["celsius": 20.5]) }
-        let (steps, continuation) = AsyncStream<Double>.makeStream(bufferingPolicy: .bufferingOldest(16))
+        let (steps, continuation) = AsyncStream<SluiceSDK.SyncSession.Progress>.makeStream(bufferingPolicy: .bufferingOldest(16))
         let token = session.addProgressNotification(for: .upload, mode: .forCurrentlyOutstandingWork) { step in
-            continuation.yield(step.progressEstimate)
+            continuation.yield(step)
             if step.isTransferComplete { continuation.finish() }
         }
         var told = steps.makeAsyncIterator()
-        #expect(await told.next() == 0)
+        let first = await told.next()
+        #expect(first?.progressEstimate == 0 && first?.transferredBytes == 0)
+        let bytes = try #require(first?.transferrableBytes)
+        #expect(bytes > 0)
         let replica = _replica(of: realm)
         let batch = try #require(try await replica.pendingIngest(after: 0))
         try await replica.acknowledgeIngest(upTo: batch.number)
         session.take(.ingested(batch.number))
-        #expect(await told.next() == 1)
+        let last = await told.next()
+        #expect(last?.progressEstimate == 1 && last?.transferredBytes == bytes && last?.transferrableBytes == bytes)
         withExtendedLifetime(token) {}
     }
 

@@ -39,7 +39,7 @@ import Testing
         (ErrorCode.permissionDenied, SyncError.Code.permissionDeniedError), (.tokenExpired, .clientUserError),
         (.badAuthentication, .clientUserError), (.invalidSession, .clientUserError), (.userDisabled, .clientUserError),
         (.badClientFile, .clientResetError), (.userMismatch, .clientResetError), (.connectionFailed, .connectionFailed),
-        (.timeout, .connectionFailed),
+        (.timeout, .connectionFailed), (.tlsHandshakeFailed, .tlsHandshakeFailed),
         (.queryNotQueryable, .invalidFlexibleSyncSubscriptions), (.queryIndexedFieldMissing, .invalidFlexibleSyncSubscriptions),
         (.compensatingWrite, .writeRejected), (.writeNotAllowed, .writeRejected), (.replicaCorrupt, .clientInternalError),
         (.internalError, .clientInternalError), (.badChangeset, .clientSessionError), (.limitsExceeded, .clientSessionError),
@@ -145,12 +145,30 @@ import Testing
         #expect(error?.code == .connectionFailed)
     }
 
+    /// Logs in, and says nothing to who wants to sync until the semaphore is signaled.
+    private func silentServer(_ silence: DispatchSemaphore) throws -> CannedServer {
+        try CannedServer { request in
+            if request.headers["upgrade"] != nil { silence.wait() }
+            return .init(status: 200, body: #"{"access_token":"a.b.c","refresh_token":"r","user_id":"u","device_id":"d"}"#)
+        }
+    }
+
     /// As others' code tells it from a connection that is refused.
-    @Test func `a connection that takes too long ends such an opening with the system's ETIMEDOUT`() {
-        let error = SessionEvents.openingError(SluiceError(.timeout, "nobody answered")) as NSError
-        #expect(error.domain == NSPOSIXErrorDomain && error.code == Int(ETIMEDOUT))
-        #expect(error.localizedDescription == "nobody answered")
-        #expect((SessionEvents.openingError(SluiceError(.connectionFailed, "refused")) as? SyncError)?.code == .connectionFailed)
+    @Test func `a connection that takes too long ends such an opening with the system's ETIMEDOUT`() async throws {
+        let silence = DispatchSemaphore(value: 0)
+        defer { for _ in 0..<64 { silence.signal() } }
+        let server = try silentServer(silence)
+        let app = App(
+            id: "tasks",
+            configuration: AppConfiguration(
+                baseURL: server.url, syncTimeouts: SyncTimeoutOptions(connectTimeout: 300), storageDirectory: folder.url))
+        var configuration = try await app.login(credentials: .anonymous).flexibleSyncConfiguration(cancelAsyncOpenOnNonFatalErrors: true)
+        configuration.objectTypes = [Task.self, Team.self]
+        let impatient = configuration
+        let failure = await #expect(throws: (any Error).self) { _ = try await Realm(configuration: impatient, downloadBeforeOpen: .always) }
+        let error = try #require(failure) as NSError
+        #expect(error.domain == NSPOSIXErrorDomain && error.code == Int(ETIMEDOUT), "\(error)")
+        #expect(failure as? SyncError == nil && !error.localizedDescription.isEmpty)
     }
 
     /// Whoever waits keeps the session, not the file.
@@ -228,12 +246,14 @@ import Testing
         #expect(app.syncManager.sdk.hasPrefix("sluice-swift/") && !app.syncManager.sdk.contains(" "))
         app.syncManager.userAgent = "shop/7"
         app.syncManager.customRequestHeaders = ["X-Tenant": "blue"]
+        app.syncManager.authorizationHeaderName = "X-App-Token"
         #expect(app.syncManager.sdk.hasSuffix(" shop/7"))
         var configuration = try await app.login(credentials: .anonymous).flexibleSyncConfiguration()
         configuration.objectTypes = [Task.self, Team.self]
         let realm = try await Realm(configuration: configuration)
         for await request in requests where request.headers["upgrade"]?.lowercased() == "websocket" {
-            #expect(request.headers["x-tenant"] == "blue")
+            #expect(request.headers["x-tenant"] == "blue" && request.headers["x-app-token"] == "Bearer a.b.c")
+            #expect(request.headers["authorization"] == nil)
             break
         }
         withExtendedLifetime(realm) {}
@@ -242,10 +262,7 @@ import Testing
     @Test func `a session connects for as long as nobody answers, and does not when it is suspended`() async throws {
         let silence = DispatchSemaphore(value: 0)
         defer { for _ in 0..<64 { silence.signal() } }
-        let server = try CannedServer { request in
-            if request.headers["upgrade"] != nil { silence.wait() }
-            return .init(status: 200, body: #"{"access_token":"a.b.c","refresh_token":"r","user_id":"u","device_id":"d"}"#)
-        }
+        let server = try silentServer(silence)
         let app = App(id: "tasks", configuration: AppConfiguration(baseURL: server.url, storageDirectory: folder.url))
         var configuration = try await app.login(credentials: .anonymous).flexibleSyncConfiguration()
         configuration.objectTypes = [Task.self, Team.self]

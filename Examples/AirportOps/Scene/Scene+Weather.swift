@@ -92,7 +92,7 @@ extension AirportScene {
     private func produceWeather(_ reports: ArraySlice<Weather>) async throws {
         guard !reports.isEmpty else { return }
         let producer = try KafkaProducer(
-            KafkaConfiguration(bootstrapServers: setup.kafka, clientID: "station-ewr"), logger: Logger(label: "station"))
+            KafkaConfiguration(bootstrapServers: setup.kafka, clientID: "station-ewr"), logger: Logging.Logger(label: "station"))
         for index in reports.indices {
             let text = line(reports[index], "kafka", impossible: Self.isImpossible(index))
             _ = try await producer.send(

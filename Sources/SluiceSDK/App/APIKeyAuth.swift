@@ -27,27 +27,27 @@ public struct APIKeyAuth: Sendable {
     /// Makes a key.
     /// - Parameter name: 1 to 64 letters, digits, `-` and `_`; no other key of the user may have it.
     public func createAPIKey(named name: String) async throws -> UserAPIKey {
-        try UserAPIKey(await send("POST", "", .object([.init("name", .string(name))])))
+        try UserAPIKey(await send(.post, "", .object([.init("name", .string(name))])))
     }
 
-    public func fetchAPIKey(_ id: ObjectId) async throws -> UserAPIKey { try UserAPIKey(await send("GET", "/\(id.stringValue)")) }
+    public func fetchAPIKey(_ id: ObjectId) async throws -> UserAPIKey { try UserAPIKey(await send(.get, "/\(id.stringValue)")) }
 
     public func fetchAPIKeys() async throws -> [UserAPIKey] {
-        guard case .array(let keys) = try await send("GET", "") else {
+        guard case .array(let keys) = try await send(.get, "") else {
             throw AppError(.httpRequestFailed, "The server's answer is no list of API keys.")
         }
         return try keys.map { try UserAPIKey($0) }
     }
 
-    public func deleteAPIKey(_ id: ObjectId) async throws { _ = try await send("DELETE", "/\(id.stringValue)") }
+    public func deleteAPIKey(_ id: ObjectId) async throws { _ = try await send(.delete, "/\(id.stringValue)") }
 
     /// Lets a key that was disabled log in again.
-    public func enableAPIKey(_ id: ObjectId) async throws { _ = try await send("PUT", "/\(id.stringValue)/enable") }
+    public func enableAPIKey(_ id: ObjectId) async throws { _ = try await send(.put, "/\(id.stringValue)/enable") }
 
     /// Lets a key log in no more; who has logged in with it stays so.
-    public func disableAPIKey(_ id: ObjectId) async throws { _ = try await send("PUT", "/\(id.stringValue)/disable") }
+    public func disableAPIKey(_ id: ObjectId) async throws { _ = try await send(.put, "/\(id.stringValue)/disable") }
 
-    private func send(_ method: String, _ path: String, _ body: JSON? = nil) async throws -> JSON {
+    private func send(_ method: NetworkRequest.Method, _ path: String, _ body: JSON? = nil) async throws -> JSON {
         guard let token = user.refreshToken else { throw AppError(.invalidSession, "The user \(user.id) is logged out.") }
         return try await user.app.http.send(method, APIKeyAuth.path + path, token: token, body: body)
     }

@@ -13,6 +13,8 @@ extension AnyBSON {
     public var dateValue: Date? { if case .datetime(let v) = self { v } else { nil } }
     public var uuidValue: UUID? { if case .uuid(let v) = self { v } else { nil } }
     public var binaryValue: Data? { if case .binary(let v) = self { v } else { nil } }
+    public var regexValue: NSRegularExpression? { if case .regex(let v) = self { v } else { nil } }
+    public var timestampValue: Date? { if case .timestamp(let v) = self { v } else { nil } }
     public var decimal128Value: Decimal128? { if case .decimal128(let v) = self { v } else { nil } }
 
     /// A whole number of either width, or a `double` without fraction; nil where it does not fit.

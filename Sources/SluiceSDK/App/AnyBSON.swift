@@ -19,6 +19,12 @@ public enum AnyBSON: Hashable, Sendable {
     case uuid(UUID)
     case binary(Data)
     case decimal128(Decimal128)
+    /// A document can hold the options `i`, `m`, `s` and `x` of it.
+    case regex(NSRegularExpression)
+    /// Whole seconds, as a document has it; MongoDB's number of the operation in the second is not kept.
+    case timestamp(Date)
+    case minKey
+    case maxKey
 
     /// Reads JSON, extended forms included.
     init(_ json: JSON) {
@@ -31,7 +37,7 @@ public enum AnyBSON: Hashable, Sendable {
         case .array(let v): self = .array(v.map { AnyBSON($0) })
         case .object(let members):
             self =
-                AnyBSON(extended: ExtendedJSON.value(json))
+                AnyBSON(extended: ExtendedJSON.value(json)) ?? AnyBSON(form: members)
                 ?? .document(Dictionary(members.map { ($0.key, AnyBSON($0.value)) }, uniquingKeysWith: { $1 }))
         }
     }
@@ -65,6 +71,10 @@ public enum AnyBSON: Hashable, Sendable {
         case .uuid(let v): ["$uuid": .string(v.uuidString.lowercased())]
         case .binary(let v): ["$binary": ["base64": .string(Base64.encode(Array(v))), "subType": "00"]]
         case .decimal128(let v): ["$numberDecimal": .string(v.stringValue)]
+        case .regex(let v): ["$regularExpression": ["pattern": .string(v.pattern), "options": .string(Self.text(v.options))]]
+        case .timestamp(let v): ["$timestamp": ["t": .int(Self.seconds(v)), "i": 0]]
+        case .minKey: ["$minKey": 1]
+        case .maxKey: ["$maxKey": 1]
         }
     }
 

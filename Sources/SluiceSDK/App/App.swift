@@ -1,38 +1,6 @@
-public import Foundation
+import Foundation
 import SluiceCore
 import Synchronization
-
-/// Where an app's server is and where its local files lie.
-public struct AppConfiguration: Hashable, Sendable {
-    /// The gateway, `http://…` or `https://…`.
-    public var baseURL: String
-    /// After this time without answer a request fails. Default 60,000.
-    public var defaultRequestTimeoutMS: UInt
-    /// The folder for local files; nil: `SLUICE_DATA_HOME`, else `$XDG_DATA_HOME/sluice`, else `~/.local/share/sluice`.
-    public var storageDirectory: URL?
-
-    /// - Parameter baseURL: nil: the environment's `SLUICE_URL`, else `http://127.0.0.1:8080`.
-    public init(baseURL: String? = nil, defaultRequestTimeoutMS: UInt? = nil, storageDirectory: URL? = nil) {
-        self.baseURL = baseURL ?? ProcessInfo.processInfo.environment["SLUICE_URL"] ?? "http://127.0.0.1:8080"
-        self.defaultRequestTimeoutMS = defaultRequestTimeoutMS ?? 60_000
-        self.storageDirectory = storageDirectory
-    }
-
-    /// As apps written for RealmSwift have it.
-    /// - Parameter transport: nil; requests go by the SDK's own client.
-    public init(baseURL: String? = nil, transport: Never?, defaultRequestTimeoutMS: UInt? = nil) {
-        self.init(baseURL: baseURL, defaultRequestTimeoutMS: defaultRequestTimeoutMS)
-    }
-
-    /// As apps written for RealmSwift have it: the app's name and version are of no use here, as they are of none there.
-    /// - Parameter transport: nil; requests go by the SDK's own client.
-    public init(
-        baseURL: String? = nil, transport: Never? = nil, localAppName: String?, localAppVersion: String?,
-        defaultRequestTimeoutMS: UInt? = nil
-    ) {
-        self.init(baseURL: baseURL, defaultRequestTimeoutMS: defaultRequestTimeoutMS)
-    }
-}
 
 /// An app on a server: where users log in. Apps of one id and configuration are equal, and share their users.
 public final class App: Hashable, Sendable {
@@ -63,18 +31,19 @@ public final class App: Hashable, Sendable {
 
     final class Shared: Sendable {
         let identity: Identity
-        let http: HTTPClient
+        /// Where the server is.
+        let baseURL: Mutex<String>
         let storage: URL
-        let syncManager = SyncManager()
+        let syncManager: SyncManager
+        let changes = Subscribers<App>()
         let users = Mutex(UserList())
         /// Held while the list of users is stored.
         let storing = Mutex(())
 
         init(_ identity: Identity) {
             self.identity = identity
-            var base = identity.configuration.baseURL
-            while base.hasSuffix("/") { base.removeLast() }
-            http = HTTPClient(base: base, milliseconds: identity.configuration.defaultRequestTimeoutMS)
+            baseURL = Mutex(identity.configuration.baseURL)
+            syncManager = SyncManager(timeouts: identity.configuration.syncTimeouts)
             let root = StorageLocation.root(identity.configuration.storageDirectory)
             storage = root.appendingPathComponent(StorageLocation.component(identity.id))
         }
@@ -102,11 +71,20 @@ public final class App: Hashable, Sendable {
 
     public var appId: String { shared.identity.id }
     public var configuration: AppConfiguration { shared.identity.configuration }
-    /// Where the app's server is.
-    public var baseURL: String { configuration.baseURL }
+    /// Where the app's server is: as configured, or where `updateBaseUrl(to:)` has gone.
+    public var baseURL: String { shared.baseURL.withLock { $0 } }
     /// Hears of errors of sync that belong to no call.
     public var syncManager: SyncManager { shared.syncManager }
-    var http: HTTPClient { shared.http }
+    var http: HTTPClient { client(of: baseURL) }
+
+    func client(of url: String) -> HTTPClient {
+        var base = url
+        while base.hasSuffix("/") { base.removeLast() }
+        return HTTPClient(
+            base: base, milliseconds: configuration.defaultRequestTimeoutMS,
+            authorizationHeader: syncManager.authorizationHeaderName ?? "Authorization", transport: configuration.transport)
+    }
+
     var storage: URL { shared.storage }
 
     private var base: String { "/api/client/v2.0/app/\(appId)/auth/providers" }
@@ -125,19 +103,21 @@ public final class App: Hashable, Sendable {
     public func `switch`(to user: User) -> User {
         shared.users.withLock { $0.current = user.id }
         save()
+        shared.changes.tell(self)
         return user
     }
 
     /// Logs in. A user who was logged in on this device before keeps their local files.
     /// - Throws: `AppError`.
     public func login(credentials: Credentials) async throws -> User {
+        if let error = credentials.refusal { throw error }
         if case .anonymous = credentials, let user = allUsers.values.first(where: { $0.isAnonymous && $0.isLoggedIn }) {
             return self.switch(to: user)
         }
         let device: JSON = ["platform": "swift", "sdkVersion": .string(SDKVersion.text), "appId": .string(appId)]
         let body = JSON.object(credentials.members + [.init("options", ["device": device])])
-        let answer = try await http.send("POST", "\(base)/\(credentials.provider)/login", body: body)
-        guard let session = UserSession(answer, provider: credentials.provider) else {
+        let answer = try await http.send(.post, "\(base)/\(credentials.provider)/login", body: body)
+        guard let session = UserSession(answer, credentials) else {
             throw AppError(.httpRequestFailed, "The server's answer to the login lacks a token or the user's id.")
         }
         return loggedIn(session)
@@ -147,10 +127,7 @@ public final class App: Hashable, Sendable {
     public func login(
         credentials: Credentials, _ completion: @Sendable @escaping (Result<User, any Error>) -> Void
     ) {
-        // Unstructured because: the caller has no task; the request's deadline ends it.
-        _Concurrency.Task {
-            do { completion(.success(try await self.login(credentials: credentials))) } catch { completion(.failure(error)) }
-        }
+        call(completion) { try await self.login(credentials: credentials) }
     }
 
     private func loggedIn(_ session: UserSession) -> User {
@@ -163,6 +140,7 @@ public final class App: Hashable, Sendable {
         }
         save()
         for session in user.allSessions { session.logIn() }
+        tell(user)
         return user
     }
 
@@ -173,6 +151,7 @@ public final class App: Hashable, Sendable {
             if users.current == user.id { users.current = users.all.values.first { $0.isLoggedIn }?.id }
         }
         save()
+        tell(user)
     }
 
     /// Forgets a user's tokens; an anonymous user is forgotten altogether.
@@ -182,6 +161,13 @@ public final class App: Hashable, Sendable {
             if users.current == user.id { users.current = users.all.values.first { $0.isLoggedIn }?.id }
         }
         save()
+        tell(user)
+    }
+
+    /// The user has changed, and with them the app.
+    private func tell(_ user: User) {
+        user.changes.tell(user)
+        shared.changes.tell(self)
     }
 
     /// Stores the users as they are. One list after the other: a list that was read earlier never takes the place of a later one.
@@ -192,38 +178,8 @@ public final class App: Hashable, Sendable {
         }
         if let failure { syncManager.report(failure, nil) }
     }
-
-    /// - Throws: `AppError`.
-    func register(email: String, password: String) async throws {
-        let body: JSON = ["email": .string(email), "password": .string(password)]
-        _ = try await http.send("POST", "\(base)/local-userpass/register", body: body)
-    }
 }
 
 enum SDKVersion {
     static let text = "1.0.0"
-}
-
-/// Makes and mends accounts with e-mail and password.
-public struct EmailPasswordAuth: Sendable {
-    let app: App
-
-    /// Makes an account. Logging in is a step of its own.
-    /// - Throws: `AppError`, `accountNameInUse` above all.
-    public func registerUser(email: String, password: String) async throws {
-        try await app.register(email: email, password: password)
-    }
-
-    /// The same for code without async.
-    public func registerUser(email: String, password: String, completion: @Sendable @escaping ((any Error)?) -> Void) {
-        // Unstructured because: the caller has no task; the request's deadline ends it.
-        _Concurrency.Task {
-            do {
-                try await self.registerUser(email: email, password: password)
-                completion(nil)
-            } catch {
-                completion(error)
-            }
-        }
-    }
 }

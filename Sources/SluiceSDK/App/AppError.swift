@@ -71,6 +71,14 @@ public struct AppError: Error, Equatable, CustomNSError, LocalizedError, CustomS
         name = nil
     }
 
+    /// A call of RealmSwift that this server does not have: every one ends with this error.
+    /// - Parameters:
+    ///   - what: begins the sentence.
+    ///   - instead: what to do, as a sentence.
+    static func notOffered(_ what: String, _ instead: String) -> AppError {
+        AppError(.notCallable, "\(what) is not offered by the server. \(instead)")
+    }
+
     /// An answer of the server that is no success.
     init(status: Int, body: [UInt8]) {
         let json = try? JSON.parse(body)

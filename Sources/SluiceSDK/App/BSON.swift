@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A type whose values documents hold: numbers, texts, data, dates, identifiers, lists and documents.
+/// A type whose values documents hold: numbers, texts, data, dates, identifiers, regular expressions, lists and documents.
 public protocol BSON: Equatable {
     /// The value as one of a document.
     var _bson: AnyBSON { get }
@@ -31,6 +31,10 @@ extension AnyBSON {
         case .uuid(let v): v
         case .binary(let v): v
         case .decimal128(let v): v
+        case .regex(let v): v
+        case .timestamp(let v): v
+        case .minKey: MinKey()
+        case .maxKey: MaxKey()
         }
     }
 }
@@ -93,6 +97,26 @@ extension ObjectId: BSON {
 extension Decimal128: BSON {
     public var _bson: AnyBSON { .decimal128(self) }
     public static func _value(of bson: AnyBSON) -> Decimal128? { bson.decimal128Value }
+}
+
+extension NSRegularExpression: BSON {
+    public var _bson: AnyBSON { .regex(self) }
+    public static func _value(of bson: AnyBSON) -> Self? { bson.regexValue as? Self }
+}
+
+extension NSNull: BSON {
+    public var _bson: AnyBSON { .null }
+    public static func _value(of bson: AnyBSON) -> Self? { bson.isNull ? NSNull() as? Self : nil }
+}
+
+extension MinKey: BSON {
+    public var _bson: AnyBSON { .minKey }
+    public static func _value(of bson: AnyBSON) -> MinKey? { bson == .minKey ? MinKey() : nil }
+}
+
+extension MaxKey: BSON {
+    public var _bson: AnyBSON { .maxKey }
+    public static func _value(of bson: AnyBSON) -> MaxKey? { bson == .maxKey ? MaxKey() : nil }
 }
 
 extension [AnyBSON?]: BSON {

@@ -2,6 +2,10 @@ import SluiceCore
 
 /// How a user proves who they are.
 public enum Credentials: Sendable {
+    case facebook(accessToken: String)
+    case google(serverAuthCode: String)
+    case googleId(token: String)
+    case apple(idToken: String)
     case emailPassword(email: String, password: String)
     /// A token of another service that the app trusts.
     case jwt(token: String)
@@ -14,11 +18,26 @@ public enum Credentials: Sendable {
 
     var provider: String {
         switch self {
+        case .facebook: "oauth2-facebook"
+        case .google, .googleId: "oauth2-google"
+        case .apple: "oauth2-apple"
         case .emailPassword: "local-userpass"
         case .jwt: "custom-token"
         case .function: "custom-function"
         case .userAPIKey, .serverAPIKey: "api-key"
         case .anonymous: "anon-user"
+        }
+    }
+
+    /// Of those that name users so, for their profile.
+    var email: String? { if case .emailPassword(let email, _) = self { email } else { nil } }
+
+    /// Why no server takes them; nil: one may.
+    var refusal: AppError? {
+        switch self {
+        case .facebook, .google, .googleId, .apple:
+            .notOffered("Logging in by \(provider)", "Log in with Credentials.emailPassword, .anonymous or .userAPIKey.")
+        case .emailPassword, .jwt, .function, .userAPIKey, .serverAPIKey, .anonymous: nil
         }
     }
 
@@ -28,7 +47,7 @@ public enum Credentials: Sendable {
         case .jwt(let token): [.init("token", .string(token))]
         case .function(let payload): payload.map { JSON.Member($0.key, ($0.value ?? .null).json) }
         case .userAPIKey(let key), .serverAPIKey(let key): [.init("key", .string(key))]
-        case .anonymous: []
+        case .anonymous, .facebook, .google, .googleId, .apple: []
         }
     }
 }

@@ -1,39 +1,23 @@
 extension User {
-    private func run<R: Sendable>(
-        _ work: @Sendable @escaping (User) async throws -> R, _ completion: @Sendable @escaping (Result<R, any Error>) -> Void
-    ) {
-        // Unstructured because: the caller has no task; the request's deadline ends it.
-        _Concurrency.Task {
-            do {
-                completion(.success(try await work(self)))
-            } catch {
-                completion(.failure(error))
-            }
-        }
-    }
-
-    private func run(
-        _ work: @Sendable @escaping (User) async throws -> Void, _ completion: @Sendable @escaping ((any Error)?) -> Void
-    ) {
-        run(work) { (result: Result<Void, any Error>) in
-            if case .failure(let error) = result { completion(error) } else { completion(nil) }
-        }
-    }
-
     /// `logOut()` for code without async; like the others here it calls on no particular thread.
-    public func logOut(completion: @Sendable @escaping ((any Error)?) -> Void) { run({ try await $0.logOut() }, completion) }
+    public func logOut(completion: @Sendable @escaping ((any Error)?) -> Void) { call(completion) { try await self.logOut() } }
 
     /// `remove()` for code without async.
-    public func remove(completion: @Sendable @escaping ((any Error)?) -> Void) { run({ try await $0.remove() }, completion) }
+    public func remove(completion: @Sendable @escaping ((any Error)?) -> Void) { call(completion) { try await self.remove() } }
 
     /// `delete()` for code without async.
-    public func delete(completion: @Sendable @escaping ((any Error)?) -> Void) { run({ try await $0.delete() }, completion) }
+    public func delete(completion: @Sendable @escaping ((any Error)?) -> Void) { call(completion) { try await self.delete() } }
+
+    /// `linkUser(credentials:)` for code without async.
+    public func linkUser(credentials: Credentials, _ completion: @Sendable @escaping (Result<User, any Error>) -> Void) {
+        call(completion) { try await self.linkUser(credentials: credentials) }
+    }
 
     /// `refreshCustomData()` for code without async. It gives plain values, as `AnyBSON.plain` tells; `customData` has them with
     /// their types.
     public func refreshCustomData(_ completion: @Sendable @escaping (Result<[AnyHashable: Any], any Error>) -> Void) {
-        run({ try await $0.refreshCustomData() }) { (result: Result<Document, any Error>) in
+        call({ (result: Result<Document, any Error>) in
             completion(result.map { document in document.mapValues { ($0 ?? .null).plain } })
-        }
+        }) { try await self.refreshCustomData() }
     }
 }

@@ -10,6 +10,7 @@ public final class User: Hashable, Sendable {
     public let id: String
     let app: App
     private let stored: Mutex<UserSession>
+    let changes = Subscribers<User>()
 
     init(app: App, session: UserSession) {
         self.app = app
@@ -31,18 +32,9 @@ public final class User: Hashable, Sendable {
     var isAnonymous: Bool { session.provider == "anon-user" }
 
     /// The user's custom data as they were when the access token was made.
-    public var customData: Document { accessToken.map { User.customData(of: $0) } ?? [:] }
-
-    /// The claims of a token, without checking its signature: that is the server's business.
-    private static func customData(of token: String) -> Document {
-        let parts = token.split(separator: ".")
-        guard parts.count == 3 else { return [:] }
-        var text = parts[1].replacing("-", with: "+").replacing("_", with: "/")
-        while !text.count.isMultiple(of: 4) { text += "=" }
-        guard let bytes = Base64.decode(text), let json = try? JSON.parse(bytes),
-            case .document(let document)? = json["user_data"].map({ AnyBSON($0) })
-        else { return [:] }
-        return document
+    public var customData: Document {
+        let data = accessToken.flatMap { UserSession.claims(of: $0)?["user_data"] }
+        return data.flatMap { AnyBSON($0).documentValue } ?? [:]
     }
 
     /// Renews the access token, and with it the custom data.
@@ -55,13 +47,14 @@ public final class User: Hashable, Sendable {
 
     func refreshAccessToken() async throws -> String {
         guard let refreshToken else { throw AppError(.invalidSession, "The user \(id) is logged out.") }
-        let answer = try await app.http.send("POST", "/api/client/v2.0/auth/session", token: refreshToken)
+        let answer = try await app.http.send(.post, "/api/client/v2.0/auth/session", token: refreshToken)
         guard let token = answer["access_token"]?.string else {
             throw AppError(.httpRequestFailed, "The server's answer to the token refresh has no access_token.")
         }
         // A logout meanwhile stands.
-        stored.withLock { session in if session.refreshToken == refreshToken { session.accessToken = token } }
+        stored.withLock { session in if session.refreshToken == refreshToken { session.take(accessToken: token) } }
         app.save()
+        changes.tell(self)
         return token
     }
 
@@ -90,7 +83,7 @@ public final class User: Hashable, Sendable {
         for session in allSessions { session.logOut() }
         app.loggedOut(self)
         // Best effort: offline, the token ends by its own time.
-        if let token { _ = try? await app.http.send("DELETE", "/api/client/v2.0/auth/session", token: token) }
+        if let token { _ = try? await app.http.send(.delete, "/api/client/v2.0/auth/session", token: token) }
     }
 
     /// Logs out and deletes the user's local files. Files of Realms that are still open stay.
@@ -106,7 +99,7 @@ public final class User: Hashable, Sendable {
         guard let token = try? await refreshAccessToken() else {
             throw AppError(.invalidSession, "The user \(id) is logged out, or the server cannot be reached.")
         }
-        _ = try await app.http.send("DELETE", "/api/client/v2.0/app/\(app.appId)/auth/delete", token: token)
+        _ = try await app.http.send(.delete, "/api/client/v2.0/app/\(app.appId)/auth/delete", token: token)
         stored.withLock { ($0.accessToken, $0.refreshToken) = (nil, nil) }
         for session in allSessions { session.logOut() }
         try await removeFromDevice()

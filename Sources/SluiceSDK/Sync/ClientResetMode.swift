@@ -93,6 +93,7 @@ final class ClientReset: Sendable {
                 mode.beforeReset?(frozen)
             case .after:
                 defer { before.realm = nil }
+                file.session?.log(.info, .reset, "The client reset is done.")
                 isMended()
                 guard let frozen = before.realm, let callback = mode.afterReset else { return }
                 callback(frozen, Realm(core: try RealmCore(configuration: configuration, file: file, scheduler: .none, floats: true)))

@@ -49,6 +49,15 @@ extension User {
             InitialSubscriptionsConfiguration(callback: initialSubscriptions, rerunOnOpen: rerunOnOpen))
     }
 
+    @available(*, unavailable, message: "Use flexibleSyncConfiguration() with a subscription to the objects that have the value.")
+    public func configuration(
+        partitionValue: (any BSON)?, clientResetMode: ClientResetMode = .recoverUnsyncedChanges(),
+        cancelAsyncOpenOnNonFatalErrors: Bool = false
+    ) -> Realm.Configuration { flexibleSyncConfiguration() }
+
+    @available(*, unavailable, message: "Use flexibleSyncConfiguration(), and the syncSession of the Realm that is opened with it.")
+    public func session(forPartitionValue partitionValue: any BSON) -> SyncSession? { nil }
+
     private func configuration(
         _ mode: ClientResetMode, _ cancels: Bool, _ initial: InitialSubscriptionsConfiguration?
     ) -> Realm.Configuration {
@@ -58,6 +67,7 @@ extension User {
                 user: self, clientResetMode: mode, cancelAsyncOpenOnNonFatalErrors: cancels, initialSubscriptions: initial))
     }
 
-    /// Where this user's local files lie.
+    /// Where this user's local files lie. Not in a folder `mongodb-realm`, as RealmSwift's are: a file that it has left there is of another
+    /// format.
     var folder: URL { app.storage.appendingPathComponent(StorageLocation.component(id)) }
 }

@@ -59,9 +59,7 @@ public final class SyncSession: Sendable {
         self.uploads = uploads
         observer = replica.onLocalChange { uploads.look() }
         engine = SyncEngine(
-            configuration: SluiceSync.SyncConfiguration(
-                url: user.app.http.base, app: user.app.appId, sdk: user.app.syncManager.sdk,
-                headers: user.app.syncManager.customRequestHeaders ?? [:], reset: sync.clientResetMode.engineMode),
+            configuration: user.app.engineConfiguration(reset: sync.clientResetMode.engineMode),
             replica: replica,
             refresh: { () async throws(SluiceError) in try await user.tokenForSync() },
             onReport: { report in back.session?.take(report) ?? false },
@@ -104,6 +102,7 @@ public final class SyncSession: Sendable {
     /// - Returns: whether anybody heard who had to.
     @discardableResult
     func take(_ report: SyncReport) -> Bool {
+        log(report)
         switch report {
         case .connection(let connection):
             status.withLock { $0.connected = ConnectionState(connection) }

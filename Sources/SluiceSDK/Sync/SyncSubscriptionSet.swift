@@ -53,6 +53,12 @@ public struct SyncSubscriptionSet: Sequence {
             set { draft = newValue }
         }
 
+        /// The file has a new set.
+        func stored(_ set: StoredSubscriptionSet) {
+            committed = set
+            file.session?.log(.info, .session, "The subscription set \(set.version) is committed, of \(set.subscriptions.count).")
+        }
+
         /// What keeps a set from being changed now. A write transaction has the only writer, which would be waited for without end.
         func requireChangeable() throws {
             if draft != nil {
@@ -157,8 +163,7 @@ public struct SyncSubscriptionSet: Sequence {
         block()
         let draft = storage.writable
         storage.draft = nil
-        storage.committed =
-            try asRealmError { try storage.file.replica.changeSubscriptionSet { _ in draft } } ?? storage.committed
+        if let stored = try asRealmError({ try storage.file.replica.changeSubscriptionSet { _ in draft } }) { storage.stored(stored) }
         return storage.committed.version
     }
 
@@ -184,7 +189,7 @@ public struct SyncSubscriptionSet: Sequence {
             }
         }
         if let failure { throw failure }
-        if let stored { storage.committed = stored }
+        if let stored { storage.stored(stored) }
         return stored?.version
     }
 

@@ -7,6 +7,10 @@ extension SyncSession {
     public struct Progress: Sendable, Hashable {
         /// From 0 to 1. It does not go back before it is 1.
         public let progressEstimate: Double
+        /// Bytes of an upload that have been sent, of those that were to be sent since nothing was. A download is measured in rows: 0.
+        public internal(set) var transferredBytes = 0
+        /// Bytes of an upload that were to be sent, those that have been included. Of a download: 0.
+        public internal(set) var transferrableBytes = 0
         /// Whether everything has been transferred.
         public var isTransferComplete: Bool { progressEstimate >= 1 }
         @available(*, deprecated, renamed: "progressEstimate")
@@ -51,7 +55,7 @@ final class ProgressListener: Sendable {
 
     /// Tells a step: one that is none, or that goes back before the end, is not told.
     /// - Returns: whether there is more to tell.
-    func tell(_ estimate: Double) -> Bool {
+    func tell(_ estimate: Double, sent: UInt64 = 0, of all: UInt64 = 0) -> Bool {
         guard let token = token.token, token.isValid else { return false }
         let step = last.withLock { last -> Double? in
             let isBack = last.map { $0 < 1 && estimate < $0 } ?? false
@@ -60,7 +64,9 @@ final class ProgressListener: Sendable {
             return estimate
         }
         if let step {
-            progressQueue.async { [block] in if token.isValid { block(.init(progressEstimate: step)) } }
+            let progress = SyncSession.Progress(
+                progressEstimate: step, transferredBytes: Int(clamping: sent), transferrableBytes: Int(clamping: all))
+            progressQueue.async { [block] in if token.isValid { block(progress) } }
         }
         return mode == .reportIndefinitely || estimate < 1
     }
@@ -193,7 +199,8 @@ final class UploadProgress: Sendable {
             var now = watched
             now.total = left == 0 ? 0 : left > now.left ? now.total + (left - now.left) : now.total
             now.left = left
-            let goesOn = now.listener.tell(left == 0 ? 1 : min(1 - Double(left) / Double(now.total), 0.99))
+            let all = left == 0 ? watched.total : now.total
+            let goesOn = now.listener.tell(left == 0 ? 1 : min(1 - Double(left) / Double(now.total), 0.99), sent: all - left, of: all)
             state.withLock { state in
                 guard let index = state.watched.firstIndex(where: { $0.listener === now.listener }) else { return }
                 if goesOn { state.watched[index] = now } else { state.watched.remove(at: index) }

@@ -82,7 +82,7 @@ import Testing
         let key = Property(id: 1, name: "_id", type: .string)
         let log = LinesOfLog()
         try await RunningGateway.deploy(NoteApp.tables(["Note"])) { deployment in
-            try await deployment.run(files, isDevelopment: true, logger: Logger(label: "test") { _ in log }) { gateway in
+            try await deployment.run(files, isDevelopment: true, logger: Logging.Logger(label: "test") { _ in log }) { gateway in
                 let session = try await gateway.session(token: try await gateway.anonymousToken())
                 try await session.hello(Schema([ObjectType(name: "Memo", properties: [key])]))
                 await log.wait(for: "a plugin warns about the app", about: "Memo has no schema.json under data_sources: nobody may see it")

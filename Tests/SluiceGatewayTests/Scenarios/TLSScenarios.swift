@@ -52,6 +52,33 @@ import Testing
         }
     }
 
+    @Test func `a certificate that is not trusted is a failed handshake of sync`() async throws {
+        try await Self.run { gateway, proxy in
+            let folder = try Phone.Folder()
+            let app = { (url: String) in
+                App(id: gateway.app, configuration: AppConfiguration(baseURL: url, storageDirectory: folder.url))
+            }
+            _ = try await app(gateway.url).login(credentials: .anonymous)
+            // The device knows the user from an earlier run, when it went to another address.
+            let later = app(proxy.url)
+            let (errors, heard) = AsyncStream<any Error>.makeStream(bufferingPolicy: .bufferingOldest(8))
+            later.syncManager.errorHandler = { error, _ in heard.yield(error) }
+            var configuration = try #require(later.currentUser).flexibleSyncConfiguration(cancelAsyncOpenOnNonFatalErrors: true)
+            configuration.objectTypes = [Order.self, Tag.self]
+            let impatient = configuration
+            let failure = await #expect(throws: SyncError.self) {
+                _ = try await Realm(configuration: impatient, downloadBeforeOpen: .always)
+            }
+            #expect(failure?.code == .tlsHandshakeFailed, "\(String(describing: failure))")
+            #expect(failure?.message.contains("localhost:\(proxy.port)") == true, "\(String(describing: failure))")
+            for await error in errors {
+                let bridged = error as NSError
+                #expect(bridged.domain == "io.realm.sync" && bridged.code == 13)
+                break
+            }
+        }
+    }
+
     /// The roots that a machine trusts, in the place where Debian has them, are those of the app's process alone.
     private static func trusting(_ file: String, _ command: [String]) -> Process {
         let process = Process()

@@ -9,6 +9,14 @@ import SluiceSDK
     var configuration = AppConfiguration(baseURL: "http://x", transport: nil)
     configuration = AppConfiguration(baseURL: nil, transport: nil, localAppName: "a", localAppVersion: "b")
     configuration = AppConfiguration(baseURL: "x", transport: nil, defaultRequestTimeoutMS: 3)
+    configuration = AppConfiguration(
+        baseURL: "x", transport: nil, defaultRequestTimeoutMS: 3, enableSessionMultiplexing: true, syncTimeouts: SyncTimeoutOptions())
+    configuration = AppConfiguration(
+        baseURL: "x", transport: nil, localAppName: nil, localAppVersion: nil, defaultRequestTimeoutMS: 3,
+        enableSessionMultiplexing: false, syncTimeouts: nil)
+    configuration.enableSessionMultiplexing = true
+    let _: SyncTimeoutOptions? = configuration.syncTimeouts
+    let _: (any NetworkTransport)? = configuration.transport
     configuration.baseURL = "x"
     configuration.defaultRequestTimeoutMS = 3
     let _: String = app.appId
@@ -23,8 +31,73 @@ import SluiceSDK
     app.syncManager.userAgent = ""
     app.syncManager.customRequestHeaders = ["a": "b"]
     let _: SyncManager = app.syncManager
+    app.syncManager.authorizationHeaderName = "X-Auth"
+    let timeouts = SyncTimeoutOptions(
+        connectTimeout: 1, connectionLingerTime: 2, pingKeepalivePeriod: 3, pongKeepaliveTimeout: 4, fastReconnectLimit: 5)
+    timeouts.connectTimeout = 2
+    let _: UInt = timeouts.pingKeepalivePeriod
+    app.syncManager.timeoutOptions = timeouts
+    app.syncManager.logLevel = SyncLogLevel.debug
+    app.syncManager.logger = { (level: SyncLogLevel, message: String) in _ = (level, message) }
+    let token: AppSubscriptionToken = app.subscribe { (app: App) in _ = app.currentUser }
+    token.unsubscribe()
+    try await app.updateBaseUrl(to: "http://x")
+    app.updateBaseUrl(to: nil) { (error: (any Swift.Error)?) in _ = error }
+    let push: PushClient = app.pushClient(serviceName: "gcm")
+    try await push.registerDevice(token: "", user: user)
+    push.registerDevice(token: "", user: user) { error in _ = error }
+    try await push.deregisterDevice(user: user)
+    push.deregisterDevice(user: user) { error in _ = error }
+    let auth: EmailPasswordAuth = app.emailPasswordAuth
+    try await auth.confirmUser("", tokenId: "")
+    auth.confirmUser("", tokenId: "") { error in _ = error }
+    try await auth.resendConfirmationEmail("")
+    auth.resendConfirmationEmail("") { error in _ = error }
+    try await auth.retryCustomConfirmation("")
+    auth.retryCustomConfirmation("") { error in _ = error }
+    try await auth.sendResetPasswordEmail("")
+    auth.sendResetPasswordEmail("") { error in _ = error }
+    try await auth.resetPassword(to: "", token: "", tokenId: "")
+    auth.resetPassword(to: "", token: "", tokenId: "") { error in _ = error }
+    try await auth.callResetPasswordFunction(email: "", password: "", args: [1, "x"])
+    auth.callResetPasswordFunction(email: "", password: "", args: []) { error in _ = error }
     try await app.emailPasswordAuth.registerUser(email: "", password: "")
     app.emailPasswordAuth.registerUser(email: "", password: "") { (error: (any Swift.Error)?) in _ = error }
+}
+
+@MainActor func callsOfLoggers() {
+    Logger.shared = Logger { (level: LogLevel, category: any LogCategory, message: String) in _ = (level, category.rawValue, message) }
+    Logger.shared = Logger(function: { level, category, message in _ = (level, category, message) })
+    Logger.shared = Logger(level: .info, function: { level, category, message in _ = (level, category, message) })
+    Logger.shared = Logger(level: .info, logFunction: { level, message in _ = (level, message) })
+    Logger.shared = Logger(level: .all) { level, message in _ = (level, message) }
+    Logger.shared.level = .warn
+    Logger.setLogLevel(.detail)
+    Logger.setLogLevel(.trace, for: Category.Sync.Client.session)
+    let _: LogLevel = Logger.logLevel(for: Category.Storage.transaction)
+    for level: LogLevel in [.off, .fatal, .error, .warn, .info, .detail, .debug, .trace, .all] { _ = level.rawValue }
+}
+
+@MainActor func callsOfFunctions(_ user: User, _ arguments: [AnyBSON]) async throws {
+    let _: AnyBSON = try await user.functions.sum([1, 2])
+    let _: AnyBSON = try await user.functions.sum(arguments)
+    let _: AnyBSON = try await user.functions.sum(1, "x")
+    user.functions.sum([1, 2]) { (sum: AnyBSON?, error: (any Swift.Error)?) in _ = (sum, error) }
+    user.functions.sum(arguments) { result in
+        switch result {
+        case .success(let sum): _ = sum.asInt()
+        case .failure(let error): _ = error
+        }
+    }
+    let collection: MongoCollection = user.mongoClient("mongodb-atlas").database(named: "d").collection(withName: "c")
+    let _: [Document] = try await collection.find(filter: ["a": 1])
+    collection.find(filter: ["a": 1], options: FindOptions(2, nil, nil)) { result in
+        if case .success(let found) = result { _ = found.count }
+    }
+    let _: AnyBSON = try await collection.insertOne(["a": 1])
+    let _: Document? = try await collection.findOneDocument(filter: ["a": 1])
+    let _: Int = try await collection.count(filter: [:])
+    let _: UpdateResult = try await collection.updateOneDocument(filter: [:], update: [:], upsert: true)
 }
 
 @MainActor func callsOfUsers(_ app: App, _ user: User) async throws {
@@ -39,6 +112,19 @@ import SluiceSDK
     let _: String? = user.refreshToken
     let _: [SyncSession] = user.allSessions
     let _: Document = user.customData
+    let _: [UserIdentity] = user.identities
+    let _: [(String, String)] = user.identities.map { ($0.providerType, $0.identifier) }
+    let profile: UserProfile = user.profile
+    let _: [String?] = [
+        profile.name, profile.email, profile.pictureURL, profile.firstName, profile.lastName, profile.gender, profile.birthday,
+        profile.minAge, profile.maxAge,
+    ]
+    let _: Document = profile.metadata
+    let _: User = try await user.linkUser(credentials: .anonymous)
+    user.linkUser(credentials: .anonymous) { (result: Result<User, any Swift.Error>) in _ = result }
+    let news: UserSubscriptionToken = user.subscribe { (user: User) in _ = user.state }
+    news.unsubscribe()
+    let _: UserCompletionBlock = { user, error in _ = (user, error) }
     let _: Document = try await user.refreshCustomData()
     user.refreshCustomData { (result: Result<[AnyHashable: Any], any Swift.Error>) in _ = result }
     let key: UserAPIKey = try await user.apiKeysAuth.createAPIKey(named: "a")
@@ -108,6 +194,7 @@ import SluiceSDK
             (p: SyncSession.Progress) in
             let _: Double = p.progressEstimate
             let _: Bool = p.isTransferComplete
+            let _: (Int, Int) = (p.transferredBytes, p.transferrableBytes)
         }
         token?.invalidate()
         let _: NotificationToken? = token
@@ -182,7 +269,9 @@ import SluiceSDK
     let _: AnyBSON?? = document["a"]
     let bson: AnyBSON = .int64(3)
     switch bson {
-    case .double, .string, .document, .array, .binary, .objectId, .bool, .datetime, .null, .int32, .int64, .decimal128, .uuid: break
+    case .double, .string, .document, .array, .binary, .objectId, .bool, .datetime, .null, .int32, .int64, .decimal128, .uuid, .regex,
+        .timestamp, .minKey, .maxKey:
+        break
     }
     let _: Int? = bson.int32Value.map { Int($0) }
     let _: Int64? = bson.int64Value
@@ -198,6 +287,10 @@ import SluiceSDK
     let _: Date? = bson.dateValue
     let _: Data? = bson.binaryValue
     _ = [Credentials.jwt(token: ""), .function(payload: ["a": 1]), .userAPIKey(""), .serverAPIKey("")]
+    _ = [Credentials.facebook(accessToken: ""), .google(serverAuthCode: ""), .googleId(token: ""), .apple(idToken: "")]
+    let _: NSRegularExpression? = bson.regexValue
+    let _: Date? = bson.timestampValue
+    let _: [AnyBSON] = [AnyBSON(MinKey()), AnyBSON(MaxKey()), AnyBSON(NSNull())]
     let _: UUID? = bson.uuidValue
     let _: [AnyBSON?]? = bson.arrayValue
     let _: Document? = bson.documentValue

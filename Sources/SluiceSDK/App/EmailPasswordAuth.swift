@@ -1,0 +1,70 @@
+import SluiceCore
+
+/// Makes accounts with e-mail and password. Each call is there for code without async too, which is called back on no particular thread.
+public struct EmailPasswordAuth: Sendable {
+    let app: App
+
+    /// Makes an account. Logging in is a step of its own.
+    /// - Throws: `AppError`, `accountNameInUse` above all.
+    public func registerUser(email: String, password: String) async throws {
+        let body: JSON = ["email": .string(email), "password": .string(password)]
+        _ = try await app.http.send(.post, "/api/client/v2.0/app/\(app.appId)/auth/providers/local-userpass/register", body: body)
+    }
+
+    public func registerUser(email: String, password: String, completion: @Sendable @escaping ((any Error)?) -> Void) {
+        call(completion) { try await self.registerUser(email: email, password: password) }
+    }
+}
+
+/// What the server does not do.
+extension EmailPasswordAuth {
+    /// - Throws: always `AppError.notCallable`: users are confirmed when they register.
+    public func confirmUser(_ token: String, tokenId: String) async throws { throw Self.confirmation }
+    /// - Throws: always `AppError.notCallable`: users are confirmed when they register.
+    public func resendConfirmationEmail(_ email: String) async throws { throw Self.confirmation }
+    /// - Throws: always `AppError.notCallable`: users are confirmed when they register.
+    public func retryCustomConfirmation(_ email: String) async throws { throw Self.confirmation }
+    /// - Throws: always `AppError.notCallable`: a forgotten password is a matter for the server's operator.
+    public func sendResetPasswordEmail(_ email: String) async throws { throw Self.password }
+    /// - Throws: always `AppError.notCallable`: a forgotten password is a matter for the server's operator.
+    public func resetPassword(to password: String, token: String, tokenId: String) async throws { throw Self.password }
+    /// - Throws: always `AppError.notCallable`: a forgotten password is a matter for the server's operator.
+    public func callResetPasswordFunction(email: String, password: String, args: [AnyBSON]) async throws { throw Self.password }
+
+    private static var confirmation: AppError {
+        .notOffered("Confirming an e-mail address", "Leave it out: users are confirmed when they register.")
+    }
+
+    private static var password: AppError {
+        .notOffered(
+            "Resetting a password", "Have the server's operator delete the account and register anew, or log in with other credentials.")
+    }
+
+    public func confirmUser(_ token: String, tokenId: String, completion: @Sendable @escaping ((any Error)?) -> Void) {
+        call(completion) { try await self.confirmUser(token, tokenId: tokenId) }
+    }
+
+    public func resendConfirmationEmail(_ email: String, completion: @Sendable @escaping ((any Error)?) -> Void) {
+        call(completion) { try await self.resendConfirmationEmail(email) }
+    }
+
+    public func retryCustomConfirmation(_ email: String, completion: @Sendable @escaping ((any Error)?) -> Void) {
+        call(completion) { try await self.retryCustomConfirmation(email) }
+    }
+
+    public func sendResetPasswordEmail(_ email: String, completion: @Sendable @escaping ((any Error)?) -> Void) {
+        call(completion) { try await self.sendResetPasswordEmail(email) }
+    }
+
+    public func resetPassword(
+        to password: String, token: String, tokenId: String, completion: @Sendable @escaping ((any Error)?) -> Void
+    ) {
+        call(completion) { try await self.resetPassword(to: password, token: token, tokenId: tokenId) }
+    }
+
+    public func callResetPasswordFunction(
+        email: String, password: String, args: [AnyBSON], _ completion: @Sendable @escaping ((any Error)?) -> Void
+    ) {
+        call(completion) { try await self.callResetPasswordFunction(email: email, password: password, args: args) }
+    }
+}

@@ -1,0 +1,42 @@
+import SluiceCore
+import SluiceReplica
+import SluiceSync
+
+extension SyncSession {
+    /// Writes to the log of the session's app. The message is made only when it is shown.
+    func log(_ level: LogLevel, _ category: Category.Sync.Client, _ message: @autoclosure () -> String) {
+        user.app.syncManager.log(level, category) { "User \(user.id): \(message())" }
+    }
+
+    /// What the engine says, for the log.
+    func log(_ report: SyncReport) {
+        switch report {
+        case .connection(.connected): log(.info, .network, "Connected.")
+        case .connection(.connecting): log(.debug, .network, "Connecting.")
+        case .connection(.disconnected): log(.debug, .network, "Not connected.")
+        case .interrupted(let error, let isFault):
+            log(isFault ? .error : .info, .network, "The connection is lost, and is made again: \(error.description)")
+        case .warning(let error): log(.warn, .session, error.description)
+        case .stopped(let error): log(.error, .session, "Stopped: \(error.description)")
+        case .loggedOut(let error): log(.error, .session, "Stopped, the user has to log in again: \(error.description)")
+        case .resumed: log(.info, .session, "Begins again.")
+        case .clientReset(let error): log(.error, .reset, "Stopped, the app has to decide on a client reset: \(error.description)")
+        case .resetting(let error): log(.warn, .reset, "A client reset begins: \(error.description)")
+        case .refused(let writes): log(.warn, .changeset, SyncSession.text(writes))
+        case .setRefused(let version, let error, _):
+            log(.error, .session, "The subscription set \(version) is refused: \(error.description)")
+        case .downloading(let version, 0, let expected):
+            log(.info, .session, "The download of the subscription set \(version) begins, of about \(expected) rows.")
+        case .downloading(let version, let rows, _): log(.trace, .session, "The subscription set \(version) has \(rows) rows so far.")
+        case .downloaded(let version): log(.info, .session, "The subscription set \(version) is here.")
+        case .uploaded(let number): log(.debug, .changeset, "The changesets up to \(number) are on the server.")
+        case .ingested(let number): log(.debug, .changeset, "The asymmetric objects up to batch \(number) are on the server.")
+        }
+    }
+
+    /// The first of them by name.
+    private static func text(_ writes: [RefusedWrite]) -> String {
+        let shown = writes.prefix(10).map { "\($0.object.type) \(RQLText.literal($0.object.key)): \($0.reason)" }
+        return "\(writes.count) writes are refused and taken back: \(shown.joined(separator: "; "))"
+    }
+}
