@@ -65,6 +65,25 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        ("do-crash", ErrorCode.pluginCrashed, "signal 11"), ("do-hang", .pluginTimeout, "did not answer configure within 2000 ms"),
+    ])
+    func `a plugin that ends or hangs over a configuration is replaced, and keeps the one before`(
+        word: String, code: ErrorCode, says: String
+    ) async throws {
+        var spec = faulty()
+        spec.startDeadline = 2_000_000_000
+        try await withChain([spec]) { chain in
+            try await chain.configure(app: ["app_id": "test"])
+            let host = chain.processIDs[0]
+            let error = await failure { try await chain.configure(app: ["app_id": .string(word)]) }
+            #expect(error?.code == code && error?.message.contains(says) == true, "\(String(describing: error))")
+            let plan = try await chain.openSession(user: user("somebody"), types: types)
+            // That of the new process, and once more by the chain, which cannot know whether the plugin took up the refused one.
+            #expect(plan?["Store"].role == "configured 2" && chain.processIDs[0] != host, "\(plan?["Store"].role ?? "nil")")
+        }
+    }
+
     @Test func `who watches hears when calls are refused at once, and when they are not any more`() async throws {
         let counts = Counts()
         try await withChain([faulty()], observer: counts.observer) { chain in
