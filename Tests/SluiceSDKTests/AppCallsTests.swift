@@ -125,24 +125,26 @@ import Testing
     // MARK: Where requests go, and how
 
     private final class OwnTransport: NetworkTransport {
-        private let answer: NetworkResponse
+        /// Nil: it never calls back.
+        private let answer: NetworkResponse?
         private let sent = Mutex<[NetworkRequest]>([])
         var requests: [NetworkRequest] { sent.withLock { $0 } }
 
-        init(_ answer: NetworkResponse) { self.answer = answer }
+        init(_ answer: NetworkResponse?) { self.answer = answer }
 
         func sendRequest(toServer request: NetworkRequest, completion: @escaping @Sendable (NetworkResponse) -> Void) {
             sent.withLock { $0.append(request) }
             // Only the first counts.
-            for _ in 1...2 { completion(answer) }
+            if let answer { for _ in 1...2 { completion(answer) } }
         }
     }
 
-    private func app(_ transport: OwnTransport) -> App {
+    private func app(_ transport: OwnTransport, milliseconds: UInt = 7_000) -> App {
         App(
             id: "shop",
             configuration: AppConfiguration(
-                baseURL: "http://nowhere.invalid/", transport: transport, defaultRequestTimeoutMS: 7_000, storageDirectory: folder.url))
+                baseURL: "http://nowhere.invalid/", transport: transport, defaultRequestTimeoutMS: milliseconds,
+                storageDirectory: folder.url))
     }
 
     @Test func `requests go by the transport that the app gives`() async throws {
@@ -170,6 +172,12 @@ import Testing
         let app = app(OwnTransport(answer))
         let error = await #expect(throws: AppError.self) { try await app.login(credentials: ann) }
         #expect(error?.code == code && error?.message.contains(text) == true)
+    }
+
+    @Test func `a transport that never answers is waited for as long as the request says`() async throws {
+        let app = app(OwnTransport(nil), milliseconds: 50)
+        let error = await #expect(throws: AppError.self) { try await app.login(credentials: ann) }
+        #expect(error?.code == .httpRequestFailed && error?.message.contains("no answer within 0.05 s") == true)
     }
 
     @Test func `tokens go in the header that the app names`() async throws {

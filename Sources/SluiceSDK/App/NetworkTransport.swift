@@ -7,8 +7,8 @@ import Synchronization
 public protocol NetworkTransport: AnyObject, Sendable {
     /// - Parameters:
     ///   - request: to be sent once: nothing that fails is to be tried again.
-    ///   - completion: to be called once, from any thread and within the request's `timeout`: whoever made the request waits for it. Only
-    ///     the first call counts.
+    ///   - completion: to be called once, from any thread and within the request's `timeout`: a later call finds that there was no answer.
+    ///     Only the first call counts.
     func sendRequest(toServer request: NetworkRequest, completion: @escaping @Sendable (NetworkResponse) -> Void)
 }
 
@@ -29,6 +29,9 @@ public struct NetworkRequest: Hashable, Sendable {
     public var headers: [String: String]
     /// JSON, or empty.
     public var body: String
+
+    /// Seconds: a year. No request is waited for longer.
+    static let longest: TimeInterval = 365 * 86_400
 }
 
 /// The answer to a request of an app.
@@ -49,8 +52,16 @@ extension NetworkTransport {
     func send(_ request: NetworkRequest) async -> NetworkResponse {
         await withCheckedContinuation { continuation in
             let isDone = Once()
+            // Unstructured because: nothing can end a transport that does not call back; it ends with the answer or the time.
+            let deadline = _Concurrency.Task {
+                try await _Concurrency.Task.sleep(for: .seconds(min(request.timeout, NetworkRequest.longest)))
+                guard isDone.take() else { return }
+                continuation.resume(returning: NetworkResponse(httpStatusCode: 0, body: "no answer within \(request.timeout) s"))
+            }
             sendRequest(toServer: request) { response in
-                if isDone.take() { continuation.resume(returning: response) }
+                guard isDone.take() else { return }
+                deadline.cancel()
+                continuation.resume(returning: response)
             }
         }
     }
