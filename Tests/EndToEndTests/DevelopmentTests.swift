@@ -188,6 +188,9 @@ final class Pulse: AsymmetricObject {
         }
         try await alice.wait(notes) { Set($0.map(\._id)) == ["n1", "n2"] && $0.contains { $0._id == "n1" && $0.votes == 5 } }
         #expect(notes.map(\.text).sorted() == ["bread", "milk"])
+        let plugins = try Program("sluice", ["plugin", "running", "--admin", server.adminURL])
+        #expect(await plugins.end() == .exit(0), "\(plugins.said)")
+        #expect(await plugins.remainingLines() == ["generation 1, in use: no plugins"])
         alice.close()
         bob.close()
         #expect(await server.stop() == .exit(0), "\(server.program.said)")
