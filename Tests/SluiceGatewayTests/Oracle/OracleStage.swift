@@ -45,8 +45,17 @@ struct OracleStage {
         for round in 0..<2 {
             let edited = random.below(30)
             for step in 0..<30 {
-                if step == edited { try editRules() }
-                if random.chance(35) { await writeSQL(connection) } else { try await act(random.pick(devices)) }
+                var takesAway = false
+                if step == edited { takesAway = try editRules() }
+                if random.chance(35) {
+                    await writeSQL(connection)
+                } else if try await act(random.pick(devices)) {
+                    takesAway = true
+                }
+                // At once, before anything that comes later can hide what it has left behind. It takes its time, so that few plays do.
+                if takesAway, self.folder != nil, random.chance(25) {
+                    try await barrier(devices, connection, "\(comment), round \(round), after step \(step), which takes rights away")
+                }
                 if random.chance(10) {
                     for device in devices { try device.expectNoLeak(open: wasOpen, veils: keptVeils, "\(comment), round \(round)") }
                 }
@@ -57,7 +66,8 @@ struct OracleStage {
         await connection.close()
     }
 
-    private mutating func act(_ device: OracleDevice) async throws {
+    /// - Returns: whether it takes something away from what somebody may see.
+    private mutating func act(_ device: OracleDevice) async throws -> Bool {
         switch random.below(20) {
         case 0: try device.subscribe(&random)
         case 1: if random.chance(50) { try device.expire(&random) } else { try device.subscribe(&random) }
@@ -65,29 +75,45 @@ struct OracleStage {
         case 3, 4: try await device.comeBack(&random)
         case 5: try await device.restart(&random)
         case 6: await device.waitForUpload(milliseconds: random.below(60))
-        case 7, 8: try await device.changeRole(&random)
+        case 7, 8:
+            let (role, before) = (device.role, zones(of: device))
+            try await device.changeRole(&random)
+            if role != .guest, device.role == .guest { return true }
+            return zip(before, zones(of: device)).contains { before, after in
+                guard let after else { return false }
+                return before.map { !$0.isSubset(of: after) } ?? true
+            }
         default: try device.write(&random)
         }
+        return false
+    }
+
+    /// The zones of which a device's user may see the objects of each class, nil being all.
+    private func zones(of device: OracleDevice) -> [Set<String>?] {
+        app.classes.map { app.visible($0.name, to: device.role, zone: device.zone, open: open[$0.name]) }
     }
 
     /// Opens other zones of one class to those who are no keepers, or hides a field of it from guests, or shows it again.
-    private mutating func editRules() throws {
-        guard let folder else { return }
+    /// - Returns: whether that takes something away from what somebody may see.
+    private mutating func editRules() throws -> Bool {
+        guard let folder else { return false }
         let type = random.pick(app.classes).name
         if random.chance(40) {
             if veils.remove(type) == nil { veils.insert(type) } else { keptVeils.remove(type) }
             OracleTests.trace("rules of \(type) \(veils.contains(type) ? "veil" : "unveil") a field")
             edits += 1
-            return try folder.put(
-                app.rules(type, open: open[type], isVeiled: veils.contains(type)), at: ShopApp.table(type, "rules"))
+            try folder.put(app.rules(type, open: open[type], isVeiled: veils.contains(type)), at: ShopApp.table(type, "rules"))
+            return veils.contains(type)
         }
-        var zones = open[type]
+        let before = open[type]
+        var zones = before
         while zones == open[type] { zones = Set(OracleApp.zones.filter { _ in random.chance(50) } + [random.pick(OracleApp.zones)]) }
         OracleTests.trace("rules of \(type) open \(zones?.sorted() ?? [])")
         wasOpen[type] = wasOpen[type]?.union(zones ?? [])
         open[type] = zones
         edits += 1
         try folder.put(app.rules(type, open: zones ?? [], isVeiled: veils.contains(type)), at: ShopApp.table(type, "rules"))
+        return before.map { !$0.isSubset(of: zones ?? []) } ?? true
     }
 
     // MARK: SQL
