@@ -31,6 +31,24 @@ import Testing
 
     private func session(_ realm: Realm) throws -> SluiceSDK.SyncSession { try #require(realm.syncSession) }
 
+    /// A session whose engine does not run, so that none says anything but the test.
+    private func silentSession(_ realm: Realm) throws -> SluiceSDK.SyncSession {
+        let sync = try #require(realm.configuration.syncConfiguration)
+        return SluiceSDK.SyncSession(replica: realm.core.file.replica, configuration: realm.configuration, sync: sync)
+    }
+
+    /// The steps of the download that is outstanding, up to its end, while the token lives.
+    private func downloading(
+        _ session: SluiceSDK.SyncSession
+    ) -> (steps: AsyncStream<Double>, token: SluiceSDK.SyncSession.ProgressNotificationToken?) {
+        let (steps, continuation) = AsyncStream<Double>.makeStream(bufferingPolicy: .bufferingOldest(16))
+        let token = session.addProgressNotification(for: .download, mode: .forCurrentlyOutstandingWork) { step in
+            continuation.yield(step.progressEstimate)
+            if step.isTransferComplete { continuation.finish() }
+        }
+        return (steps, token)
+    }
+
     /// Collects from any thread.
     private final class Heard<Element: Sendable>: Sendable {
         private let all = Mutex<[Element]>([])
@@ -39,8 +57,8 @@ import Testing
     }
 
     @Test func `an end that is told after the app has resumed does not leave the session inactive`() throws {
-        let realm = try open()
-        let session = try session(realm)
+        let session = try silentSession(open())
+        defer { session.close() }
         let error = SluiceError(.badAuthentication, "revoked")
         session.resume()
         session.take(.stopped(error))
@@ -113,11 +131,7 @@ import Testing
         let realm = try open()
         let session = try session(realm)
         try await realm.objects(Task.self).subscribe(name: "bad", waitForSync: .never)
-        let (steps, continuation) = AsyncStream<Double>.makeStream(bufferingPolicy: .bufferingOldest(16))
-        let token = session.addProgressNotification(for: .download, mode: .forCurrentlyOutstandingWork) { step in
-            continuation.yield(step.progressEstimate)
-            if step.isTransferComplete { continuation.finish() }
-        }
+        let (steps, token) = downloading(session)
         session.take(.setRefused(version: 1, SluiceError(.querySyntax, "bad"), isLast: true))
         #expect(await steps.reduce(into: []) { $0.append($1) } == [1])
         withExtendedLifetime(token) {}
@@ -127,11 +141,7 @@ import Testing
         let realm = try open()
         let session = try session(realm)
         try await realm.objects(Task.self).subscribe(name: "large", waitForSync: .never)
-        let (steps, continuation) = AsyncStream<Double>.makeStream(bufferingPolicy: .bufferingOldest(16))
-        let token = session.addProgressNotification(for: .download, mode: .forCurrentlyOutstandingWork) { step in
-            continuation.yield(step.progressEstimate)
-            if step.isTransferComplete { continuation.finish() }
-        }
+        let (steps, token) = downloading(session)
         session.take(.downloading(version: 1, rows: 5, expected: 10))
         session.take(.setRefused(version: 2, SluiceError(.querySyntax, "bad"), isLast: false))
         session.take(.downloading(version: 1, rows: 10, expected: 10))
@@ -144,11 +154,7 @@ import Testing
         let realm = try open()
         let session = try session(realm)
         for name in ["first", "second"] { try await realm.objects(Task.self).subscribe(name: name, waitForSync: .never) }
-        let (steps, continuation) = AsyncStream<Double>.makeStream(bufferingPolicy: .bufferingOldest(16))
-        let token = session.addProgressNotification(for: .download, mode: .forCurrentlyOutstandingWork) { step in
-            continuation.yield(step.progressEstimate)
-            if step.isTransferComplete { continuation.finish() }
-        }
+        let (steps, token) = downloading(session)
         session.take(.downloading(version: 1, rows: 5, expected: 10))
         session.take(.downloaded(version: 1))
         session.take(.downloading(version: 2, rows: 5, expected: 10))
@@ -161,11 +167,7 @@ import Testing
         let realm = try open()
         let session = try session(realm)
         for name in ["large", "bad"] { try await realm.objects(Task.self).subscribe(name: name, waitForSync: .never) }
-        let (steps, continuation) = AsyncStream<Double>.makeStream(bufferingPolicy: .bufferingOldest(16))
-        let token = session.addProgressNotification(for: .download, mode: .forCurrentlyOutstandingWork) { step in
-            continuation.yield(step.progressEstimate)
-            if step.isTransferComplete { continuation.finish() }
-        }
+        let (steps, token) = downloading(session)
         session.take(.downloading(version: 1, rows: 5, expected: 10))
         session.take(.setRefused(version: 2, SluiceError(.querySyntax, "bad"), isLast: false))
         session.take(.downloaded(version: 1))

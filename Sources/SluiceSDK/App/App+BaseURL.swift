@@ -7,7 +7,7 @@ extension App {
     /// - Throws: `AppError` when the app is not found there; then everything stays as it was.
     public func updateBaseUrl(to url: String?) async throws {
         let url = url ?? AppConfiguration.defaultBaseURL
-        _ = try await client(of: url).send(.get, "/api/client/v2.0/app/\(appId)/location")
+        _ = try await client(of: url).send(.get, "\(path)/location")
         shared.baseURL.withLock { $0 = url }
     }
 

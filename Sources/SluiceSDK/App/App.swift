@@ -87,7 +87,8 @@ public final class App: Hashable, Sendable {
 
     var storage: URL { shared.storage }
 
-    private var base: String { "/api/client/v2.0/app/\(appId)/auth/providers" }
+    /// The path of what the server does for this app.
+    var path: String { "/api/client/v2.0/app/\(appId)" }
 
     /// All users who are logged in on this device, by id.
     public var allUsers: [String: User] { shared.users.withLock { $0.all } }
@@ -116,7 +117,7 @@ public final class App: Hashable, Sendable {
         }
         let device: JSON = ["platform": "swift", "sdkVersion": .string(SDKVersion.text), "appId": .string(appId)]
         let body = JSON.object(credentials.members + [.init("options", ["device": device])])
-        let answer = try await http.send(.post, "\(base)/\(credentials.provider)/login", body: body)
+        let answer = try await http.send(.post, "\(path)/auth/providers/\(credentials.provider)/login", body: body)
         guard let session = UserSession(answer, credentials) else {
             throw AppError(.httpRequestFailed, "The server's answer to the login lacks a token or the user's id.")
         }

@@ -8,7 +8,7 @@ public struct EmailPasswordAuth: Sendable {
     /// - Throws: `AppError`, `accountNameInUse` above all.
     public func registerUser(email: String, password: String) async throws {
         let body: JSON = ["email": .string(email), "password": .string(password)]
-        _ = try await app.http.send(.post, "/api/client/v2.0/app/\(app.appId)/auth/providers/local-userpass/register", body: body)
+        _ = try await app.http.send(.post, "\(app.path)/auth/providers/local-userpass/register", body: body)
     }
 
     public func registerUser(email: String, password: String, completion: @Sendable @escaping ((any Error)?) -> Void) {

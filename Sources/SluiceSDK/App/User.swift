@@ -99,7 +99,7 @@ public final class User: Hashable, Sendable {
         guard let token = try? await refreshAccessToken() else {
             throw AppError(.invalidSession, "The user \(id) is logged out, or the server cannot be reached.")
         }
-        _ = try await app.http.send(.delete, "/api/client/v2.0/app/\(app.appId)/auth/delete", token: token)
+        _ = try await app.http.send(.delete, "\(app.path)/auth/delete", token: token)
         stored.withLock { ($0.accessToken, $0.refreshToken) = (nil, nil) }
         for session in allSessions { session.logOut() }
         try await removeFromDevice()

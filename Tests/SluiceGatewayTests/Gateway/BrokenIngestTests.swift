@@ -172,18 +172,23 @@ private final class SlowBody: Sendable {
     }
 }
 
-/// Takes one piece, and no other.
-private final class TiredIntake: IngestIntake {
-    let code: ErrorCode
-    private let pieces = Atomic(0)
+/// Takes bodies by HTTP, and nothing of devices.
+private protocol BodyIntake: IngestIntake {}
 
-    init(code: ErrorCode) { self.code = code }
-
+extension BodyIntake {
     func submit(
         _ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema
     ) async throws -> [RejectedWrite] { [] }
 
     func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws {}
+}
+
+/// Takes one piece, and no other.
+private final class TiredIntake: BodyIntake {
+    let code: ErrorCode
+    private let pieces = Atomic(0)
+
+    init(code: ErrorCode) { self.code = code }
 
     func submit(
         _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
@@ -213,15 +218,9 @@ private final class HurriedTime: SluiceCore.Environment {
 }
 
 /// Takes everything, and longer for it than the sender's rights are good for.
-private struct SlowIntake: IngestIntake {
+private struct SlowIntake: BodyIntake {
     static let nanoseconds = RightsReview.interval + 1
     let environment: HurriedTime
-
-    func submit(
-        _ objects: [ObjectChange], from sender: String, plan: SessionPlan, schema: AppSchema
-    ) async throws -> [RejectedWrite] { [] }
-
-    func keep(_ refused: [RejectedWrite], from sender: String, schema: Schema) async throws {}
 
     func submit(
         _ records: [[UInt8]], type: ObjectType, schema: Schema, rights: IngestRights?
