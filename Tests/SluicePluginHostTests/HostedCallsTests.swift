@@ -45,8 +45,8 @@ private struct Rig {
 
     mutating func run() { perform(calls.tick(now: now)) }
 
-    mutating func load() {
-        let info = #"{"name":"p","version":"1","hooks":[1,2]}"#
+    mutating func load(name: String = "p", version: String = "1") {
+        let info = #"{"name":"\#(name)","version":"\#(version)","hooks":[1,2]}"#
         perform(calls.received(id: 0, HookAnswer(status: .ok, bytes: Array(info.utf8)), now: now))
     }
 
@@ -101,6 +101,21 @@ private struct Rig {
         #expect(rig.sentIDs == [0])
         rig.load()
         #expect(rig.sentIDs == [0, 1])
+    }
+
+    /// Every line of its log and every metric has them.
+    @Test(arguments: [(129, 1), (1, 129)])
+    func `are none of a plugin that calls itself or its version something too long`(name: Int, version: Int) {
+        var rig = Rig()
+        rig.crash()
+        rig.submit(1)
+        rig.load(name: String(repeating: "n", count: name), version: String(repeating: "1", count: version))
+        #expect(rig.kills == 1 && rig.calls.lastError?.code == .pluginRefused && !rig.sentIDs.contains(1))
+        var other = Rig()
+        other.crash()
+        other.submit(1)
+        other.load(name: String(repeating: "n", count: 128), version: String(repeating: "1", count: 128))
+        #expect(other.kills == 0 && other.sentIDs == [0, 1])
     }
 
     @Test func `only the oldest is blamed for a crash`() {

@@ -127,8 +127,13 @@ package actor Session {
     func fail(_ error: SluiceError) {
         guard state.phase != .closed else { return }
         state.close()
-        logger.info("A session ends with an error.", metadata: ["code": "\(error.code.rawValue)", "reason": "\(error.message)"])
-        channel.send([services.frames.frame(SessionMessages.error(error, isRecoveryAllowed: services.isRecoveryAllowed))])
+        // What is wrong inside is for operators to read, and nothing that a user could mend.
+        let isOwn = error.code == .internalError
+        logger.log(
+            level: isOwn ? .error : .info, "A session ends with an error.",
+            metadata: ["code": "\(error.code.rawValue)", "reason": "\(error.message)"])
+        let told = isOwn ? SluiceError(.internalError, error.code.meaning) : error
+        channel.send([services.frames.frame(SessionMessages.error(told, isRecoveryAllowed: services.isRecoveryAllowed))])
         channel.close(error)
     }
 
