@@ -30,8 +30,7 @@ import Testing
 
     @Test func `a file of a newer release is refused`() async throws {
         _ = try await Replica.make(folder)
-        // By way of the layer that the file needs; the replica has made it known.
-        let queue = try DatabaseQueue(path: "file:\(folder.file)?vfs=sluice")
+        let queue = try DatabaseQueue(replica: folder.file)
         // The stored form of the integer 99.
         let newer: [UInt8] = [3, 99, 0, 0, 0, 0, 0, 0, 0]
         try await queue.write { [newer] db in

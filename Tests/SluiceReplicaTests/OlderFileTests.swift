@@ -25,16 +25,16 @@ import Testing
             environment: TestEnvironment())
     }
 
-    /// Changes the closed file, by way of the layer that it needs.
+    /// Changes the closed file.
     private func rewrite(_ sql: String...) throws {
-        let queue = try DatabaseQueue(path: "file:\(folder.file)?vfs=sluice")
+        let queue = try DatabaseQueue(replica: folder.file)
         try queue.write { db in for statement in sql { try db.execute(sql: statement) } }
         try queue.close()
     }
 
     /// The tables, indexes and triggers of a closed file that its links have to do with.
     private func parts(_ file: String) throws -> [String] {
-        let queue = try DatabaseQueue(path: "file:\(file)?vfs=sluice")
+        let queue = try DatabaseQueue(replica: file)
         defer { try? queue.close() }
         let sql = "SELECT name || ': ' || coalesce(sql, '') FROM sqlite_master WHERE name LIKE '\\_sluice\\_%in%' ESCAPE '\\' ORDER BY 1"
         return try queue.read { db in try String.fetchAll(db, sql: sql) }
