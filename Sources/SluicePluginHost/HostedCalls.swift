@@ -99,6 +99,8 @@ package struct HostedCalls {
     }
 
     package mutating func received(id: UInt64, _ answer: HookAnswer, now: UInt64) -> [Action] {
+        // A host that is to be killed is not believed any more.
+        guard verdict == nil else { return [] }
         switch phase {
         case _ where id != 0: return answered(id: id, answer, now: now)
         case .starting: return loaded(answer, now: now)
@@ -139,6 +141,12 @@ package struct HostedCalls {
 
     /// Whether calls are refused at once, as with a circuit breaker: hosts keep on ending, and none works at the moment.
     package var isOpen: Bool { failures >= PluginLimits.failuresInRow && phase != .ready }
+
+    /// As operators are told of it.
+    package var standing: PluginStanding.State {
+        if phase == .ready { return .running }
+        return isOpen ? .out : info == nil ? .starting : .restarting
+    }
 
     private mutating func refuseWaiting() -> [Action] {
         guard isOpen else { return [] }
@@ -194,8 +202,10 @@ package struct HostedCalls {
 
     /// When `tick` is due; nil when only events matter.
     package var nextWake: UInt64? {
-        var wake = (sent.filter { !$0.isAbandoned }.map(\.call.expires) + waiting.map(\.expires)).min()
+        var wake: UInt64?
         func include(_ time: UInt64) { wake = min(wake ?? time, time) }
+        for sent in sent where !sent.isAbandoned { include(sent.call.expires) }
+        for call in waiting { include(call.expires) }
         switch phase {
         case .down(let until): include(until)
         case .starting(let since), .configuring(let since): include(since &+ startBudget)

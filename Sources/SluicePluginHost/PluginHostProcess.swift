@@ -5,8 +5,8 @@ import Synchronization
 
 /// One plugin and the host that runs it, supervised: a host that crashes or hangs is replaced.
 ///
-/// A thread of its own does everything that may block; callers only leave their call with it and are resumed by it. Must be
-/// stopped: until then the thread keeps it alive.
+/// Whoever makes a call hands it to the host, where the host can take it; a thread of its own reads the answers and does everything that
+/// may block. Must be stopped: until then the thread keeps it alive.
 final class PluginHostProcess: Sendable {
     let spec: PluginSpec
     /// The file's name, as errors and logs call the plugin.
@@ -16,16 +16,14 @@ final class PluginHostProcess: Sendable {
     let observer: PluginObserver
     let ledger = PluginLedger()
     private let services: HostServices
-    private let shared = Mutex(Shared())
+    private let shared: Mutex<Shared>
 
     private struct Shared {
         enum Life { case idle, running, stopping, stopped }
 
         var life = Life.idle
+        var line: HostLine
         var nextID: UInt64 = 1
-        var inbox: [HostedCalls.Call] = []
-        /// Answers to what hosts asked.
-        var told: [(host: Int, answer: HookAnswer)] = []
         var waiters: [UInt64: Waiter] = [:]
         var claimedBytes = 0
         /// The writing end of what wakes the thread.
@@ -35,11 +33,42 @@ final class PluginHostProcess: Sendable {
         var processID: pid_t?
         /// What every host loads, from the first start on.
         var image: PluginImage?
+
+        init(line: HostLine) { self.line = line }
+
+        /// Under the lock, since the descriptor is closed under it.
+        mutating func wake() {
+            line.isAwake = true
+            _ = Descriptors.send(waker, [0])
+        }
+
+        mutating func step(_ decide: (inout HostedCalls) -> [HostedCalls.Action]) -> Step {
+            var step = Step()
+            for action in line.step(decide) {
+                guard case .finish(let id, let result) = action else {
+                    step.acts.append(action)
+                    continue
+                }
+                guard let waiter = waiters.removeValue(forKey: id) else { continue }
+                claimedBytes -= waiter.bytes
+                step.answered.append((waiter.continuation, result))
+            }
+            return step
+        }
     }
+
+    private typealias Answer = Result<HookAnswer, SluiceError>
 
     private struct Waiter {
         var bytes: Int
-        var continuation: CheckedContinuation<Result<HookAnswer, SluiceError>, Never>
+        var continuation: CheckedContinuation<Answer, Never>
+    }
+
+    /// What is to be done without the lock.
+    private struct Step {
+        var answered: [(continuation: CheckedContinuation<Answer, Never>, answer: Answer)] = []
+        /// What only the thread does.
+        var acts: [HostedCalls.Action] = []
     }
 
     init(spec: PluginSpec, executable: String, logger: Logger, observer: PluginObserver = PluginObserver(), services: HostServices = .none)
@@ -50,6 +79,8 @@ final class PluginHostProcess: Sendable {
         self.executable = executable
         self.logger = logger
         label = spec.path.split(separator: "/").last.map(String.init) ?? spec.path
+        let calls = HostedCalls(plugin: label, startBudget: spec.startDeadline, isReplaceable: spec.mode == .process)
+        shared = Mutex(Shared(line: HostLine(calls)))
     }
 
     /// The host's process at the moment; nil in process and between hosts.
@@ -105,18 +136,19 @@ final class PluginHostProcess: Sendable {
         }
         let budget = budget ?? spec.budget(hook, parts: parts, bytes: input.count)
         let expires = monotonicNow() &+ budget.patience
-        let result: Result<HookAnswer, SluiceError> = await withCheckedContinuation { continuation in
-            let refusal = shared.withLock { shared -> SluiceError? in
-                if let refusal = self.refusal(of: input.count, shared) { return refusal }
+        let result: Answer = await withCheckedContinuation { continuation in
+            let step = shared.withLock { shared in
+                if let refusal = self.refusal(of: input.count, shared) { return Step(answered: [(continuation, .failure(refusal))]) }
                 let id = shared.nextID
                 shared.nextID += 1
                 shared.claimedBytes += input.count
                 shared.waiters[id] = Waiter(bytes: input.count, continuation: continuation)
-                shared.inbox.append(HostedCalls.Call(id: id, hook: hook, input: input, expires: expires, budget: budget))
-                wake(shared)
-                return nil
+                let call = HostedCalls.Call(id: id, hook: hook, input: input, expires: expires, budget: budget)
+                let step = shared.step { $0.submit(call, now: monotonicNow()) }
+                if shared.line.isOverslept { shared.wake() }
+                return step
             }
-            if let refusal { continuation.resume(returning: .failure(refusal)) }
+            for (continuation, answer) in step.answered { continuation.resume(returning: answer) }
         }
         return try result.get()
     }
@@ -132,7 +164,7 @@ final class PluginHostProcess: Sendable {
                 case .running, .stopping:
                     shared.life = .stopping
                     shared.stopping.append(continuation)
-                    wake(shared)
+                    shared.wake()
                     return false
                 }
             }
@@ -151,44 +183,33 @@ final class PluginHostProcess: Sendable {
         return nil
     }
 
-    /// Under the lock, since the descriptor is closed under it.
-    private func wake(_ shared: borrowing Shared) { _ = Descriptors.send(shared.waker, [0]) }
 }
 
 // What the thread does with the shared state.
 extension PluginHostProcess {
     var isStopping: Bool { shared.withLock { $0.life == .stopping } }
 
-    func takeInbox() -> (calls: [HostedCalls.Call], told: [(host: Int, answer: HookAnswer)]) {
-        shared.withLock { shared in
-            defer {
-                shared.inbox.removeAll()
-                shared.told.removeAll()
-            }
-            return (shared.inbox, shared.told)
-        }
+    /// What the calls decide; what has to be sent is, and who has an answer gets it.
+    /// - Returns: what is left for the thread to do.
+    func step(_ decide: (inout HostedCalls) -> [HostedCalls.Action]) -> [HostedCalls.Action] {
+        let step = shared.withLock { $0.step(decide) }
+        for (continuation, answer) in step.answered { continuation.resume(returning: answer) }
+        return step.acts
     }
 
-    /// Has a question answered; the loop is woken with the answer. A host has one at a time.
+    func withLine<R>(_ body: (inout HostLine) -> R) -> R { shared.withLock { body(&$0.line) } }
+
+    /// Has a question of a host answered, which has one at a time.
     func answer(_ question: HostQuestion, of host: Int) {
         // Unstructured because: the loop's thread must not wait. It holds nothing but this, and ends with the answer.
         Task {
             let answer = await services.answer(question)
             shared.withLock { shared in
                 guard shared.life == .running else { return }
-                shared.told.append((host, answer))
-                wake(shared)
+                shared.line.tell(answer, to: host)
+                if shared.line.isOverslept { shared.wake() }
             }
         }
-    }
-
-    func finish(id: UInt64, _ result: Result<HookAnswer, SluiceError>) {
-        let waiter = shared.withLock { shared in
-            let waiter = shared.waiters.removeValue(forKey: id)
-            shared.claimedBytes -= waiter?.bytes ?? 0
-            return waiter
-        }
-        waiter?.continuation.resume(returning: result)
     }
 
     /// Tells the caller of `start`, once.

@@ -6,7 +6,8 @@ import SluicePluginHost
 /// Calls of a plugin in its own shut-in process, beside the same plugin inside this process, in turn. Needs no server.
 ///
 /// The plugin is RateLimits with bounds that nobody meets: it answers at once, so what is measured is the way
-/// there and back. How writes cross is measured with rules that look at three fields of a dozen, given rows and given JSON.
+/// there and back. It is called from the threads that a gateway's sessions run on: to the main actor and from it would be further hops,
+/// which no gateway has. How writes cross is measured with rules that look at three fields of a dozen, given rows and given JSON.
 struct PluginBenchmark {
     let rounds: Int
     let scale: Double
@@ -22,6 +23,7 @@ struct PluginBenchmark {
     /// Large bounds: every write is allowed.
     private static let limits: JSON = ["types": ["Item": ["writes_per_minute": 1_000_000]]]
 
+    @concurrent
     func run(_ report: inout Report) async throws {
         let folder = URL(fileURLWithPath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
             .deletingLastPathComponent().path
