@@ -7,9 +7,18 @@ package struct LSN: RawRepresentable, Hashable, Sendable, Comparable, CustomStri
 
     /// Reads PostgreSQL's text form; nil for anything else.
     package init?(_ text: some StringProtocol) {
-        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 2, let high = UInt32(parts[0], radix: 16), let low = UInt32(parts[1], radix: 16) else { return nil }
-        rawValue = UInt64(high) << 32 | UInt64(low)
+        var (high, low, digits): (UInt64?, UInt64, Int) = (nil, 0, 0)
+        for byte in text.utf8 {
+            if let digit = Hex.nibble(byte), digits < 8 {
+                (low, digits) = (low << 4 | UInt64(digit), digits + 1)
+            } else if byte == UInt8(ascii: "/"), high == nil, digits > 0 {
+                (high, low, digits) = (low, 0, 0)
+            } else {
+                return nil
+            }
+        }
+        guard let high, digits > 0 else { return nil }
+        rawValue = high << 32 | low
     }
 
     package static func < (lhs: LSN, rhs: LSN) -> Bool { lhs.rawValue < rhs.rawValue }

@@ -33,7 +33,7 @@ import Testing
         #expect(LSN(text) == LSN(rawValue: raw))
     }
 
-    @Test(arguments: ["", "0", "/", "1/2/3", "G/0", "100000000/0", "-1/0"])
+    @Test(arguments: ["", "0", "/", "1/", "/1", "1/2/3", "G/0", "100000000/0", "0/100000000", "-1/0"])
     func `refuses what is no LSN`(text: String) { #expect(LSN(text) == nil) }
 
     @Test func `a snapshot sees what had committed when it was taken`() throws {

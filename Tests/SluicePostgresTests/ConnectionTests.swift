@@ -46,6 +46,42 @@ import Testing
         }
     }
 
+    @Test func `plans anew what it runs often, since a table may grow faster than its statistics`() async throws {
+        try await TestPostgres.withConnection { connection in
+            let plans = try await connection.withSession { session in
+                try session.script(
+                    "CREATE TABLE t (a int PRIMARY KEY) WITH (autovacuum_enabled = off); INSERT INTO t VALUES (1); ANALYZE t")
+                let find = "SELECT a FROM t WHERE a = $1"
+                func run(_ times: Int) throws -> String {
+                    for _ in 0..<times { _ = try session.query(find, [7], cached: true) }
+                    let name = try session.query("SELECT name FROM pg_prepared_statements WHERE statement = $1", [.text(find)])[0, 0]
+                    return try session.query("EXPLAIN EXECUTE \(name ?? "")(7)").column(0).joined(separator: "\n")
+                }
+                let small = try run(10)
+                try session.script("INSERT INTO t SELECT generate_series(2, 20000)")
+                return (small: small, grown: try run(10), later: try run(PostgresSession.plannedBound))
+            }
+            #expect(plans.small.contains("Seq Scan") && plans.grown.contains("Seq Scan"), "\(plans)")
+            #expect(plans.later.contains("Index"), "\(plans)")
+        }
+    }
+
+    @Test func `says what is wrong with a transaction that has failed, however much it has run before`() async throws {
+        try await TestPostgres.withConnection { connection in
+            let failure = try await connection.withSession { session in
+                try session.query("BEGIN")
+                for _ in 0..<PostgresSession.plannedBound { _ = try session.query("SELECT 1", cached: true) }
+                _ = try? session.query("SELECT 1 / 0")
+                var failure: PostgresFailure?
+                do { _ = try session.query("SELECT 1", cached: true) } catch { failure = error as? PostgresFailure }
+                try session.query("ROLLBACK")
+                #expect(try session.query("SELECT 1", cached: true).int(0, 0) == 1)
+                return failure
+            }
+            #expect(failure?.sqlState == "25P02" && failure?.message.contains("SELECT 1") == true, "\(String(describing: failure))")
+        }
+    }
+
     @Test func `refuses a text with a NUL character instead of cutting it`() async throws {
         try await TestPostgres.withConnection { connection in
             let failure = await postgresFailure { try await connection.query("SELECT $1::text", ["a\0b"]) }

@@ -32,6 +32,11 @@ private final class Gate: Sendable {
             let loaded = try await fixture.rows.transaction { try $0.load($1, "Item", keys: rows.compactMap { $0[0] }) }.result
             for row in rows { #expect(loaded[row[0] ?? .null]?.row == row, "seed \(seed)") }
             #expect(loaded.values.allSatisfy { $0.clocks == [1, 2] && $0.rowTime > 1_700_000_000_000 })
+            // One key is looked up in another way than several.
+            for key in loaded.keys {
+                let one = try await fixture.rows.transaction { try $0.load($1, "Item", keys: [key]) }.result
+                #expect(one == loaded.filter { $0.key == key }, "seed \(seed)")
+            }
         }
     }
 
@@ -81,9 +86,9 @@ private final class Gate: Sendable {
             _ = try await rows.waitingTransaction { transaction, connection in
                 _ = try await connection.withSession { try transaction.load($0, "Store", keys: [key]) }
                 signal.finish()
-                try await fixture.waitForBlocked("SELECT stored.%")
+                try await fixture.waitForBlocked("SELECT %\"Store\"%FOR UPDATE%")
                 for _ in 0..<20 { _ = try await main.withSession(within: .seconds(5)) { try $0.query("SELECT 1") } }
-                try await fixture.waitForBlocked("SELECT stored.%")
+                try await fixture.waitForBlocked("SELECT %\"Store\"%FOR UPDATE%")
                 try transaction.write("Store", key: key, .update([1: .string("1")]), clocks: [1])
             }
             let found = try await theirs

@@ -21,6 +21,11 @@ package final class PostgresSession {
     /// Statements prepared so far: a name is not used again, because one that was forgotten may still be there.
     private var preparations = 0
     private static let preparedBound = 256
+    /// Runs of prepared statements since all of them were planned anew.
+    private var plannedRuns = 0
+    /// A plan that was made while a table was small is kept until its statistics are renewed, a minute later or never: a table that grows
+    /// quickly would be read from end to end for each row meanwhile.
+    package static let plannedBound = 2_000
 
     /// Connects, and sets what this module relies on: UTC, ISO dates, hexadecimal bytea, floats that read
     /// back the same, and commits that wait for the disk.
@@ -112,6 +117,8 @@ package final class PostgresSession {
     }
 
     func prepare(_ sql: String, _ deadline: ContinuousClock.Instant) throws -> String {
+        plannedRuns += 1
+        if plannedRuns > Self.plannedBound { try planAnew(deadline) }
         if let name = prepared[sql] { return name }
         try makeRoom(for: 1, deadline)
         preparations += 1
@@ -120,6 +127,14 @@ package final class PostgresSession {
         _ = try finish(sql, deadline)
         prepared[sql] = name
         return name
+    }
+
+    private func planAnew(_ deadline: ContinuousClock.Instant) throws {
+        // A transaction that has failed takes nothing but its end.
+        guard unsafe PQtransactionStatus(handle) != PQTRANS_INERROR else { return }
+        guard unsafe PQsendQuery(handle, "DISCARD PLANS") == 1 else { throw broke("DISCARD PLANS") }
+        _ = try finish("DISCARD PLANS", deadline)
+        plannedRuns = 0
     }
 
     /// Sees to it that so many statements can be prepared without one of them ending another.
