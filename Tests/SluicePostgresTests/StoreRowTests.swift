@@ -98,6 +98,31 @@ private final class Gate: Sendable {
         }
     }
 
+    @Test func `that meet their client's line, which a waiting one keeps, leave their connection to others meanwhile`() async throws {
+        try await StoreFixture.with { fixture in
+            let (main, waiting) = (PostgresPool(fixture.conninfo, size: 1), PostgresPool(fixture.conninfo, size: 2))
+            let rows = PostgresRowStore(pool: main, waiting: waiting, log: DurableLog(pool: main), tables: StoreFixture.shape)
+            let client = try await client(fixture)
+            let (locked, signal) = AsyncStream<Void>.makeStream()
+            async let theirs = {
+                for await _ in locked { break }
+                return try await rows.transaction { try $0.open($1, Origin(client: client, changeset: 2)).changeset }.result
+            }()
+            _ = try await rows.waitingTransaction { transaction, connection in
+                let origin = Origin(client: client, changeset: 1)
+                _ = try await connection.withSession { try transaction.open($0, origin) }
+                signal.finish()
+                try await fixture.waitForBlocked("WITH c AS%")
+                for _ in 0..<20 { _ = try await main.withSession(within: .seconds(5)) { try $0.query("SELECT 1") } }
+                try await fixture.waitForBlocked("WITH c AS%")
+                transaction.finish(origin, time: .zero, base: .zero)
+            }
+            #expect(try await theirs == 1)
+            await main.close()
+            await waiting.close()
+        }
+    }
+
     @Test func `insert, update, delete and leave clocks behind`() async throws {
         try await StoreFixture.with { fixture in
             let client = try await client(fixture)
