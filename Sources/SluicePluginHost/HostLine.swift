@@ -13,6 +13,7 @@ struct HostLine {
     private var socket: Int32 = -1
     /// Whether the host waits for an answer of ours.
     private(set) var isAsking = false
+    /// What is in flight at most (`PluginLimits.callsInFlight`, `.bytesInFlight`; one call may be larger), and the answer to one question.
     private var outgoing: [UInt8] = []
     /// Bytes of `outgoing` that the socket has taken.
     private var sent = 0

@@ -98,37 +98,16 @@ final class HostLoop {
         case .bytes(let bytes):
             decoder.feed(bytes)
             do {
-                try readMessages()
+                while let message = try decoder.next() { handle(message) }
             } catch {
                 perform { $0.receivedGarbage(error) }
             }
         }
     }
 
-    /// Takes answers that have come together together: what may be sent for them goes out at once.
-    private func readMessages() throws(SluiceError) {
-        var answers: [(id: UInt64, answer: HookAnswer)] = []
-        defer { take(answers) }
-        while let message = try decoder.next() {
-            if case .answer(let id, let answer) = message {
-                answers.append((id, answer))
-                continue
-            }
-            take(answers)
-            answers.removeAll()
-            handle(message)
-        }
-    }
-
-    private func take(_ answers: [(id: UInt64, answer: HookAnswer)]) {
-        if answers.isEmpty { return }
-        let now = monotonicNow()
-        perform { calls in answers.flatMap { calls.received(id: $0.id, $0.answer, now: now) } }
-    }
-
-    /// - Parameter message: is no answer.
     private func handle(_ message: HostedMessage) {
         switch message {
+        case .answer(let id, let answer): perform { $0.received(id: id, answer, now: monotonicNow()) }
         case .log(let level, let text):
             guard text.utf8.count <= PluginLimits.logTextBytes else { return refuse("a log line of \(text.utf8.count) bytes") }
             forwarder.logged(level: level, text: text, now: monotonicNow())
@@ -136,7 +115,7 @@ final class HostLoop {
         case .ask(let question):
             guard let host = owner.withLine({ $0.ask() }) else { return refuse("two questions at a time") }
             owner.answer(question, of: host)
-        case .answer, .call, .told: refuse("what only the gateway says")
+        case .call, .told: refuse("what only the gateway says")
         }
     }
 
@@ -164,9 +143,10 @@ final class HostLoop {
     }
 
     private func look() {
+        let use = owner.withLine(\.isAsking) ? nil : peer?.use
         // What it has said by now may be its answer: it then sleeps because it waits for the next call.
-        let use = owner.withLine(\.isAsking) || hasSpoken ? nil : peer?.use
-        perform { $0.looked(use, now: monotonicNow()) }
+        let isOver = hasSpoken
+        perform { $0.looked(isOver ? nil : use, now: monotonicNow()) }
     }
 
     private var hasSpoken: Bool {

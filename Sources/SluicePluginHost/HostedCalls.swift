@@ -99,8 +99,6 @@ package struct HostedCalls {
     }
 
     package mutating func received(id: UInt64, _ answer: HookAnswer, now: UInt64) -> [Action] {
-        // A host that is to be killed is not believed any more.
-        guard verdict == nil else { return [] }
         switch phase {
         case _ where id != 0: return answered(id: id, answer, now: now)
         case .starting: return loaded(answer, now: now)

@@ -182,7 +182,6 @@ final class PluginHostProcess: Sendable {
         }
         return nil
     }
-
 }
 
 // What the thread does with the shared state.
