@@ -86,9 +86,9 @@ private final class Gate: Sendable {
             _ = try await rows.waitingTransaction { transaction, connection in
                 _ = try await connection.withSession { try transaction.load($0, "Store", keys: [key]) }
                 signal.finish()
-                try await fixture.waitForBlocked("SELECT %\"Store\"%FOR UPDATE%")
+                try await fixture.waitForBlocked("SELECT stored.%")
                 for _ in 0..<20 { _ = try await main.withSession(within: .seconds(5)) { try $0.query("SELECT 1") } }
-                try await fixture.waitForBlocked("SELECT %\"Store\"%FOR UPDATE%")
+                try await fixture.waitForBlocked("SELECT stored.%")
                 try transaction.write("Store", key: key, .update([1: .string("1")]), clocks: [1])
             }
             let found = try await theirs

@@ -67,41 +67,47 @@ struct RowLoad: Sendable {
 
     /// The rows, and then their clocks: a join would read the clocks as they were before the wait for a row's lock.
     var statements: [PostgresStatement] {
-        let stored = "SELECT key, clocks, deleted_lsn IS NULL FROM sluice.row_clock WHERE type = $1 AND row_clock.key ="
-        let time = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-        return [
+        [
             rows(keys),
-            texts.count == 1
-                ? PostgresStatement(
-                    "SELECT stored.*, \(time) FROM (\(stored) $2 FOR UPDATE) AS stored", [.text(shape.type.name), .text(texts[0])])
-                : PostgresStatement(
+            PostgresStatement(
+                Self.locking(
                     """
-                    SELECT stored.*, \(time) FROM unnest($2::text[]) AS wanted (key)
-                    CROSS JOIN LATERAL (\(stored) wanted.key FOR UPDATE) AS stored
-                    """, [.text(shape.type.name), .text(StoreText.array(texts))]),
+                    SELECT key, clocks, deleted_lsn IS NULL FROM sluice.row_clock WHERE type = $2 AND row_clock.key
+                    """, texts.count, "text", also: ", (extract(epoch FROM clock_timestamp()) * 1000)::bigint"),
+                [.text(texts.count == 1 ? texts[0] : StoreText.array(texts)), .text(shape.type.name)]),
         ]
     }
 
     /// The rows of some of the keys.
-    ///
-    /// Each key is looked up by itself, in the order given. With `= ANY` a plan that was made while the table was small, and is
-    /// kept, walks along the index in the order of the keys when the table is large. One key is no list: for a list, of which it does not
-    /// know how long the next one is, PostgreSQL makes a plan each time, which takes longer than to follow it.
     func rows(_ keys: [Value]) -> PostgresStatement {
         let form = shape.forms[shape.key]
         // A domain's array would not meet the index; its text does.
         let element = form.columnType == "sluice.objectid" ? "text" : form.columnType
-        let stored = """
-            SELECT \(shape.columnList), (extract(epoch FROM pg_xact_commit_timestamp(xmin)) * 1000)::bigint AS sluice_time,
-                xmin::text::bigint AS sluice_writer
-            FROM \(shape.table) WHERE \(shape.keyColumn) =
-            """
-        if keys.count == 1 { return PostgresStatement("\(stored) $1::\(element) FOR UPDATE", [form.parameter(keys[0])]) }
         return PostgresStatement(
-            """
-            SELECT stored.* FROM unnest($1::\(element)[]) AS sluice_wanted (sluice_key)
-            CROSS JOIN LATERAL (\(stored) sluice_wanted.sluice_key FOR UPDATE) AS stored
-            """, [.text(StoreText.array(keys.map(form.text)))])
+            Self.locking(
+                """
+                SELECT \(shape.columnList), (extract(epoch FROM pg_xact_commit_timestamp(xmin)) * 1000)::bigint AS sluice_time,
+                    xmin::text::bigint AS sluice_writer
+                FROM \(shape.table) WHERE \(shape.keyColumn)
+                """, keys.count, element),
+            [keys.count == 1 ? form.parameter(keys[0]) : .text(StoreText.array(keys.map(form.text)))])
+    }
+
+    /// A statement that looks each key up by itself, in the order given, and locks what it finds. With `= ANY` a plan that was made while
+    /// the table was small, and is kept, walks along the index in the order of the keys when the table is large.
+    ///
+    /// One key is no list: for a list, of which it does not know how long the next one is, PostgreSQL makes a plan each time, which takes
+    /// longer than to follow it.
+    /// - Parameters:
+    ///   - lookup: up to the column that is compared with a key.
+    ///   - count: of the keys; they are the first parameter, one by itself and several as an array.
+    ///   - also: what is read once the lock is there.
+    private static func locking(_ lookup: String, _ count: Int, _ element: String, also: String = "") -> String {
+        let (list, key) =
+            count == 1
+            ? ("", "$1::\(element)")
+            : ("unnest($1::\(element)[]) AS sluice_wanted (sluice_key) CROSS JOIN LATERAL ", "sluice_wanted.sluice_key")
+        return "SELECT stored.*\(also) FROM \(list)(\(lookup) = \(key) FOR UPDATE) AS stored"
     }
 
     /// What `statements` found.
