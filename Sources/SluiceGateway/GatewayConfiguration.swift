@@ -1,20 +1,35 @@
+package import SluiceCore
 package import SluiceKafka
+package import SluiceNet
 
 /// Everything a gateway is told at its start.
 package struct GatewayConfiguration: Sendable {
+    package typealias Proxies = TrustedProxies
+
     package struct Network: Hashable, Sendable {
         package var host: String
         /// 0 is any free one.
         package var port: Int
         package var adminHost: String
         package var adminPort: Int
+        /// The reverse proxies in front of the client port.
+        package var trustedProxies: TrustedProxies
 
-        package init(host: String = "127.0.0.1", port: Int, adminHost: String = "127.0.0.1", adminPort: Int) {
+        package init(
+            host: String = "127.0.0.1", port: Int, adminHost: String = "127.0.0.1", adminPort: Int, trustedProxies: TrustedProxies = .none
+        ) {
             self.host = host
             self.port = port
             self.adminHost = adminHost
             self.adminPort = adminPort
+            self.trustedProxies = trustedProxies
         }
+    }
+
+    /// Parses `--trusted-proxy`.
+    /// - Throws: `configInvalid` with the range at fault.
+    package static func trustedProxies(_ ranges: [String]) throws(SluiceError) -> Proxies {
+        Proxies(try ranges.map { (range) throws(SluiceError) in try NetworkRange(range) })
     }
 
     package struct Plugins: Hashable, Sendable {

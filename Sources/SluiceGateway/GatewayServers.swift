@@ -25,6 +25,7 @@ struct GatewayServers: Sendable {
         self.sessions = sessions
         let path = WireProtocol.path(app: appID)
         let router = Router(context: ClientContext.self)
+        router.add(middleware: ClientAddressMiddleware(proxies: configuration.network.trustedProxies))
         router.add(middleware: HTTPWatch(metrics: parts.metrics, environment: parts.sessionServices.environment))
         router.add(middleware: ErrorMiddleware())
         AuthRoutes(
@@ -35,7 +36,8 @@ struct GatewayServers: Sendable {
         HealthRoutes(readiness: parts.readiness, givesCauses: false).add(to: router)
         client = NetServer(
             configuration: .init(
-                host: configuration.network.host, port: configuration.network.port, shutdownDeadline: Self.shutdownDeadline),
+                host: configuration.network.host, port: configuration.network.port,
+                trustedProxies: configuration.network.trustedProxies, shutdownDeadline: Self.shutdownDeadline),
             router: router, webSocket: WebSocketEndpoint(matches: { $0 == path }, accept: { sessions.accept($0) }), logger: quiet)
         admin = NetServer(
             configuration: .init(

@@ -34,6 +34,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private let endpoint: WebSocketEndpoint?
+    private let proxies: TrustedProxies
     private let patience: TimeAmount
     private let decoder: ByteToMessageHandler<HTTPRequestDecoder>
     private let encoder: HTTPResponseEncoder
@@ -45,11 +46,12 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
     private var deadline: Scheduled<Void>?
 
     init(
-        endpoint: WebSocketEndpoint?, patience: TimeAmount, decoder: ByteToMessageHandler<HTTPRequestDecoder>,
+        endpoint: WebSocketEndpoint?, proxies: TrustedProxies, patience: TimeAmount, decoder: ByteToMessageHandler<HTTPRequestDecoder>,
         encoder: HTTPResponseEncoder, negotiated: EventLoopPromise<NegotiatedConnection>,
         becomeHTTP: @escaping (any Channel) throws -> NegotiatedConnection
     ) {
         self.endpoint = endpoint
+        self.proxies = proxies
         self.patience = patience
         self.decoder = decoder
         self.encoder = encoder
@@ -105,9 +107,10 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
     // MARK: Steps
 
     private func decide(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
+        let peer = NetworkAddress(context.channel.remoteAddress)
         let request = UpgradeRequest(
             target: head.uri, headers: head.headers.map { ($0.name, $0.value) },
-            remoteAddress: context.channel.remoteAddress.map(ServerSocket.text))
+            client: peer.map { proxies.client(peer: $0, head.headers) })
         let wanted = request.list("Upgrade").map { $0.lowercased() }
         guard let endpoint, endpoint.matches(request.path) else { return passOn(head, hasUpgrade: !wanted.isEmpty, context) }
         guard wanted.contains("websocket") else { return passOn(head, hasUpgrade: !wanted.isEmpty, context) }

@@ -30,8 +30,8 @@ struct HTTPAndWebSocketChannel: ServerChildChannel, HTTPChannelHandler {
             let decoder = ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes))
             let negotiated = channel.eventLoop.makePromise(of: NegotiatedConnection.self)
             let first = FirstRequest(
-                endpoint: endpoint, patience: configuration.firstRequestPatience, decoder: decoder, encoder: encoder,
-                negotiated: negotiated, becomeHTTP: { try becomeHTTP($0, logger: logger) })
+                endpoint: endpoint, proxies: configuration.trustedProxies, patience: configuration.firstRequestPatience, decoder: decoder,
+                encoder: encoder, negotiated: negotiated, becomeHTTP: { try becomeHTTP($0, logger: logger) })
             try pipeline.addHandlers([encoder, decoder, first])
             return Value(channel: channel, negotiated: negotiated.futureResult)
         }

@@ -11,6 +11,8 @@ extension NetServer {
         package var port: Int
         /// Nil serves plain HTTP.
         package var tls: TLSFiles?
+        /// The reverse proxies in front of the server, by whose headers clients' addresses are found.
+        package var trustedProxies: TrustedProxies
         /// Connections of both kinds. Beyond: they wait in the kernel's backlog until others end.
         package var maxConnections: Int
         /// How long a new connection may take to send its first request. Beyond: closed.
@@ -21,13 +23,15 @@ extension NetServer {
         package var shutdownDeadline: TimeAmount
 
         package init(
-            host: String = "127.0.0.1", port: Int = 0, tls: TLSFiles? = nil, maxConnections: Int = 12_000,
+            host: String = "127.0.0.1", port: Int = 0, tls: TLSFiles? = nil, trustedProxies: TrustedProxies = .none,
+            maxConnections: Int = 12_000,
             firstRequestPatience: TimeAmount = .seconds(15), idleTimeout: Duration = .seconds(75),
             shutdownDeadline: TimeAmount = .seconds(10)
         ) {
             self.host = host
             self.port = port
             self.tls = tls
+            self.trustedProxies = trustedProxies
             self.maxConnections = maxConnections
             self.firstRequestPatience = firstRequestPatience
             self.idleTimeout = idleTimeout

@@ -5,8 +5,6 @@ import Synchronization
 package final class ServerSocket: Sendable {
     /// Where the connection lives; its owner's calls come from here.
     package let eventLoop: any EventLoop
-    /// `address:port` of the peer, nil when it is not known.
-    package let remoteAddress: String?
     private let channel: any Channel
     private let handler: NIOLoopBound<SocketHandler>
     private let buffered = Atomic<Int>(0)
@@ -15,7 +13,6 @@ package final class ServerSocket: Sendable {
     init(channel: any Channel, handler: SocketHandler) {
         self.channel = channel
         eventLoop = channel.eventLoop
-        remoteAddress = channel.remoteAddress.map(Self.text)
         self.handler = NIOLoopBound(handler, eventLoop: channel.eventLoop)
     }
 
@@ -79,9 +76,4 @@ package final class ServerSocket: Sendable {
     func reserveControl(_ frame: SharedFrame) { reserve(frame) }
 
     func release(_ frame: SharedFrame) { buffered.subtract(frame.byteCount, ordering: .relaxed) }
-
-    static func text(_ address: SocketAddress) -> String {
-        guard let ip = address.ipAddress else { return address.pathname ?? "" }
-        return ip.contains(":") ? "[\(ip)]:\(address.port ?? 0)" : "\(ip):\(address.port ?? 0)"
-    }
 }

@@ -35,17 +35,17 @@ package struct UpgradeRequest: Sendable {
     package var path: String
     /// What follows the question mark, still percent-encoded; empty when there is none.
     package var query: String
-    /// `address:port`, nil when it is not known.
-    package var remoteAddress: String?
+    /// The client's address, found behind trusted proxies; nil on a Unix socket.
+    package var client: NetworkAddress?
     /// In the order they came; names as they were written.
     package var headers: [(name: String, value: String)]
 
-    package init(target: String, headers: [(name: String, value: String)] = [], remoteAddress: String? = nil) {
+    package init(target: String, headers: [(name: String, value: String)] = [], client: NetworkAddress? = nil) {
         let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         path = String(parts[0])
         query = parts.count > 1 ? String(parts[1]) : ""
         self.headers = headers
-        self.remoteAddress = remoteAddress
+        self.client = client
     }
 
     /// The first value of a header, whatever the case of its name.

@@ -24,6 +24,7 @@ struct Dev: AsyncParsableCommand {
     @Option(help: ArgumentHelp("A Kafka to use in place of the embedded log.", valueName: "host:port"))
     var kafka: String?
 
+    @OptionGroup var proxies: ProxyOptions
     @OptionGroup var plugins: PluginOptions
 
     @Flag(help: "Once ready, print one line of JSON with addresses and users on standard output.")
@@ -32,7 +33,9 @@ struct Dev: AsyncParsableCommand {
     func run() async throws {
         try await reporting {
             try await DevelopmentProcess(
-                dataDirectory: dataDir, port: port, app: app, kafka: kafka, plugins: try plugins.specs(), json: json
+                dataDirectory: dataDir, port: port, app: app, kafka: kafka, trustedProxies: try proxies.trusted(),
+                plugins: try plugins.specs(),
+                json: json
             ).run()
         }
     }

@@ -35,12 +35,26 @@ struct NetworkOptions: ParsableArguments {
     @Option(help: "The port of metrics and the admin API; 0 is any free one.")
     var adminPort = 8091
 
+    @OptionGroup var proxies: ProxyOptions
+
     @Flag(help: "Once ready, print one line of JSON with the addresses on standard output.")
     var json = false
 
-    var configuration: GatewayConfiguration.Network {
-        .init(host: host, port: port, adminHost: adminHost, adminPort: adminPort)
+    /// - Throws: `configInvalid` for a range that is none.
+    func configuration() throws(SluiceError) -> GatewayConfiguration.Network {
+        .init(host: host, port: port, adminHost: adminHost, adminPort: adminPort, trustedProxies: try proxies.trusted())
     }
+}
+
+struct ProxyOptions: ParsableArguments {
+    @Option(
+        name: .customLong("trusted-proxy"),
+        help: ArgumentHelp(
+            "A reverse proxy in front of the client port, whose X-Forwarded-For or Forwarded header is believed. May be repeated.",
+            valueName: "CIDR"))
+    var ranges: [String] = []
+
+    func trusted() throws(SluiceError) -> GatewayConfiguration.Proxies { try GatewayConfiguration.trustedProxies(ranges) }
 }
 
 struct PluginOptions: ParsableArguments {

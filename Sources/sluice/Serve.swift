@@ -33,7 +33,7 @@ struct Serve: AsyncParsableCommand {
                 servers: kafka ?? environment["SLUICE_KAFKA"], file: kafkaConfig ?? environment["SLUICE_KAFKA_CONFIG"])
             let configuration = GatewayConfiguration(
                 app: try app.configuration(), directory: app.app, postgres: try app.conninfo(), kafka: servers, kafkaSettings: settings,
-                network: network.configuration, plugins: try plugins.specs(), isDevelopment: false)
+                network: try network.configuration(), plugins: try plugins.specs(), isDevelopment: false)
             try await GatewayProcess.run(configuration, json: network.json)
         }
     }

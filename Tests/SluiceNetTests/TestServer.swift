@@ -33,7 +33,7 @@ func withServer<Result: Sendable>(
         continuation.yield(owner)
         return .accept(owner)
     }
-    let server = NetServer(configuration: configuration, router: routes(), webSocket: endpoint, logger: quiet)
+    let server = NetServer(configuration: configuration, router: routes(configuration), webSocket: endpoint, logger: quiet)
     let group = ServiceGroup(configuration: .init(services: [server], logger: quiet))
     return try await withThrowingTaskGroup(of: Void.self) { tasks in
         tasks.addTask { try await group.run() }
@@ -51,9 +51,11 @@ let quiet: Logger = {
     return logger
 }()
 
-private func routes() -> Router<BasicRequestContext> {
-    let router = Router()
+private func routes(_ configuration: NetServer.Configuration) -> Router<ClientContext> {
+    let router = Router(context: ClientContext.self)
+    router.add(middleware: ClientAddressMiddleware(proxies: configuration.trustedProxies))
     router.add(middleware: ErrorMiddleware())
+    router.get("address") { _, context in JSONResponse(["address": .string(context.clientAddress?.description ?? "")]) }
     router.get("hello") { _, _ in JSONResponse(["greeting": "hello"]) }
     router.get("fail") { _, _ -> Response in throw SluiceError(.invalidPassword, "The password of 'a@b' is wrong.") }
     router.get("secret") { _, _ -> Response in throw RawClient.Ended() }

@@ -13,15 +13,12 @@ package struct AuthRoutes: Sendable {
         /// Path of the WebSocket endpoint, announced to clients.
         package var syncPath: String
         package var isTLS: Bool
-        /// Takes the client's address from X-Forwarded-For: only behind a proxy that sets it.
-        package var trustsForwardedFor: Bool
 
-        package init(appID: String, publicURL: String? = nil, syncPath: String, isTLS: Bool = false, trustsForwardedFor: Bool = false) {
+        package init(appID: String, publicURL: String? = nil, syncPath: String, isTLS: Bool = false) {
             self.appID = appID
             self.publicURL = publicURL
             self.syncPath = syncPath
             self.isTLS = isTLS
-            self.trustsForwardedFor = trustsForwardedFor
         }
     }
 
@@ -173,10 +170,7 @@ package struct AuthRoutes: Sendable {
     }
 
     private func address(_ request: Request, _ context: some RemoteAddressRequestContext) -> String {
-        if settings.trustsForwardedFor, let name = HTTPField.Name("X-Forwarded-For"), let list = request.headers[name] {
-            // The last entry is the one that our own proxy wrote; those before it are the client's word.
-            return String(list.split(separator: ",").last ?? "").filter { $0 != " " }
-        }
-        return context.remoteAddress?.ipAddress ?? ""
+        // All of one IPv6 network is one client's; a trusted proxy's address has been replaced by the client's before.
+        NetworkAddress(context.remoteAddress)?.limitGroup.description ?? ""
     }
 }

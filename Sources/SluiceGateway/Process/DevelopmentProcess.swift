@@ -1,5 +1,6 @@
 import FoundationEssentials
 package import SluiceCore
+package import SluiceNet
 import SluicePostgres
 
 /// `sluice dev`: a private PostgreSQL, a log, and a gateway in development mode, all ending with the command.
@@ -8,6 +9,7 @@ package struct DevelopmentProcess: Sendable {
     private let port: Int
     private let app: String?
     private let kafka: String?
+    private let trustedProxies: TrustedProxies
     private let plugins: GatewayConfiguration.Plugins
     private let json: Bool
 
@@ -15,12 +17,14 @@ package struct DevelopmentProcess: Sendable {
     static let emails = ["alice@example.com", "bob@example.com"]
 
     package init(
-        dataDirectory: String?, port: Int, app: String?, kafka: String?, plugins: GatewayConfiguration.Plugins, json: Bool
+        dataDirectory: String?, port: Int, app: String?, kafka: String?, trustedProxies: TrustedProxies = .none,
+        plugins: GatewayConfiguration.Plugins, json: Bool
     ) {
         self.dataDirectory = dataDirectory
         self.port = port
         self.app = app
         self.kafka = kafka
+        self.trustedProxies = trustedProxies
         self.plugins = plugins
         self.json = json
     }
@@ -53,8 +57,8 @@ package struct DevelopmentProcess: Sendable {
     private func serve(_ app: AppConfiguration, _ postgres: PrivatePostgres) async throws {
         let gateway = Gateway(
             GatewayConfiguration(
-                app: app, directory: self.app, postgres: postgres.conninfo, kafka: kafka, network: .init(port: port, adminPort: 0),
-                plugins: plugins,
+                app: app, directory: self.app, postgres: postgres.conninfo, kafka: kafka,
+                network: .init(port: port, adminPort: 0, trustedProxies: trustedProxies), plugins: plugins,
                 isDevelopment: true),
             logger: ProcessLogger.make())
         try await gateway.run { addresses in
