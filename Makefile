@@ -5,11 +5,12 @@
 # make bench   the benchmarks, in release mode; ARGS=… goes to them
 # make fuzz    the query language under libFuzzer; SECONDS=60 unless given
 # make lint    format and layers; make format writes the format
+# make image   builds the image without a container engine and serves from it; needs root and Debian
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak asan bench fuzz lint format
+.PHONY: help setup demo test soak asan bench fuzz lint format image
 
 sources := $(wildcard Sources Plugins Tests Benchmarks/Sources Examples Fuzz) Package.swift
 swift_files = find $(sources) -name '*.swift' -not -name '*.pb.swift' -not -path '*/.build*/*' -print0
@@ -25,6 +26,7 @@ demo: setup
 
 test: setup lint
 	dev/check-compose
+	dev/check-context
 	dev/with-servers --postgres --kafka --in-memory dev/run-tests $(if $(FILTER),--filter '$(FILTER)')
 
 soak: setup
@@ -51,3 +53,6 @@ lint:
 
 format:
 	$(swift_files) | xargs -0 swift format format --in-place --parallel --configuration .swift-format
+
+image:
+	dev/check-image
