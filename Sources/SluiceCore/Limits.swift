@@ -90,4 +90,32 @@ package enum Limits {
     package static let pluginStallNanoseconds: UInt64 = 2_000_000_000
     /// How long a call may wait for its answer beyond the processor time of its own, nanoseconds. Beyond: it is denied.
     package static let pluginWaitNanoseconds: UInt64 = 10_000_000_000
+    /// Wrong passwords for one account from one address: at once, and regained per hour, as in the following. Beyond: 429.
+    package static let loginPairFailures = (atOnce: 10, perHour: 120)
+    /// Wrong passwords from one address (IPv6: one /64) for all accounts. Beyond: 429, except for accounts that have logged in from it.
+    package static let loginAddressFailures = (atOnce: 20, perHour: 1_200)
+    /// Wrong passwords for one account from all addresses. Beyond: `loginGuardedFailures` holds, too.
+    package static let loginAccountFailures = (atOnce: 100, perHour: 100)
+    /// Wrong passwords for a guarded account from one address that has not logged in to it. Beyond: 429.
+    package static let loginGuardedFailures = (atOnce: 1, perHour: 4)
+    /// Wrong API keys, registrations, and anonymous logins from one address. Beyond: 429.
+    package static let apiKeyFailures = (atOnce: 20, perHour: 1_200)
+    package static let registrations = (atOnce: 20, perHour: 1_200)
+    package static let anonymousLogins = (atOnce: 60, perHour: 3_600)
+    /// Logins by password from one address that are being checked. Beyond: 429.
+    package static let loginsAtOnce = 64
+    /// Names that each limit of logins remembers in a generation, of two. Beyond: the older generation is forgotten.
+    package static let loginNames = 10_000
+    /// Characters of an admin token. Fewer: `configInvalid` at the start.
+    package static let adminTokenCharacters = 32...512
+    /// Admin tokens of one gateway. Beyond: `configInvalid` at the start.
+    package static let adminTokens = 100
+    /// Seconds that a login to the console lasts.
+    package static let consoleSessionSeconds: Int64 = 12 * 3_600
+    /// Logins to the console that are open. Beyond: the oldest end.
+    package static let consoleSessions = 100
+    /// Entries of the audit log that are kept. Beyond: the oldest are deleted.
+    package static let auditEntries = 100_000
+    /// One value in the audit log, bytes of JSON. Beyond: its size stands in its place.
+    package static let auditValueBytes = 32 << 10
 }

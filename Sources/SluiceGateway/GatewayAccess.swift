@@ -15,7 +15,7 @@ struct GatewayAccess: Sendable {
     let sealer: KeySealer
 
     static func open(
-        pool: PostgresPool, app: AppConfiguration, environment: any Environment, logger: Logger
+        pool: PostgresPool, app: AppConfiguration, isDevelopment: Bool, environment: any Environment, logger: Logger
     ) async throws -> GatewayAccess {
         let store = TokenStore(pool: pool)
         let tokens = try await AccessTokens(
@@ -27,7 +27,9 @@ struct GatewayAccess: Sendable {
         let providers = Set(app.authProviders.filter(\.isEnabled).map(\.type))
         let users = UserService(
             directory: directory, tokens: tokens,
-            settings: .init(providers: providers, refreshTokenLifetime: Int64(app.refreshTokenLifetime)), environment: environment,
+            settings: .init(
+                providers: providers, refreshTokenLifetime: Int64(app.refreshTokenLifetime), exemptsLoopback: isDevelopment),
+            environment: environment,
             changed: { _, _ in await watch.look() })
         return GatewayAccess(
             users: users, keys: APIKeys(directory: PostgresAPIKeys(pool: pool), users: users),

@@ -91,7 +91,8 @@ struct GatewayParts: Sendable {
         outside.services.connect(schema)
         try await generations.start(schema.current())
         let rules = PluginRules(generations: generations, authority: schema)
-        let access = try await GatewayAccess.open(pool: pool, app: app, environment: environment, logger: logger)
+        let access = try await GatewayAccess.open(
+            pool: pool, app: app, isDevelopment: configuration.isDevelopment, environment: environment, logger: logger)
         let metrics = outside.metrics
         metrics.show(generations.missing)
         let readiness = Readiness()

@@ -93,8 +93,13 @@ package struct APIKeys: Sendable {
 
     /// A login by a key, as by any other credentials.
     package func logIn(_ secret: String, from address: String) async throws -> UserService.Login {
-        try users.count(address)
-        return try await users.login(try await account(of: secret))
+        try users.throttle.requireKeyAttempt(from: address)
+        do {
+            return try await users.login(try await account(of: secret))
+        } catch let error as SluiceError where error.code == .badAuthentication {
+            users.throttle.keyFailed(from: address)
+            throw error
+        }
     }
 
     /// The account of a key, as it is now.

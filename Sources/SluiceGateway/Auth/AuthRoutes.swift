@@ -88,18 +88,15 @@ package struct AuthRoutes: Sendable {
     private func logIn(by provider: String, _ request: Request, _ context: some RemoteAddressRequestContext) async throws -> Response {
         try users.require(provider: provider)
         let body = try await request.json(upTo: Self.bodyBytes)
-        let login: UserService.Login
-        do {
+        let login = try await limited {
             switch provider {
-            case "anon-user": login = try await users.loginAnonymously(from: address(request, context))
+            case "anon-user": return try await users.loginAnonymously(from: address(request, context))
             case "local-userpass":
-                login = try await users.login(
+                return try await users.login(
                     email: try text("username", in: body), password: try text("password", in: body), from: address(request, context))
-            case APIKeys.provider: login = try await keys.logIn(try text("key", in: body), from: address(request, context))
+            case APIKeys.provider: return try await keys.logIn(try text("key", in: body), from: address(request, context))
             default: throw SluiceError(.providerDisabled, "Logging in by '\(provider)' is not supported.")
             }
-        } catch let error as TooManyAttempts {
-            throw ErrorResponse(error.error, retryAfter: error.seconds)
         }
         return JSONResponse([
             "access_token": .string(login.accessToken), "refresh_token": .string(login.refreshToken), "user_id": .string(login.userID),
@@ -110,13 +107,24 @@ package struct AuthRoutes: Sendable {
     private func register(_ request: Request, _ context: some RemoteAddressRequestContext) async throws -> Response {
         try check(context)
         let body = try await request.json(upTo: Self.bodyBytes)
-        do {
-            try await users.register(
+        try await limited {
+            _ = try await users.register(
                 email: try text("email", in: body), password: try text("password", in: body), from: address(request, context))
-        } catch let error as TooManyAttempts {
-            throw ErrorResponse(error.error, retryAfter: error.seconds)
         }
         return JSONResponse(.object([]), status: .created).response
+    }
+
+    /// Runs the body, and gives refusals by a limit their `Retry-After`.
+    private func limited<Result>(_ body: () async throws -> Result) async throws -> Result {
+        do {
+            return try await body()
+        } catch let error as TooManyAttempts {
+            metrics.number(.loginsLimited, label: error.limit.rawValue).add()
+            throw ErrorResponse(error.error, retryAfter: error.seconds)
+        } catch let error as SluiceError where error.code == .tooManyRequests {
+            metrics.number(.loginsLimited, label: "passwords").add()
+            throw ErrorResponse(error, retryAfter: 2)
+        }
     }
 
     private func profile(_ request: Request) async throws -> Response {

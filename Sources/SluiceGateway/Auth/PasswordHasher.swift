@@ -45,20 +45,21 @@ package final class PasswordHasher: Sendable {
     }
 
     /// `scrypt$rounds$blockSize$parallelism$salt$key`, salt and key in Base64.
+    /// - Parameter owner: the line in which the work waits, here and below.
     /// - Throws: `tooManyRequests`.
-    package func hash(_ password: String) async throws(SluiceError) -> String {
+    package func hash(_ password: String, of owner: String = "") async throws(SluiceError) -> String {
         let salt = SymmetricKey(size: .bits128).withUnsafeBytes { Array($0) }
         let cost = cost
-        let text = try await queue.run { Self.derive(password, salt, cost).map { Self.text(cost, salt: salt, key: $0) } }
+        let text = try await queue.run(of: owner) { Self.derive(password, salt, cost).map { Self.text(cost, salt: salt, key: $0) } }
         guard let text else { throw SluiceError(.internalError, "The password could not be hashed.") }
         return text
     }
 
     /// Whether the password made the hash; false, after as much time, when there is no hash.
     /// - Throws: `tooManyRequests`.
-    package func verify(_ password: String, hash: String?) async throws(SluiceError) -> Bool {
+    package func verify(_ password: String, hash: String?, of owner: String = "") async throws(SluiceError) -> Bool {
         let stored = hash ?? decoy
-        let isEqual = try await queue.run { Self.compare(password, stored) }
+        let isEqual = try await queue.run(of: owner) { Self.compare(password, stored) }
         return isEqual && hash != nil
     }
 

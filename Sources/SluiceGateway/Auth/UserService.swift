@@ -22,10 +22,13 @@ package struct UserService: Sendable {
         package var providers: Set<String>
         /// Seconds; anonymous users' tokens last five years, as they have no other way back in.
         package var refreshTokenLifetime: Int64
+        /// `true` if clients on the loopback have no limits of logins: in development, where all are there.
+        package var exemptsLoopback: Bool
 
-        package init(providers: Set<String>, refreshTokenLifetime: Int64 = 60 * 86_400) {
+        package init(providers: Set<String>, refreshTokenLifetime: Int64 = 60 * 86_400, exemptsLoopback: Bool = false) {
             self.providers = providers
             self.refreshTokenLifetime = refreshTokenLifetime
+            self.exemptsLoopback = exemptsLoopback
         }
     }
 
@@ -35,10 +38,7 @@ package struct UserService: Sendable {
     private let passwords: PasswordHasher
     private let environment: any Environment
     private let changed: @Sendable (_ user: String, Change) async -> Void
-    /// 20 at once and 20 a minute from one address, logins and registrations together.
-    private let byAddress = AttemptLimiter(burst: 20, perMinute: 20)
-    /// 10 wrong passwords for one e-mail, then 2 a minute.
-    private let byEmail = AttemptLimiter(burst: 10, perMinute: 2)
+    let throttle: LoginThrottle
 
     static let anonymousLifetime: Int64 = 5 * 365 * 86_400
     /// One e-mail, bytes.
@@ -57,6 +57,7 @@ package struct UserService: Sendable {
         self.passwords = passwords
         self.environment = environment
         self.changed = changed
+        throttle = LoginThrottle(exemptsLoopback: settings.exemptsLoopback, environment: environment)
     }
 
     /// - Throws: `providerDisabled`.
@@ -70,7 +71,7 @@ package struct UserService: Sendable {
 
     package func loginAnonymously(from address: String) async throws -> Login {
         try require(provider: "anon-user")
-        try count(address)
+        try throttle.countAnonymous(from: address)
         let account = Self.account(provider: "anon-user", email: nil, id: newID())
         try await directory.create(account)
         return try await login(account, lifetime: max(Self.anonymousLifetime, settings.refreshTokenLifetime))
@@ -80,15 +81,17 @@ package struct UserService: Sendable {
     ///   `TooManyAttempts`; `tooManyRequests` when too many passwords wait to be checked.
     package func login(email: String, password: String, from address: String) async throws -> Login {
         try require(provider: "local-userpass")
-        try count(address)
-        // Before it is remembered: no account has such a name.
-        guard email.utf8.count <= Self.emailBytes else { throw Self.wrongPassword }
-        if let seconds = byEmail.attempt(email, now: environment.monotonicNanoseconds()) { throw Self.tooMany("this e-mail", seconds) }
-        let account = try await directory.find(email: email)
-        guard try await passwords.verify(password, hash: account?.passwordHash), let account else {
+        // No account has a longer name, and none is remembered.
+        let isPossible = email.utf8.count <= Self.emailBytes
+        let attempt = try throttle.begin(account: isPossible ? email : "", from: address)
+        var outcome = LoginThrottle.Outcome.undecided
+        defer { throttle.end(attempt, outcome) }
+        let found = isPossible ? try await directory.find(email: email) : nil
+        guard try await passwords.verify(password, hash: found?.passwordHash, of: attempt.line), let account = found else {
+            outcome = .failed
             throw Self.wrongPassword
         }
-        byEmail.forgive(email, now: environment.monotonicNanoseconds())
+        outcome = .succeeded
         guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
         return try await login(account, lifetime: settings.refreshTokenLifetime)
     }
@@ -145,12 +148,15 @@ package struct UserService: Sendable {
     @discardableResult
     package func register(email: String, password: String, from address: String) async throws -> UserAccount {
         try require(provider: "local-userpass")
-        try count(address)
-        return try await create(email: email, password: password)
+        try throttle.countRegistration(from: address)
+        return try await create(email: email, password: password, line: ClientNetwork(address).name)
     }
 
-    /// Creates an account as an operator.
-    package func create(email: String, password: String, customData: JSON = .object([])) async throws -> UserAccount {
+    /// Creates an account.
+    /// - Parameter line: the line in which the password waits for its hash; operators share one.
+    package func create(
+        email: String, password: String, customData: JSON = .object([]), line: String = ""
+    ) async throws -> UserAccount {
         guard !email.isEmpty, email.utf8.count <= Self.emailBytes, !email.contains(where: \.isWhitespace) else {
             throw SluiceError(
                 .badRequest, "The e-mail '\(email.prefix(80))' is not usable.", fix: "Use 1 to \(Self.emailBytes) bytes without spaces.")
@@ -162,7 +168,7 @@ package struct UserService: Sendable {
         // Before the costly hash; the directory has the last word.
         if try await directory.find(email: email) != nil { throw SluiceError(.nameInUse, "name already in use: \(email)") }
         var account = Self.account(provider: "local-userpass", email: email, id: newID())
-        account.passwordHash = try await passwords.hash(password)
+        account.passwordHash = try await passwords.hash(password, of: line)
         account.customData = customData
         try await directory.create(account)
         return account
@@ -226,27 +232,6 @@ package struct UserService: Sendable {
                 .badRequest, "The custom data have \(count) bytes, over the limit of \(customDataBytes).",
                 fix: "Keep them small: they travel in every token.")
         }
-    }
-
-    // MARK: Limits
-
-    func count(_ address: String) throws {
-        if let seconds = byAddress.attempt(address, now: environment.monotonicNanoseconds()) {
-            throw Self.tooMany("this address", seconds)
-        }
-    }
-
-    private static func tooMany(_ what: String, _ seconds: Int) -> TooManyAttempts { TooManyAttempts(what: what, seconds: seconds) }
-}
-
-/// Too many logins of one e-mail or from one address.
-package struct TooManyAttempts: Error, Hashable, Sendable {
-    package var what: String
-    /// Until the next attempt counts.
-    package var seconds: Int
-
-    package var error: SluiceError {
-        SluiceError(.tooManyRequests, "Too many logins for \(what).", fix: "Try again in \(seconds) seconds.")
     }
 }
 

@@ -4,29 +4,36 @@ import Synchronization
 
 /// Runs heavy work off the cooperative threads, a bounded amount at once and a bounded amount waiting.
 final class WorkQueue: Sendable {
+    private struct Work: Sendable {
+        var run: @Sendable () -> Void
+        var refuse: @Sendable () -> Void
+    }
+
     private struct State {
         var running = 0
-        /// First come, first served.
-        var waiting: [@Sendable () -> Void] = []
+        var waiting: FairQueue<Work>
     }
 
     private let label: String
     private let width: Int
     private let waiting: Int
     private let queue: DispatchQueue
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     init(label: String, width: Int, waiting: Int) {
         self.label = label
         self.width = width
         self.waiting = waiting
         queue = DispatchQueue(label: "sluice.\(label)", attributes: .concurrent)
+        state = Mutex(State(waiting: FairQueue(capacity: waiting)))
     }
 
-    /// - Throws: `tooManyRequests` at once when as much as allowed is waiting already.
-    func run<Result: Sendable>(_ work: @escaping @Sendable () -> Result) async throws(SluiceError) -> Result {
+    /// - Parameter owner: those that share a line. Lines have turns, and a full queue refuses the newest of the longest line.
+    /// - Throws: `tooManyRequests` when as much as allowed is waiting.
+    func run<Result: Sendable>(of owner: String = "", _ work: @escaping @Sendable () -> Result) async throws(SluiceError) -> Result {
         let result: Result? = await withCheckedContinuation { continuation in
-            enter(work: { continuation.resume(returning: work()) }, refuse: { continuation.resume(returning: nil) })
+            enter(
+                Work(run: { continuation.resume(returning: work()) }, refuse: { continuation.resume(returning: nil) }), of: owner)
         }
         guard let result else {
             throw SluiceError(.tooManyRequests, "More than \(waiting) requests wait for \(label).", fix: "Try again in a few seconds.")
@@ -34,36 +41,27 @@ final class WorkQueue: Sendable {
         return result
     }
 
-    private enum Entry { case start, wait, refuse }
-
-    private func enter(work: @escaping @Sendable () -> Void, refuse: () -> Void) {
-        let entry = state.withLock { state -> Entry in
+    private func enter(_ work: Work, of owner: String) {
+        let (starts, refused) = state.withLock { state -> (Bool, Work?) in
             if state.running < width {
                 state.running += 1
-                return .start
+                return (true, nil)
             }
-            if state.waiting.count >= waiting { return .refuse }
-            state.waiting.append(work)
-            return .wait
+            return (false, state.waiting.add(work, of: owner))
         }
-        switch entry {
-        case .start: start(work)
-        case .wait: break
-        case .refuse: refuse()
-        }
+        if starts { start(work.run) }
+        refused?.refuse()
     }
 
     private func start(_ work: @escaping @Sendable () -> Void) {
         queue.async {
             work()
-            let next = self.state.withLock { state -> (@Sendable () -> Void)? in
-                if state.waiting.isEmpty {
-                    state.running -= 1
-                    return nil
-                }
-                return state.waiting.removeFirst()
+            let next = self.state.withLock { state -> Work? in
+                let next = state.waiting.next()
+                if next == nil { state.running -= 1 }
+                return next
             }
-            if let next { self.start(next) }
+            if let next { self.start(next.run) }
         }
     }
 }

@@ -56,6 +56,7 @@ package enum MetricName: String, CaseIterable, Sendable {
     case httpSeconds = "sluice_http_seconds"
     case logins = "sluice_logins_total"
     case loginFailures = "sluice_login_failures_total"
+    case loginsLimited = "sluice_logins_limited_total"
 
     package enum Kind: String, Sendable { case counter, gauge, histogram }
 
@@ -79,6 +80,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .pluginOut: "plugin"
         case .ingested, .ingestRefused, .ingestDuplicates, .ingestDropped, .ingestLag: "type"
         case .logins, .loginFailures: "provider"
+        case .loginsLimited: "limit"
         default: nil
         }
     }
@@ -129,6 +131,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .httpSeconds: "Time of an HTTP request."
         case .logins: "Logins, by provider."
         case .loginFailures: "Logins refused, by provider."
+        case .loginsLimited: "Logins and registrations refused by a limit, by limit."
         }
     }
 }

@@ -148,15 +148,22 @@ struct AuthFixture {
     /// Cheap, so that tests are quick.
     static let cost = PasswordHasher.Cost(rounds: 16, blockSize: 1, parallelism: 1)
 
-    init(providers: Set<String> = ["anon-user", "local-userpass", "api-key"], publicURL: String? = nil) async throws {
+    let metrics = Metrics()
+
+    init(
+        providers: Set<String> = ["anon-user", "local-userpass", "api-key"], publicURL: String? = nil, exemptsLoopback: Bool = false
+    ) async throws {
         let tokens = try await AccessTokens(appID: "shop", key: Self.key, environment: environment)
         users = UserService(
-            directory: directory, tokens: tokens, settings: .init(providers: providers), passwords: PasswordHasher(cost: Self.cost),
+            directory: directory, tokens: tokens, settings: .init(providers: providers, exemptsLoopback: exemptsLoopback),
+            passwords: PasswordHasher(cost: Self.cost),
             environment: environment, changed: { [changes] user, change in changes.append("\(user) \(change)") })
         let router = Router(context: TestContext.self)
         router.add(middleware: ErrorMiddleware())
         let keys = APIKeys(directory: directory, users: users)
-        AuthRoutes(users: users, keys: keys, settings: .init(appID: "shop", publicURL: publicURL, syncPath: "/sync")).add(to: router)
+        AuthRoutes(
+            users: users, keys: keys, settings: .init(appID: "shop", publicURL: publicURL, syncPath: "/sync"), metrics: metrics
+        ).add(to: router)
         APIKeyRoutes(keys: keys, users: users).add(to: router)
         APIKeyRoutes(keys: keys, users: users).addAdmin(to: router.group("admin"))
         AdminUserRoutes(users: users).add(to: router.group("admin"))

@@ -1,0 +1,174 @@
+package import SluiceCore
+import Synchronization
+
+/// Limits of logins and registrations.
+///
+/// Of logins by password only failures count, first by account and address. A correct password from an address without failures of its
+/// own is always accepted, whatever fails elsewhere. While an account has many failures, each unknown address has one per quarter of an
+/// hour for it, so that the number of guesses is bounded by the number of addresses. An address is known to an account after a login.
+final class LoginThrottle: Sendable {
+    /// An attempt by password that is being checked.
+    struct Attempt: Sendable {
+        fileprivate let account: String
+        fileprivate let address: String
+        fileprivate let isExempt: Bool
+        /// The line in which it waits for the password's hash. Guesses at a guarded account share one.
+        let line: String
+
+        fileprivate var pair: String { "\(address) \(account)" }
+    }
+
+    enum Outcome: Sendable {
+        case succeeded, failed
+        /// Neither: the gateway could not check it.
+        case undecided
+    }
+
+    private struct State {
+        var pairs = AttemptBuckets(Limits.loginPairFailures)
+        var guarded = AttemptBuckets(Limits.loginGuardedFailures)
+        var addresses = AttemptBuckets(Limits.loginAddressFailures)
+        var accounts = AttemptBuckets(Limits.loginAccountFailures)
+        var keys = AttemptBuckets(Limits.apiKeyFailures)
+        /// Attempts that count whatever comes of them, by address.
+        var counted: [TooManyAttempts.Limit: AttemptBuckets] = [
+            .registrations: AttemptBuckets(Limits.registrations), .anonymous: AttemptBuckets(Limits.anonymousLogins),
+        ]
+        /// Pairs of account and address that have logged in.
+        var known = RecentNames(names: Limits.loginNames)
+        /// Attempts being checked, by address.
+        var running: [String: Int] = [:]
+    }
+
+    private let environment: any Environment
+    private let exemptsLoopback: Bool
+    private let state = Mutex(State())
+
+    /// - Parameter exemptsLoopback: `true` if clients on the loopback have no limits (`sluice dev`).
+    init(exemptsLoopback: Bool, environment: any Environment) {
+        self.exemptsLoopback = exemptsLoopback
+        self.environment = environment
+    }
+
+    // MARK: Passwords
+
+    /// Admits an attempt; the caller must `end` it.
+    func begin(account: String, from address: String) throws(TooManyAttempts) -> Attempt {
+        let network = ClientNetwork(address)
+        let isExempt = exempts(network)
+        let now = environment.monotonicNanoseconds()
+        let admitted = state.withLock { state -> Result<Attempt, TooManyAttempts> in
+            let plain = Attempt(account: account, address: network.name, isExempt: isExempt, line: network.name)
+            if isExempt { return .success(plain) }
+            if let refused = Self.refusal(plain, state, now) { return .failure(refused) }
+            state.running[network.name, default: 0] += 1
+            guard Self.isGuarded(plain, state, now) else { return .success(plain) }
+            return .success(Attempt(account: account, address: network.name, isExempt: false, line: "account \(account)"))
+        }
+        return try admitted.get()
+    }
+
+    private static func refusal(_ attempt: Attempt, _ state: State, _ now: UInt64) -> TooManyAttempts? {
+        if let seconds = state.pairs.wait(attempt.pair, now: now) { return TooManyAttempts(.pair, seconds) }
+        if state.running[attempt.address, default: 0] >= Limits.loginsAtOnce { return TooManyAttempts(.atOnce, 1) }
+        // A user behind a shared address does not wait for what others guess from it.
+        if state.known.contains(attempt.pair) { return nil }
+        if let seconds = state.addresses.wait(attempt.address, now: now) { return TooManyAttempts(.address, seconds) }
+        guard isGuarded(attempt, state, now) else { return nil }
+        return state.guarded.wait(attempt.pair, now: now).map { TooManyAttempts(.account, $0) }
+    }
+
+    private static func isGuarded(_ attempt: Attempt, _ state: State, _ now: UInt64) -> Bool {
+        !state.known.contains(attempt.pair) && state.accounts.wait(attempt.account, now: now) != nil
+    }
+
+    func end(_ attempt: Attempt, _ outcome: Outcome) {
+        guard !attempt.isExempt else { return }
+        let now = environment.monotonicNanoseconds()
+        state.withLock { state in
+            let running = state.running[attempt.address, default: 1] - 1
+            state.running[attempt.address] = running > 0 ? running : nil
+            switch outcome {
+            case .succeeded: state.known.insert(attempt.pair)
+            case .failed:
+                state.pairs.take(attempt.pair, now: now)
+                state.guarded.take(attempt.pair, now: now)
+                state.addresses.take(attempt.address, now: now)
+                state.accounts.take(attempt.account, now: now)
+            case .undecided: break
+            }
+        }
+    }
+
+    // MARK: Others
+
+    /// Counts a registration.
+    func countRegistration(from address: String) throws(TooManyAttempts) { try count(.registrations, address) }
+
+    /// Counts an anonymous login, which makes an account.
+    func countAnonymous(from address: String) throws(TooManyAttempts) { try count(.anonymous, address) }
+
+    /// Checks that an address may try an API key.
+    func requireKeyAttempt(from address: String) throws(TooManyAttempts) {
+        let network = ClientNetwork(address)
+        guard !exempts(network) else { return }
+        let now = environment.monotonicNanoseconds()
+        if let seconds = state.withLock({ $0.keys.wait(network.name, now: now) }) { throw TooManyAttempts(.keys, seconds) }
+    }
+
+    /// Counts a wrong API key.
+    func keyFailed(from address: String) {
+        let network = ClientNetwork(address)
+        guard !exempts(network) else { return }
+        let now = environment.monotonicNanoseconds()
+        state.withLock { $0.keys.take(network.name, now: now) }
+    }
+
+    private func count(_ limit: TooManyAttempts.Limit, _ address: String) throws(TooManyAttempts) {
+        let network = ClientNetwork(address)
+        guard !exempts(network) else { return }
+        let now = environment.monotonicNanoseconds()
+        let seconds = state.withLock { state -> Int? in
+            if let seconds = state.counted[limit]?.wait(network.name, now: now) { return seconds }
+            state.counted[limit]?.take(network.name, now: now)
+            return nil
+        }
+        if let seconds { throw TooManyAttempts(limit, seconds) }
+    }
+
+    private func exempts(_ network: ClientNetwork) -> Bool { exemptsLoopback && network.isLoopback }
+}
+
+/// A login or registration that a limit refuses.
+package struct TooManyAttempts: Error, Hashable, Sendable {
+    /// The limit, as the metric labels it.
+    package enum Limit: String, Sendable {
+        case pair = "account-and-address"
+        case address, account, registrations
+        case anonymous = "anonymous-logins"
+        case keys = "api-keys"
+        case atOnce = "at-once"
+    }
+
+    package var limit: Limit
+    /// Until the next attempt is admitted.
+    package var seconds: Int
+
+    init(_ limit: Limit, _ seconds: Int) {
+        self.limit = limit
+        self.seconds = seconds
+    }
+
+    package var error: SluiceError {
+        let subject =
+            switch limit {
+            case .pair, .account: "failed logins of this account from this address"
+            case .address: "failed logins from this address"
+            case .registrations: "registrations from this address"
+            case .anonymous: "anonymous logins from this address"
+            case .keys: "wrong API keys from this address"
+            case .atOnce: "logins at once from this address"
+            }
+        return SluiceError(.tooManyRequests, "Too many \(subject).", fix: "Try again in \(seconds) seconds.")
+    }
+}
