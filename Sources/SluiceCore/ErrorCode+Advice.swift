@@ -120,6 +120,13 @@ extension ErrorCode {
                 "Use a key of its own for each body; when it is the same request, try again after the time in Retry-After."
             )
         case .apiKeyNotFound: ("There is no such API key.", "List the keys, or create one.")
+        case .adminUnauthorized:
+            (
+                "The admin port's request carries no token, or one that is not valid.",
+                "Send Authorization: Bearer and an admin token; pass --admin-token-file to the command line."
+            )
+        case .adminForbidden:
+            ("A token with the role read asks the admin port for a change.", "Use a token with the role change.")
         case .pluginMissing: ("A plugin's file is not there or cannot be loaded.", "Check the path and its dependencies with ldd.")
         case .pluginABIMismatch:
             ("A plugin was built for another version of sluice_plugin.h.", "Upgrade the side that the message names.")
@@ -174,6 +181,11 @@ extension ErrorCode {
             (
                 "The log has what the database never had: the database was restored from a backup, the log was not.",
                 "Delete the topics that docs/operations.md names, so that they begin anew; without Kafka, start the gateway again."
+            )
+        case .adminTokenMissing:
+            (
+                "The admin port listens on an address other than the loopback, and no token protects it.",
+                "Run sluice admin-token and pass --admin-token-file, or set SLUICE_ADMIN_TOKEN_FILE or SLUICE_ADMIN_TOKEN."
             )
         case .breakingSchemaChange:
             (

@@ -79,6 +79,8 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case invalidSession = 441
     case idempotencyKeyInUse = 442
     case apiKeyNotFound = 443
+    case adminUnauthorized = 446
+    case adminForbidden = 447
 
     // Plugins
     case pluginMissing = 500
@@ -122,6 +124,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case portInUse = 903
     case breakingSchemaChange = 904
     case logAhead = 905
+    case adminTokenMissing = 906
 
     // The client
     case replicaCorrupt = 950

@@ -47,10 +47,15 @@ package struct Gateway: Sendable {
 
     private func serve(_ parts: GatewayParts, _ ready: @escaping @Sendable (Addresses) async throws -> Void) async throws {
         let servers = try GatewayServers(parts, configuration, logger: logger)
+        defer { servers.socketPath?.remove() }
         let appID = configuration.app.appID
         let host = configuration.network.host
         let adminHost = configuration.network.adminHost
         let announce = BackgroundService("announce") {
+            if let socket = servers.socket, let place = servers.socketPath {
+                _ = try await socket.port
+                try place.publish()
+            }
             let addresses = Addresses(
                 url: "http://\(host):\(try await servers.client.port)",
                 adminURL: "http://\(adminHost):\(try await servers.admin.port)", appID: appID)
@@ -58,6 +63,7 @@ package struct Gateway: Sendable {
             try await gracefulShutdown()
         }
         var services: [any Service] = parts.services + [servers.sessions, servers.client, servers.admin, announce]
+        if let socket = servers.socket { services.append(socket) }
         services.append(watchUsers(parts, servers.sessions))
         if let directory = configuration.directory { services.append(watchRules(in: directory, parts, servers.sessions)) }
         var group = ServiceGroupConfiguration(

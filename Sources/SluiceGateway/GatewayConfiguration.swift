@@ -57,6 +57,7 @@ package struct GatewayConfiguration: Sendable {
     /// librdkafka's own settings for every client of it.
     package var kafkaSettings: KafkaSettings
     package var network: Network
+    package var admin = Admin()
     package var plugins: Plugins
     /// Learn the schema from clients, allow what no rule forbids. Never in production (DEV-5).
     package var isDevelopment: Bool

@@ -24,10 +24,12 @@ struct GatewayParts: Sendable {
     let quarantine: QuarantineKeeper
     let letters: DeadLetterReplay
     let idempotency: IdempotencyKeys
+    let audit: AuditLog
     let services: [any Service]
 
     /// - Throws: what is missing or unfit; nothing is left open then.
     static func open(_ configuration: GatewayConfiguration, logger: Logger, environment: any Environment) async throws -> GatewayParts {
+        try configuration.requireAdminToken()
         let pools = GatewayPools(configuration.postgres)
         var kafka: KafkaLog?
         var generations: RuleGenerations?
@@ -162,7 +164,7 @@ struct GatewayParts: Sendable {
             BackgroundService("housekeeping") {
                 try await Housekeeping(
                     clients: ClientStore(pool: pool), offlineDays: app.maximumOfflineDays, letters: letters, hasTopic: kafka != nil,
-                    writes: RejectedWriteStore(pool: pool),
+                    writes: RejectedWriteStore(pool: pool), audit: AuditLog(pool: pool),
                     environment: environment, logger: logger
                 ).run()
             })
@@ -184,7 +186,7 @@ struct GatewayParts: Sendable {
             access: access,
             readiness: readiness, metrics: metrics, watch: sessionWatch, slot: names.slot, quarantine: quarantine,
             letters: DeadLetterReplay(letters: letters, intake: intake, authority: schema, hasTopic: kafka != nil),
-            idempotency: idempotency,
+            idempotency: idempotency, audit: AuditLog(pool: pool),
             services: background)
     }
 

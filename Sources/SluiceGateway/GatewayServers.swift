@@ -10,6 +10,9 @@ import SluiceWire
 struct GatewayServers: Sendable {
     let client: NetServer
     let admin: NetServer
+    /// The admin port's routes on a Unix socket, if there is one.
+    let socket: NetServer?
+    let socketPath: AdminSocket?
     let sessions: SessionService
 
     /// How long connections may take to end, each server's in turn; the whole gateway has five seconds.
@@ -33,15 +36,23 @@ struct GatewayServers: Sendable {
         ).add(to: router)
         APIKeyRoutes(keys: parts.access.keys, users: parts.access.users).add(to: router)
         IngestRoutes(services: parts.sessionServices, keys: parts.access.keys, idempotency: parts.idempotency).add(to: router)
-        HealthRoutes(readiness: parts.readiness, givesCauses: false).add(to: router)
+        HealthRoutes(readiness: parts.readiness, givesCauses: { _ in false }).add(to: router)
         client = NetServer(
             configuration: .init(
                 host: configuration.network.host, port: configuration.network.port,
                 trustedProxies: configuration.network.trustedProxies, shutdownDeadline: Self.shutdownDeadline),
             router: router, webSocket: WebSocketEndpoint(matches: { $0 == path }, accept: { sessions.accept($0) }), logger: quiet)
+        let routes = AdminRoutes(parts, configuration, sessions: sessions, clients: client, logger: logger)
         admin = NetServer(
             configuration: .init(
                 host: configuration.network.adminHost, port: configuration.network.adminPort, shutdownDeadline: Self.shutdownDeadline),
-            router: AdminRoutes(parts, configuration, sessions: sessions, clients: client).router, logger: quiet)
+            router: routes.router(by: .port), logger: quiet)
+        let place = try configuration.admin.socket.map { path throws(SluiceError) in try AdminSocket(path) }
+        socketPath = place
+        socket = place.map { place in
+            var network = NetServer.Configuration(shutdownDeadline: Self.shutdownDeadline)
+            network.unixSocket = place.hiddenPath
+            return NetServer(configuration: network, router: routes.router(by: .socket), logger: quiet)
+        }
     }
 }

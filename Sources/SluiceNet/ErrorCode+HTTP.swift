@@ -8,8 +8,8 @@ extension ErrorCode {
         case .badRequest, .badSyntax, .badJSON, .badCompression, .badMessageOrder, .unknownMessage, .wrongProtocolVersion,
             .badChangeset, .ingestMalformed, .wrongValueType, .unknownProperty, .configInvalid, .configUnknownKey, .configMissing:
             .badRequest
-        case .invalidPassword, .tokenExpired, .badAuthentication, .invalidSession, .userDisabled: .unauthorized
-        case .permissionDenied, .writeNotAllowed, .ingestRejected, .pluginRefused, .crossSiteRequest: .forbidden
+        case .invalidPassword, .tokenExpired, .badAuthentication, .invalidSession, .userDisabled, .adminUnauthorized: .unauthorized
+        case .permissionDenied, .writeNotAllowed, .ingestRejected, .pluginRefused, .crossSiteRequest, .adminForbidden: .forbidden
         case .userNotFound, .apiKeyNotFound, .unknownType, .ingestUnknownType, .providerDisabled: .notFound
         case .nameInUse, .userMismatch, .idempotencyKeyInUse: .conflict
         case .bodyTooLarge, .limitsExceeded, .ingestTooLarge, .logRecordTooLarge: .contentTooLarge

@@ -9,6 +9,8 @@ extension NetServer {
         package var host: String
         /// 0 takes any free one.
         package var port: Int
+        /// The path of a Unix socket to listen on in place of host and port.
+        package var unixSocket: String?
         /// Nil serves plain HTTP.
         package var tls: TLSFiles?
         /// The reverse proxies in front of the server, by whose headers clients' addresses are found.
@@ -40,7 +42,7 @@ extension NetServer {
 
         var application: ApplicationConfiguration {
             ApplicationConfiguration(
-                address: .hostname(host, port: port), serverName: nil, backlog: 1_024,
+                address: unixSocket.map { .unixDomainSocket(path: $0) } ?? .hostname(host, port: port), serverName: nil, backlog: 1_024,
                 availableConnectionsDelegate: MaximumAvailableConnections(maxConnections))
         }
     }

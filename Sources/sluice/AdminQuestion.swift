@@ -3,8 +3,7 @@ import SluiceCore
 
 /// A question about a user that a gateway's admin port answers in lines.
 struct AdminQuestion: ParsableArguments {
-    @Option(help: "The gateway's admin address.")
-    var admin = "http://127.0.0.1:8091"
+    @OptionGroup var target: AdminTarget
 
     @Option(help: "The user's id or e-mail.")
     var user: String
@@ -18,7 +17,7 @@ struct AdminQuestion: ParsableArguments {
     ///   - lines: the member of the answer that has the lines.
     func ask(_ route: String, _ subject: [String: String], lines: String) async throws {
         let query = subject.merging(["user": user]) { first, _ in first }
-        let answer = try await GatewayClient(url: admin).get("/admin/v1/\(route)", query)
+        let answer = try await target.client().get("/admin/v1/\(route)", query)
         guard answer.status == 200 else { throw answer.error }
         if json { return print(answer.json.text) }
         for line in answer.json[lines]?.array ?? [] { print(line.string ?? "") }

@@ -8,6 +8,14 @@ import SluiceCore
 /// A gateway's HTTP interface, as the command line uses it.
 struct GatewayClient {
     let url: String
+    /// A token of the admin port, for requests that have no other.
+    var adminToken: String?
+
+    static let socketScheme = "unix:"
+
+    /// The path of the Unix socket in place of an address.
+    private var socket: String? { url.hasPrefix(Self.socketScheme) ? String(url.dropFirst(Self.socketScheme.count)) : nil }
+    private var base: String { socket == nil ? url : "http://localhost" }
 
     struct Answer {
         var status: Int
@@ -30,7 +38,7 @@ struct GatewayClient {
 
     /// Gets JSON.
     func get(_ path: String, _ parameters: [String: String]) async throws -> Answer {
-        var components = URLComponents(string: url + path)
+        var components = URLComponents(string: base + path)
         components?.queryItems = parameters.sorted { $0.key < $1.key }.map { URLQueryItem(name: $0.key, value: $0.value) }
         guard let address = components?.url else { throw SluiceError(.configInvalid, "\(url) is not an address.") }
         return try await send(URLRequest(url: address), attempts: 1)
@@ -42,7 +50,7 @@ struct GatewayClient {
     func post(
         _ path: String, _ body: Data, contentType: String, token: String?, _ headers: [String: String] = [:], attempts: Int
     ) async throws -> Answer {
-        guard let address = URL(string: url + path) else { throw SluiceError(.configInvalid, "\(url) is not an address.") }
+        guard let address = URL(string: base + path) else { throw SluiceError(.configInvalid, "\(url) is not an address.") }
         var request = URLRequest(url: address)
         request.httpMethod = "POST"
         request.httpBody = body
@@ -54,6 +62,13 @@ struct GatewayClient {
 
     private func send(_ asked: URLRequest, attempts: Int) async throws -> Answer {
         var request = asked
+        if let adminToken, request.value(forHTTPHeaderField: "Authorization") == nil {
+            request.setValue("Bearer \(adminToken)", forHTTPHeaderField: "Authorization")
+        }
+        if let socket {
+            let (status, body) = try UnixRequest.send(request, to: socket)
+            return Answer(status: status, json: (try? JSON.parse(body)) ?? .null)
+        }
         request.timeoutInterval = 60
         var last = SluiceError(.connectionFailed, "The gateway at \(url) cannot be reached.")
         var pause = Duration.milliseconds(500)

@@ -11,8 +11,7 @@ struct IngestReplay: AsyncParsableCommand {
             back there with a new id. Those that cannot be sent are printed on standard error with their ids; the exit code is then 3.
             """)
 
-    @Option(help: "The gateway's admin address.")
-    var admin = "http://127.0.0.1:8091"
+    @OptionGroup var target: AdminTarget
 
     @Option(help: "Objects of this class only.")
     var type: String?
@@ -28,7 +27,7 @@ struct IngestReplay: AsyncParsableCommand {
 
     func run() async throws {
         try await reporting {
-            let client = GatewayClient(url: admin)
+            let client = try target.client()
             if list { try await show(client) } else { try await send(client) }
         }
     }

@@ -10,15 +10,14 @@ struct PluginRunning: AsyncParsableCommand {
             Exit codes: 0; 1 when a plugin of the generation in use is not running.
             """)
 
-    @Option(help: "The gateway's admin address.")
-    var admin = "http://127.0.0.1:8091"
+    @OptionGroup var target: AdminTarget
 
     @Flag(help: "Print one line of JSON.")
     var json = false
 
     func run() async throws {
         try await reporting {
-            let answer = try await GatewayClient(url: admin).get("/admin/v1/plugins", [:])
+            let answer = try await target.client().get("/admin/v1/plugins", [:])
             guard answer.status == 200 else { throw answer.error }
             let generations = answer.json["generations"]?.array ?? []
             if json { print(answer.json.text) } else { for line in generations.flatMap(Self.lines) { print(line) } }

@@ -7,7 +7,7 @@ struct Serve: AsyncParsableCommand {
         abstract: "Run a gateway.",
         discussion: """
             Clients connect to --port; --admin-port has the operator console, metrics and the admin API and is bound to \
-            127.0.0.1 unless told otherwise.
+            127.0.0.1 unless told otherwise. At any other address it needs --admin-token-file, or a token in the environment.
             Start as many gateways as you like with the same app, PostgreSQL and Kafka: one of them publishes, the others take over.
             SIGINT and SIGTERM end it within five seconds.
             """)
@@ -24,6 +24,7 @@ struct Serve: AsyncParsableCommand {
     var kafkaConfig: String?
 
     @OptionGroup var network: NetworkOptions
+    @OptionGroup var admin: AdminOptions
     @OptionGroup var plugins: PluginOptions
 
     func run() async throws {
@@ -31,9 +32,10 @@ struct Serve: AsyncParsableCommand {
         try await reporting {
             let (servers, settings) = try KafkaFile.read(
                 servers: kafka ?? environment["SLUICE_KAFKA"], file: kafkaConfig ?? environment["SLUICE_KAFKA_CONFIG"])
-            let configuration = GatewayConfiguration(
+            var configuration = GatewayConfiguration(
                 app: try app.configuration(), directory: app.app, postgres: try app.conninfo(), kafka: servers, kafkaSettings: settings,
                 network: try network.configuration(), plugins: try plugins.specs(), isDevelopment: false)
+            configuration.admin = try admin.configuration()
             try await GatewayProcess.run(configuration, json: network.json)
         }
     }

@@ -8,7 +8,7 @@ struct Sluice: AsyncParsableCommand {
         abstract: "A self-hosted sync gateway for offline-first apps, on your own PostgreSQL and Kafka.",
         subcommands: [
             Serve.self, Dev.self, SchemaCommand.self, PluginCommand.self, Ingest.self, Watch.self, Why.self, Explain.self,
-            QueryCommand.self,
+            QueryCommand.self, AdminTokenCommand.self,
             Errors.self,
         ])
 }

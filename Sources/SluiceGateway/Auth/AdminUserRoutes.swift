@@ -3,7 +3,7 @@ import HTTPTypes
 import SluiceCore
 import SluiceNet
 
-/// Operators' routes for users. Whoever reaches them may do everything: they belong on the admin port only.
+/// Operators' routes for users, for the admin port only.
 ///
 /// | route | does |
 /// | --- | --- |

@@ -178,7 +178,7 @@ package struct AuthRoutes: Sendable {
     }
 
     private func address(_ request: Request, _ context: some RemoteAddressRequestContext) -> String {
-        // All of one IPv6 network is one client's; a trusted proxy's address has been replaced by the client's before.
-        NetworkAddress(context.remoteAddress)?.limitGroup.description ?? ""
+        // A trusted proxy's address has been replaced by the client's before; the limits take the network of it.
+        NetworkAddress(context.remoteAddress)?.description ?? ""
     }
 }

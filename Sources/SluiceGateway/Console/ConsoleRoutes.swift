@@ -10,16 +10,19 @@ import SluiceNet
 /// | `GET /` | leads to the next |
 /// | `GET /console` | this gateway's state, anew every five seconds; `?still=1`: once |
 /// | `GET /console/why?user=&type=&id=` | the form, and the answer of `GET /admin/v1/why` in words |
+/// | `GET /console/audit` | the newest changes by operators |
 /// | `GET /console/explain?user=&type=&query=` | the same of `GET /admin/v1/explain` |
 struct ConsoleRoutes: Sendable {
     let console: Console
     let questions: [ConsoleQuestion]
+    let audit: ConsoleAudit
 
     func add(to routes: some RouterMethods<some RequestContext>) {
         routes.get("/") { _, _ in Response.redirect(to: "/console", type: .found) }
         routes.get("/console") { request, _ in
             Self.response(await console.page(isStill: request.uri.queryParameters["still"] != nil))
         }
+        routes.get("/console/audit") { _, _ in Self.response(await audit.page()) }
         for question in questions {
             routes.get(RouterPath(question.path)) { request, context in
                 // What a form sends has its blanks as plus signs, which the plain parameters do not read.
@@ -30,13 +33,13 @@ struct ConsoleRoutes: Sendable {
         }
     }
 
-    private static func response(_ page: ConsolePage, status: HTTPResponse.Status = .ok) -> Response {
+    static func response(_ page: ConsolePage, status: HTTPResponse.Status = .ok, referrer: String = "no-referrer") -> Response {
         var headers: HTTPFields = [
             .contentType: "text/html; charset=utf-8", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
             .contentSecurityPolicy:
                 "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
         ]
-        if let policy = HTTPField.Name("Referrer-Policy") { headers[policy] = "no-referrer" }
+        if let policy = HTTPField.Name("Referrer-Policy") { headers[policy] = referrer }
         return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(string: page.html.text)))
     }
 }

@@ -28,6 +28,8 @@ struct ConsoleStatus: Sendable {
             <p>This gateway has been up for \(up); it uses generation \(generations.number) of the rules. As of \(now).</p>
             <nav><p><a href="/console/why">Why has a user an object, or not?</a> ·
             <a href="/console/explain">What becomes of a subscription?</a> ·
+            <a href="/console/audit">Changes by operators</a> ·
+            <a href="/console/logout">Log out</a> ·
             \(isStill ? Self.going : Self.stopping)</p></nav>
             </header>
 

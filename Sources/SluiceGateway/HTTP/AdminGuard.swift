@@ -4,7 +4,7 @@ import NIOCore
 package import SluiceCore
 import SluiceNet
 
-/// Keeps the admin port, which asks for no password, from being used through the browser of whoever can reach it.
+/// Keeps the admin port, which may be open on the loopback, from being used through the browser of whoever can reach it.
 ///
 /// A page of another site cannot read what the port answers, but it could have a browser send it something; and by changing what its
 /// own name stands for (DNS rebinding) it could read, too. So what changes anything must not come from a page, and the name in the
@@ -28,7 +28,7 @@ package struct AdminGuard<Context: RequestContext>: RouterMiddleware {
         if let authority = head.authority, !authority.isEmpty, !isOwn(authority, names) {
             return SluiceError(.crossSiteRequest, "The admin port is not asked by the name '\(authority)'.")
         }
-        guard head.method != .get, head.method != .head else { return nil }
+        guard head.method != .get, head.method != .head, !isOwnForm(head) else { return nil }
         if let origin = head.headerFields[.origin] {
             return SluiceError(.crossSiteRequest, "A page of \(origin) asks the admin port to change something.")
         }
@@ -37,6 +37,12 @@ package struct AdminGuard<Context: RequestContext>: RouterMiddleware {
             return SluiceError(.crossSiteRequest, "A page of another site asks the admin port to change something.")
         }
         return nil
+    }
+
+    /// `true` for the console's own forms of login and logout, which the browser sends with the origin that it asks.
+    private static func isOwnForm(_ head: HTTPRequest) -> Bool {
+        guard ["/console/login", "/console/logout"].contains(head.path), let authority = head.authority else { return false }
+        return ["http://\(authority)", "https://\(authority)"].contains(head.headerFields[.origin] ?? "")
     }
 
     private static func isOwn(_ authority: String, _ names: Set<String>) -> Bool {

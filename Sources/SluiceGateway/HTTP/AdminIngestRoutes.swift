@@ -14,6 +14,7 @@ import SluicePostgres
 /// refused anew has ids beyond that.
 struct AdminIngestRoutes: Sendable {
     let letters: DeadLetterReplay
+    let audit: AuditLog
 
     func add<Context: RequestContext>(to routes: some RouterMethods<Context>) {
         routes.get("ingest/rejected") { request, _ in
@@ -40,7 +41,11 @@ struct AdminIngestRoutes: Sendable {
         let filter = DeadLetterStore.Filter(
             type: body["type"]?.string, code: body["code"]?.int.map { Int($0) }, ids: ids, after: body["after"]?.int ?? 0,
             through: body["through"]?.int ?? newest)
-        let outcome = try await letters.replay(filter, limit: min(max(body["limit"]?.int.map { Int($0) } ?? 1_000, 1), 10_000))
+        let limit = min(max(body["limit"]?.int.map { Int($0) } ?? 1_000, 1), 10_000)
+        let outcome = try await audit.noting(
+            "refused objects",
+            outcome: { ["asked": body, "sent": .int(Int64($0.sent)), "refused": .int(Int64($0.refused.count))] }
+        ) { try await letters.replay(filter, limit: limit) }
         let refused = outcome.refused.sorted { $0.letter.id < $1.letter.id }.map { letter, error -> JSON in
             ["id": .int(letter.id), "code": .int(Int64(error.code.rawValue)), "error": .string(error.message)]
         }

@@ -12,6 +12,7 @@ import SluicePostgres
 /// | `POST quarantine/release` | looks at up to 10,000 of them now and releases what fits, `{"released": n, "left": m}` |
 struct AdminQuarantineRoutes: Sendable {
     let quarantine: QuarantineKeeper
+    let audit: AuditLog
 
     func add<Context: RequestContext>(to routes: some RouterMethods<Context>) {
         routes.get("quarantine") { request, _ in
@@ -21,8 +22,11 @@ struct AdminQuarantineRoutes: Sendable {
             return JSONResponse(["rows": .array(rows.map(Self.json)), "count": .int(Int64(count))]).response
         }
         routes.post("quarantine/release") { _, _ in
-            let (released, left) = try await quarantine.look()
-            return JSONResponse(["released": .int(Int64(released)), "left": .int(Int64(left))]).response
+            let outcome = try await audit.noting("quarantine", outcome: { $0 }) {
+                let (released, left) = try await quarantine.look()
+                return ["released": .int(Int64(released)), "left": .int(Int64(left))] as JSON
+            }
+            return JSONResponse(outcome).response
         }
     }
 

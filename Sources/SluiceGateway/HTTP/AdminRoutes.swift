@@ -1,46 +1,61 @@
 import Hummingbird
 import SluiceCore
+import Logging
 import SluicePipeline
 import SluiceNet
 import SluicePostgres
 
-/// What the admin port answers. Whoever reaches it may do everything; `AdminGuard` keeps out browsers that other sites send.
+/// The routes of the admin port. `AdminAccess` requires tokens; `AdminGuard` keeps out browsers that other sites send.
 struct AdminRoutes: Sendable {
     let parts: GatewayParts
     let configuration: GatewayConfiguration
     let sessions: SessionService
     let clients: NetServer
+    private let access: AdminAccess
+    private let logger: Logger
 
-    init(_ parts: GatewayParts, _ configuration: GatewayConfiguration, sessions: SessionService, clients: NetServer) {
+    init(
+        _ parts: GatewayParts, _ configuration: GatewayConfiguration, sessions: SessionService, clients: NetServer, logger: Logger
+    ) {
+        self.logger = logger
+        access = AdminAccess(
+            tokens: configuration.admin.tokens, sessions: ConsoleSessions(environment: parts.sessionServices.environment),
+            metrics: parts.metrics)
         self.parts = parts
         self.configuration = configuration
         self.sessions = sessions
         self.clients = clients
     }
 
-    var router: Router<ClientContext> {
-        let router = Router(context: ClientContext.self)
+    func router(by door: AdminAccess.Door) -> Router<AdminContext> {
+        let router = Router(context: AdminContext.self)
         router.add(middleware: ErrorMiddleware())
-        // Programs ask for these by whatever name a network has for the gateway, and they tell nothing of users.
-        HealthRoutes(readiness: parts.readiness, givesCauses: true).add(to: router)
-        MetricsRoute(metrics: parts.metrics, refresh: gauges.refresh).add(to: router)
+        router.add(middleware: AdminAuthentication(access: access, door: door))
+        // Probes ask without a token and by any name, and learn nothing of users or machines.
+        HealthRoutes(readiness: parts.readiness, givesCauses: { ($0 as? AdminContext)?.identity != nil }).add(to: router)
+        let authorization = AdminAuthorization(access: access)
+        MetricsRoute(metrics: parts.metrics, refresh: gauges.refresh).add(to: router.group().add(middleware: authorization))
         let guarded = router.group().add(middleware: AdminGuard(names: [configuration.network.adminHost]))
+        ConsoleLogin(access: access).add(to: guarded)
         ConsoleRoutes(
             console: Console(parts, app: configuration.app.appID, gauges: gauges),
-            questions: [.why(objectExplainer), .explain(subscriptionExplainer)]
-        ).add(to: guarded)
-        addAPI(to: guarded.group("/admin/v1"))
+            questions: [.why(objectExplainer), .explain(subscriptionExplainer)],
+            audit: ConsoleAudit(parts.audit, environment: parts.sessionServices.environment)
+        ).add(to: guarded.group().add(middleware: ConsoleAuthorization(access: access)))
+        addAPI(
+            to: guarded.group("/admin/v1").add(middleware: authorization).add(middleware: AdminAuditing(logger: logger)))
         return router
     }
 
-    private func addAPI(to routes: RouterGroup<ClientContext>) {
+    private func addAPI(to routes: RouterGroup<AdminContext>) {
         AdminUserRoutes(users: parts.access.users).add(to: routes)
         APIKeyRoutes(keys: parts.access.keys, users: parts.access.users).addAdmin(to: routes)
-        AdminQuarantineRoutes(quarantine: parts.quarantine).add(to: routes)
+        AdminQuarantineRoutes(quarantine: parts.quarantine, audit: parts.audit).add(to: routes)
         AdminPluginRoute(generations: parts.generations).add(to: routes)
-        AdminIngestRoutes(letters: parts.letters).add(to: routes)
+        AdminIngestRoutes(letters: parts.letters, audit: parts.audit).add(to: routes)
         AdminWhyRoute(explainer: objectExplainer).add(to: routes)
         AdminExplainRoute(explainer: subscriptionExplainer).add(to: routes)
+        AdminAuditRoute(audit: parts.audit).add(to: routes)
     }
 
     private var gauges: GatewayGauges {

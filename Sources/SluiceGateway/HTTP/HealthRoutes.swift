@@ -29,12 +29,12 @@ package final class Readiness: Sendable {
 struct HealthRoutes: Sendable {
     let readiness: Readiness
     /// Whether who asks may know the causes, which name brokers.
-    let givesCauses: Bool
+    let givesCauses: @Sendable (any RequestContext) -> Bool
 
     func add(to router: Router<some RequestContext>) {
         router.get("/health") { _, _ in JSONResponse(["status": "ok"]).response }
-        router.get("/ready") { _, _ in
-            let causes = givesCauses ? readiness.causes : [:]
+        router.get("/ready") { _, context in
+            let causes = givesCauses(context) ? readiness.causes : [:]
             let problems = readiness.current.sorted { $0.key < $1.key }
             let parts = problems.map { part, error in
                 JSON.object(

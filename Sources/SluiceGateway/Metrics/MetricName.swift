@@ -57,6 +57,7 @@ package enum MetricName: String, CaseIterable, Sendable {
     case logins = "sluice_logins_total"
     case loginFailures = "sluice_login_failures_total"
     case loginsLimited = "sluice_logins_limited_total"
+    case adminRefused = "sluice_admin_refused_total"
 
     package enum Kind: String, Sendable { case counter, gauge, histogram }
 
@@ -72,7 +73,7 @@ package enum MetricName: String, CaseIterable, Sendable {
     /// The name of its one label; nil when it has none.
     package var label: String? {
         switch self {
-        case .sessionErrors: "code"
+        case .sessionErrors, .adminRefused: "code"
         case .uploads, .httpRequests: "result"
         case .pluginCalls, .pluginSeconds, .pluginFailures: "hook"
         case .pluginSandbox: "part"
@@ -131,6 +132,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .httpSeconds: "Time of an HTTP request."
         case .logins: "Logins, by provider."
         case .loginFailures: "Logins refused, by provider."
+        case .adminRefused: "Requests to the admin port refused for their token, by code."
         case .loginsLimited: "Logins and registrations refused by a limit, by limit."
         }
     }

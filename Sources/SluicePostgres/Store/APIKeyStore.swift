@@ -28,7 +28,7 @@ package struct APIKeyStore: Sendable {
     /// - Parameter most: keys that the user may have, and server keys the app.
     /// - Throws: `nameInUse`, `limitsExceeded`.
     package func add(_ key: APIKeyRecord, hash: [UInt8], most: Int) async throws {
-        try await pool.transact { session in
+        try await pool.change(.apiKey(key.id), inTransaction: true) { session in
             let scope = key.isServer ? "is_server" : "NOT is_server AND user_id = $1"
             // One after the other, so that the count is right.
             _ = try session.query(
@@ -71,10 +71,10 @@ package struct APIKeyStore: Sendable {
 
     private func change(_ statement: String, _ id: String, _ user: String?) async throws {
         let scope = user == nil ? "is_server" : "NOT is_server AND user_id = $2"
-        let count = try await pool.perform { session in
-            try session.execute("\(statement) WHERE id = $1 AND \(scope)", [.text(id)] + (user.map { [.text($0)] } ?? []))
+        try await pool.change(.apiKey(id)) { session in
+            let count = try session.execute("\(statement) WHERE id = $1 AND \(scope)", [.text(id)] + (user.map { [.text($0)] } ?? []))
+            if count == 0 { throw SluiceError(.apiKeyNotFound, "There is no API key \(id).") }
         }
-        if count == 0 { throw SluiceError(.apiKeyNotFound, "There is no API key \(id).") }
     }
 
     private func records(_ condition: String, _ parameters: [PostgresParameter]) async throws -> [APIKeyRecord] {

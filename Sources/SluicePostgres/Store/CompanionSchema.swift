@@ -38,7 +38,7 @@ package enum CompanionSchema {
     private static let steps = [
         core + users + ingest, horizon, session, appSchema, userChange, deadLetters, timePartitions, ingestRequest, refusalRule,
         refusalObject, refusalCause, deadLettersOnce, changesetTime, deadLetterTurn, publishedTable,
-        ingestAnswer, ingestNumber,
+        ingestAnswer, ingestNumber, adminAudit,
     ]
 
     /// Clients, clocks, property numbers, refusals.
@@ -250,6 +250,15 @@ package enum CompanionSchema {
     private static let ingestNumber = """
         CREATE TABLE sluice.ingest_number (
             client bigint PRIMARY KEY REFERENCES sluice.client ON DELETE CASCADE, number bigint NOT NULL
+        );
+
+        """
+
+    /// Operators' changes by the admin port.
+    private static let adminAudit = """
+        CREATE TABLE sluice.admin_audit (
+            id bigserial PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), actor text NOT NULL, address text NOT NULL,
+            action text NOT NULL, subject text NOT NULL, before jsonb, after jsonb
         );
 
         """

@@ -40,7 +40,7 @@ package struct TokenStore: Sendable {
     }
 
     package func revokeAll(user: String) async throws {
-        try await pool.transact { session in
+        try await pool.change(.sessions(user), inTransaction: true) { session in
             _ = try session.execute("UPDATE sluice.refresh_token SET revoked = true WHERE user_id = $1", [.text(user)])
             _ = try session.query("SELECT sluice.note_user_changes(ARRAY[$1], ARRAY['revoked'])", [.text(user)])
         }

@@ -38,15 +38,15 @@ package struct UserStore: Sendable {
 
     /// - Throws: `nameInUse` when the e-mail (or the id) is taken.
     package func create(_ user: UserRecord) async throws {
-        let created = try await pool.perform { session in
-            try session.execute(
+        try await pool.change(.user(user.id)) { session in
+            let created = try session.execute(
                 "INSERT INTO sluice.user_account (\(Self.columns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
                 [
                     .text(user.id), .optional(user.email), .optional(user.passwordHash), .text(user.provider),
                     .text(user.identities.text), .text(user.data.text), .text(user.customData.text), .bool(user.isDisabled),
                 ])
+            if created == 0 { throw SluiceError(.nameInUse, "The name \(user.email ?? user.id) is in use.") }
         }
-        if created == 0 { throw SluiceError(.nameInUse, "The name \(user.email ?? user.id) is in use.") }
     }
 
     package func find(id: String) async throws -> UserRecord? { try await find("id = $1", [.text(id)]) }
@@ -81,7 +81,7 @@ package struct UserStore: Sendable {
 
     /// Disabling revokes the user's refresh tokens (AUTH-5); enabling brings none back.
     package func setDisabled(id: String, _ isDisabled: Bool) async throws {
-        try await pool.transact { session in
+        try await pool.change(.user(id), inTransaction: true) { session in
             try Self.found(
                 try session.execute("UPDATE sluice.user_account SET disabled = $2 WHERE id = $1", [.text(id), .bool(isDisabled)]), id)
             if isDisabled { try session.execute("UPDATE sluice.refresh_token SET revoked = true WHERE user_id = $1", [.text(id)]) }
@@ -90,13 +90,13 @@ package struct UserStore: Sendable {
 
     /// Deletes the account and its tokens; the user's objects stay (AUTH-5).
     package func delete(id: String) async throws {
-        try await pool.perform { session in
+        try await pool.change(.user(id)) { session in
             try Self.found(try session.execute("DELETE FROM sluice.user_account WHERE id = $1", [.text(id)]), id)
         }
     }
 
     private func set(_ column: String, _ value: PostgresParameter, of id: String) async throws {
-        try await pool.perform { session in
+        try await pool.change(.user(id)) { session in
             try Self.found(
                 try session.execute("UPDATE sluice.user_account SET \(column) = $2 WHERE id = $1", [.text(id), value], cached: true), id)
         }

@@ -1,0 +1,91 @@
+import SluiceCore
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// The path of the admin port's Unix socket, mode 0600.
+///
+/// The server listens in a private folder first, so that no other user can connect before the mode is set; `publish` moves the socket
+/// to its path.
+struct AdminSocket: Sendable {
+    let path: String
+    private let folder: String
+    var hiddenPath: String { folder + "/s" }
+
+    /// Bytes of a socket's path that the kernel takes.
+    private static let pathBytes = 107
+
+    /// - Throws: `configInvalid`, or `portInUse` if another process serves the path.
+    init(_ path: String) throws(SluiceError) {
+        self.path = path
+        folder = "\(path).\(getpid())"
+        guard hiddenPath.utf8.count <= Self.pathBytes else {
+            throw SluiceError(.configInvalid, "The path of the admin socket is too long: \(path).", fix: "Use at most 90 bytes.")
+        }
+        var status = stat()
+        if lstat(path, &status) == 0 {
+            guard status.st_mode & S_IFMT == S_IFSOCK else {
+                throw SluiceError(.configInvalid, "\(path) is there and is no socket.", fix: "Name another with --admin-socket.")
+            }
+            if UnixSocket.isServed(path) {
+                throw SluiceError(.portInUse, "Another process serves the admin socket \(path).", fix: "Name another with --admin-socket.")
+            }
+        }
+        unlink(hiddenPath)
+        rmdir(folder)
+        guard mkdir(folder, 0o700) == 0 else {
+            throw SluiceError(
+                .configInvalid, "The admin socket \(path) cannot be made: \(String(cString: strerror(errno))).",
+                fix: "Name a path in a folder that the gateway may write to.")
+        }
+    }
+
+    /// Moves the socket to its path, once the server listens.
+    func publish() throws(SluiceError) {
+        guard chmod(hiddenPath, 0o600) == 0, rename(hiddenPath, path) == 0 else {
+            throw SluiceError(.configInvalid, "The admin socket \(path) cannot be made: \(String(cString: strerror(errno))).")
+        }
+        rmdir(folder)
+    }
+
+    /// Removes what `init` and `publish` made.
+    func remove() {
+        unlink(hiddenPath)
+        // The folder is gone once the socket is published. Another process may have taken the path since.
+        if rmdir(folder) != 0, errno == ENOENT, !UnixSocket.isServed(path) { unlink(path) }
+    }
+}
+
+/// Unix sockets as a client, with blocking calls.
+package enum UnixSocket {
+    /// `true` if a process accepts connections at the path.
+    static func isServed(_ path: String) -> Bool {
+        guard let socket = connect(path) else { return false }
+        close(socket)
+        return true
+    }
+
+    /// - Returns: the descriptor of a connection; nil if there is none.
+    package static func connect(_ path: String) -> Int32? {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return nil }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else {
+            close(descriptor)
+            return nil
+        }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        let length = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let result = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { Glibc.connect(descriptor, $0, length) }
+        }
+        guard result == 0 else {
+            close(descriptor)
+            return nil
+        }
+        return descriptor
+    }
+}

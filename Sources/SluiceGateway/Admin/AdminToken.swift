@@ -1,0 +1,140 @@
+import Crypto
+import FoundationEssentials
+package import SluiceCore
+
+/// The rights of a request to the admin port.
+package enum AdminRole: String, Comparable, Sendable, CaseIterable {
+    /// Reads: metrics, the console, lists, explanations.
+    case read
+    /// Reads and changes.
+    case change
+
+    package static func < (left: AdminRole, right: AdminRole) -> Bool { left == .read && right == .change }
+}
+
+/// A token of the admin port. A gateway needs its hash alone.
+package struct AdminToken: Hashable, Sendable {
+    package var name: String
+    package var role: AdminRole
+    /// SHA-256 of the token's text.
+    package var hash: [UInt8]
+    /// The text, if the configuration has it.
+    package var secret: String?
+
+    /// A new token.
+    /// - Throws: `configInvalid` if the name is not usable.
+    package static func make(name: String, role: AdminRole) throws(SluiceError) -> AdminToken {
+        guard isName(name) else {
+            throw SluiceError(.configInvalid, "'\(name.prefix(80))' is no name of a token.", fix: "Use 1 to 64 letters, digits, '-', '_'.")
+        }
+        let random = SymmetricKey(size: .bits256).withUnsafeBytes { Base64.encode(Array($0)) }
+        let secret = "sluice_" + random.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        return AdminToken(name: name, role: role, hash: hash(of: secret), secret: secret)
+    }
+
+    /// The line of a gateway's token file, with the hash.
+    package var line: String { "\(role.rawValue) \(name) \(Self.hashPrefix)\(Hex.encode(hash))" }
+
+    private static let hashPrefix = "sha256:"
+
+    static func hash(of secret: String) -> [UInt8] { Array(SHA256.hash(data: Array(secret.utf8))) }
+
+    /// Reads a line: `ROLE NAME TOKEN`, `ROLE NAME sha256:HASH`, or a token by itself, which has the role change.
+    /// - Returns: nil for a comment or an empty line.
+    /// - Throws: the reason, which does not hold the token.
+    fileprivate static func parse(_ line: Substring) throws(Mistake) -> AdminToken? {
+        let words = line.split(whereSeparator: \.isWhitespace)
+        guard let first = words.first, !first.hasPrefix("#") else { return nil }
+        guard words.count != 1 else { return try AdminToken(name: "admin", role: .change, text: first) }
+        guard words.count == 3 else { throw Mistake("it has \(words.count) words, not 'ROLE NAME TOKEN'") }
+        guard let role = AdminRole(rawValue: String(first)) else { throw Mistake("its role is neither 'read' nor 'change'") }
+        guard isName(words[1]) else { throw Mistake("its name is not 1 to 64 letters, digits, '-' and '_'") }
+        return try AdminToken(name: String(words[1]), role: role, text: words[2])
+    }
+
+    private init(name: String, role: AdminRole, text: Substring) throws(Mistake) {
+        self.name = name
+        self.role = role
+        if text.hasPrefix(Self.hashPrefix) {
+            guard let hash = Hex.decode(text.dropFirst(Self.hashPrefix.count)), hash.count == SHA256.byteCount else {
+                throw Mistake("its hash is not 64 hexadecimal digits")
+            }
+            self.hash = hash
+        } else {
+            guard Limits.adminTokenCharacters.contains(text.utf8.count) else {
+                throw Mistake("its token has \(text.utf8.count) bytes, not \(Limits.adminTokenCharacters)")
+            }
+            hash = Self.hash(of: String(text))
+            secret = String(text)
+        }
+    }
+
+    private init(name: String, role: AdminRole, hash: [UInt8], secret: String?) {
+        self.name = name
+        self.role = role
+        self.hash = hash
+        self.secret = secret
+    }
+
+    private static func isName(_ name: some StringProtocol) -> Bool {
+        (1...64).contains(name.utf8.count)
+            && name.utf8.allSatisfy {
+                (0x30...0x39).contains($0) || (0x41...0x5A).contains($0 & 0xDF) || $0 == 0x2D || $0 == 0x5F
+            }
+    }
+
+    fileprivate struct Mistake: Error {
+        var reason: String
+        init(_ reason: String) { self.reason = reason }
+    }
+}
+
+/// The tokens of an admin port, from a file or the environment.
+package struct AdminTokens: Hashable, Sendable {
+    package private(set) var all: [AdminToken]
+
+    package init(_ all: [AdminToken] = []) { self.all = all }
+
+    /// Reads the file, or else the one of `SLUICE_ADMIN_TOKEN_FILE`, or else the text of `SLUICE_ADMIN_TOKEN`.
+    /// - Throws: `configMissing` if the file cannot be read, `configInvalid` with its line.
+    package static func read(file: String?, environment: ProcessEnvironment = ProcessEnvironment()) throws(SluiceError) -> AdminTokens {
+        let file = file ?? environment["SLUICE_ADMIN_TOKEN_FILE"].flatMap { $0.isEmpty ? nil : $0 }
+        guard let file else {
+            guard let text = environment["SLUICE_ADMIN_TOKEN"], !text.isEmpty else { return AdminTokens() }
+            return try parse(text, of: "SLUICE_ADMIN_TOKEN")
+        }
+        guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
+            throw SluiceError(.configMissing, "The file of admin tokens \(file) cannot be read.", fix: "Name a readable file.")
+        }
+        return try parse(text, of: file)
+    }
+
+    /// - Parameter place: the file or variable, for errors.
+    package static func parse(_ text: String, of place: String) throws(SluiceError) -> AdminTokens {
+        var all: [AdminToken] = []
+        for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            do throws(AdminToken.Mistake) {
+                if let token = try AdminToken.parse(line) { all.append(token) }
+            } catch {
+                throw SluiceError(
+                    .configInvalid, "\(place):\(number + 1): this is no admin token: \(error.reason).",
+                    fix: "Make one with sluice admin-token.")
+            }
+        }
+        guard (1...Limits.adminTokens).contains(all.count), Set(all.map(\.name)).count == all.count else {
+            throw SluiceError(
+                .configInvalid, "\(place) has \(all.count) admin tokens, or two of one name.",
+                fix: "Give 1 to \(Limits.adminTokens) tokens, each with a name of its own.")
+        }
+        return AdminTokens(all)
+    }
+
+    /// The token of a text. The time does not depend on where the text differs.
+    func token(of text: String) -> AdminToken? {
+        let hash = SymmetricKey(data: AdminToken.hash(of: text))
+        var found: AdminToken?
+        // No early end: each hash is compared.
+        for token in all where SymmetricKey(data: token.hash) == hash { found = token }
+        return found
+    }
+}

@@ -1,0 +1,46 @@
+import Crypto
+package import SluiceCore
+import Synchronization
+
+/// Logins to the console that are open: in memory, bounded in number and time.
+package final class ConsoleSessions: Sendable {
+    private struct Session {
+        /// SHA-256 of the cookie's text.
+        var hash: [UInt8]
+        var identity: AdminIdentity
+        /// Wall milliseconds.
+        var expires: Int64
+    }
+
+    private let environment: any Environment
+    /// The oldest first.
+    private let open = Mutex<[Session]>([])
+
+    package init(environment: any Environment) { self.environment = environment }
+
+    /// Opens a session; the oldest ends if there are too many.
+    /// - Returns: the cookie's text.
+    package func begin(_ identity: AdminIdentity) -> String {
+        let cookie = SymmetricKey(size: .bits256).withUnsafeBytes { Hex.encode($0) }
+        let expires = environment.wallMilliseconds() + Limits.consoleSessionSeconds * 1_000
+        open.withLock { open in
+            if open.count >= Limits.consoleSessions { open.removeFirst() }
+            open.append(Session(hash: AdminToken.hash(of: cookie), identity: identity, expires: expires))
+        }
+        return cookie
+    }
+
+    package func identity(_ cookie: String) -> AdminIdentity? {
+        let hash = AdminToken.hash(of: cookie)
+        let now = environment.wallMilliseconds()
+        return open.withLock { open in
+            open.removeAll { $0.expires <= now }
+            return open.first { $0.hash == hash }?.identity
+        }
+    }
+
+    package func end(_ cookie: String) {
+        let hash = AdminToken.hash(of: cookie)
+        open.withLock { $0.removeAll { $0.hash == hash } }
+    }
+}
