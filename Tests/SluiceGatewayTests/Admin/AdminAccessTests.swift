@@ -94,8 +94,9 @@ enum GuardedGateway {
 
     @Test func `is open on the loopback without tokens, and closed there with them`() async throws {
         try await GuardedGateway.with(tokens: AdminTokens()) { gateway in
-            #expect(try await gateway.request("GET", "/admin/v1/users", admin: true).status == 200)
-            #expect(try await gateway.request("POST", "/admin/v1/quarantine/release", admin: true).status == 200)
+            let list = try await gateway.request("GET", "/admin/v1/users", admin: true)
+            let change = try await gateway.request("POST", "/admin/v1/quarantine/release", admin: true)
+            #expect(list.status == 200 && change.status == 200)
             #expect(try await gateway.texts("SELECT actor FROM sluice.admin_audit") == ["loopback"])
         }
         try await GuardedGateway.with { gateway in
