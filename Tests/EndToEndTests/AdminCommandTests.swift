@@ -1,6 +1,5 @@
 import Foundation
 import SluiceCore
-import SluiceGateway
 import SluicePostgres
 import Testing
 
