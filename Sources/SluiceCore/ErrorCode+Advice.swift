@@ -41,6 +41,11 @@ extension ErrorCode {
         case .unknownProperty:
             ("A property is not in the schema of its type.", "Add the property to the app's schema, or correct its name.")
         case .wrongValueType: ("A value does not have its property's type.", "Send a value of the schema's type.")
+        case .invalidName:
+            (
+                "The name of a class or property is not one that a server may store.",
+                "Use letters, digits and '_', beginning with a letter or '_', in normal form C: 57 bytes for a class, 63 for a property."
+            )
         case .querySyntax: ("The query is not well formed.", "Correct it at the place shown.")
         case .queryUnknownProperty: ("The query names a property or a class that is not there.", "Correct the name.")
         case .queryTypeMismatch: ("The query compares values that cannot be compared.", "Compare with a value of the property's type.")
@@ -98,11 +103,12 @@ extension ErrorCode {
         case .queryEmbedded:
             ("A subscription asks for an embedded type, which has no objects of its own.", "Subscribe to the type that contains it.")
         case .badRequest: ("The request is not what this path expects.", "See the path's description.")
-        case .invalidPassword: ("E-mail and password do not match a user.", "Check both; e-mails are case sensitive.")
+        case .invalidPassword:
+            ("E-mail and password do not match a user.", "Check both; the e-mail's case does not matter, the password's does.")
         case .crossSiteRequest:
             (
-                "A browser was made to ask the gateway's admin port by another site, or could have been.",
-                "Ask by address, localhost or a name without a dot, and without the header Origin."
+                "A browser was made to ask the gateway by another site, or could have been.",
+                "Ask by address, localhost or a name without a dot, and without the header Origin of another site."
             )
         case .userNotFound: ("There is no such user.", "Register first.")
         case .nameInUse: ("The name is taken.", "Log in, or choose another.")
@@ -127,6 +133,11 @@ extension ErrorCode {
             )
         case .adminForbidden:
             ("A token with the role read asks the admin port for a change.", "Use a token with the role change.")
+        case .invalidEmail:
+            (
+                "The e-mail address cannot be one of a user.",
+                "Use 1 to 320 bytes without spaces, control characters or invisible characters."
+            )
         case .pluginMissing: ("A plugin's file is not there or cannot be loaded.", "Check the path and its dependencies with ldd.")
         case .pluginABIMismatch:
             ("A plugin was built for another version of sluice_plugin.h.", "Upgrade the side that the message names.")

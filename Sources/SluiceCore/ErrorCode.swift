@@ -30,6 +30,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case unknownType = 253
     case unknownProperty = 254
     case wrongValueType = 255
+    case invalidName = 256
 
     // Query language
     case querySyntax = 300
@@ -81,6 +82,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case apiKeyNotFound = 443
     case adminUnauthorized = 446
     case adminForbidden = 447
+    case invalidEmail = 448
 
     // Plugins
     case pluginMissing = 500

@@ -4,6 +4,12 @@ package enum Limits {
     package static let messageBytes = 16 << 20
     /// One subscription, and one whole set, bytes of query text (QL-6). Beyond: query error `limits-exceeded`.
     package static let queryBytes = 256 << 10
+    /// The name of a class, bytes: it becomes that of a table and of a topic. Beyond: `invalid-name`.
+    package static let classNameBytes = 57
+    /// The name of a property, bytes: PostgreSQL cuts longer names of columns. Beyond, in development mode: `invalid-name`.
+    package static let propertyNameBytes = 63
+    /// An e-mail address of a user, bytes in its normal form. Beyond: `invalid-email`.
+    package static let emailBytes = 320
     /// Nesting of containers, of queries, of JSON. Beyond: malformed (LIM: 100).
     package static let nestingDepth = 100
     /// Leaves (comparisons) of one query. Beyond: query error `limits-exceeded`.

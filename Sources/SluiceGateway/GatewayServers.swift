@@ -31,6 +31,8 @@ struct GatewayServers: Sendable {
         router.add(middleware: ClientAddressMiddleware(proxies: configuration.network.trustedProxies))
         router.add(middleware: HTTPWatch(metrics: parts.metrics, environment: parts.sessionServices.environment))
         router.add(middleware: ErrorMiddleware())
+        let site = configuration.isDevelopment ? DevelopmentSite(host: configuration.network.host) : nil
+        if let site { router.add(middleware: DevelopmentGuard(site: site)) }
         AuthRoutes(
             users: parts.access.users, keys: parts.access.keys, settings: .init(appID: appID, syncPath: path), metrics: parts.metrics
         ).add(to: router)
@@ -41,7 +43,11 @@ struct GatewayServers: Sendable {
             configuration: .init(
                 host: configuration.network.host, port: configuration.network.port,
                 trustedProxies: configuration.network.trustedProxies, shutdownDeadline: Self.shutdownDeadline),
-            router: router, webSocket: WebSocketEndpoint(matches: { $0 == path }, accept: { sessions.accept($0) }), logger: quiet)
+            router: router,
+            webSocket: WebSocketEndpoint(
+                matches: { $0 == path },
+                accept: { request in site?.problem(request).map { UpgradeDecision.refuse($0) } ?? sessions.accept(request) }),
+            logger: quiet)
         let routes = AdminRoutes(parts, configuration, sessions: sessions, clients: client, logger: logger)
         admin = NetServer(
             configuration: .init(

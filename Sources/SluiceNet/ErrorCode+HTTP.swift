@@ -6,7 +6,8 @@ extension ErrorCode {
     package var httpStatus: HTTPResponse.Status {
         switch self {
         case .badRequest, .badSyntax, .badJSON, .badCompression, .badMessageOrder, .unknownMessage, .wrongProtocolVersion,
-            .badChangeset, .ingestMalformed, .wrongValueType, .unknownProperty, .configInvalid, .configUnknownKey, .configMissing:
+            .badChangeset, .ingestMalformed, .wrongValueType, .unknownProperty, .invalidName, .invalidEmail, .configInvalid,
+            .configUnknownKey, .configMissing:
             .badRequest
         case .invalidPassword, .tokenExpired, .badAuthentication, .invalidSession, .userDisabled, .adminUnauthorized: .unauthorized
         case .permissionDenied, .writeNotAllowed, .ingestRejected, .pluginRefused, .crossSiteRequest, .adminForbidden: .forbidden

@@ -100,7 +100,7 @@ struct CommitPlan {
 
     /// Refuses an object whose key no table can hold.
     mutating func refuse(unkeyable object: ObjectKey, wanted: [ObjectChange]) {
-        let name = "\(object.type) \(object.key.keyText)".replacing("\0", with: "␀")
+        let name = "\(object.type) \(object.key.keyText)".unicodeScalars.map { $0 == "\0" ? "␀" : String($0) }.joined()
         let error = SluiceError(.writeNotAllowed, "\(name) has a NUL character in its key, which PostgreSQL cannot store.")
         reject(object, Self.refusal(error), wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } })
     }

@@ -117,7 +117,7 @@ extension ErrorCode {
         // What one user wrote is not to be sent in another's name.
         case .userMismatch: .clientResetNoRecovery
         case .unknownMessage, .badSyntax, .limitsExceeded, .wrongProtocolVersion, .badMessageOrder, .badChangeset,
-            .invalidSchemaChange, .unknownType, .unknownProperty, .wrongValueType, .permissionDenied:
+            .invalidSchemaChange, .unknownType, .unknownProperty, .wrongValueType, .invalidName, .permissionDenied:
             .applicationBug
         default: .transient
         }

@@ -90,9 +90,9 @@ struct TableCheck {
             var columns = type.properties.indices.map { definition($0, isNew: true) }
             if type.primaryKey != nil { columns.append("PRIMARY KEY (\(mapping.sqlKey(type)))") }
             let table = "CREATE TABLE \(mapping.sqlName) (\(columns.joined(separator: ", ")))"
-            let schema = mapping.schema == "public" ? [] : ["CREATE SCHEMA IF NOT EXISTS \(SQLText.identifier(mapping.schema))"]
+            let schema = mapping.schema == "public" ? [] : ["CREATE SCHEMA IF NOT EXISTS \(SQLQuote.identifier(mapping.schema))"]
             guard let time = mapping.partitions.flatMap({ type.index(of: $0.property) }) else { return schema + [table] }
-            let rest = "\(SQLText.identifier(mapping.schema)).\(SQLText.identifier(mapping.table + "_default"))"
+            let rest = "\(SQLQuote.identifier(mapping.schema)).\(SQLQuote.identifier(mapping.table + "_default"))"
             return schema + [
                 "\(table) PARTITION BY RANGE (\(mapping.sqlColumn(time)))",
                 "CREATE TABLE \(rest) PARTITION OF \(mapping.sqlName) DEFAULT",
@@ -111,6 +111,7 @@ struct TableCheck {
         var text = "\(mapping.sqlColumn(index)) \(form.columnType)"
         if form.element == .string, form.code != .json { text += " COLLATE \"C\"" }
         switch property.collection {
+        // Constant because: both values are written here.
         case .list, .set: return text + " NOT NULL DEFAULT '\(form.code == .json ? "[]" : "{}")'"
         case .dictionary: return text + " NOT NULL DEFAULT '{}'"
         case .none: break

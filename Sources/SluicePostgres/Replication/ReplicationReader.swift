@@ -45,10 +45,10 @@ final class ReplicationReader {
     }
 
     private func startReplication() throws {
-        let names = configuration.publications.map(SQLText.identifier).joined(separator: ",")
+        let names = configuration.publications.map(SQLQuote.identifier).joined(separator: ",")
         let sql = """
-            START_REPLICATION SLOT \(SQLText.identifier(configuration.slot)) LOGICAL \(configuration.start) \
-            (proto_version '1', publication_names \(SQLText.literal(names)), messages 'true')
+            START_REPLICATION SLOT \(SQLQuote.identifier(configuration.slot)) LOGICAL \(configuration.start) \
+            (proto_version '1', publication_names \(SQLQuote.postgresLiteral(names)), messages 'true')
             """
         guard unsafe PQsendQuery(session.handle, sql) == 1 else { throw session.broke(sql) }
         let result = unsafe try session.nextResult(sql, .now + .seconds(30))

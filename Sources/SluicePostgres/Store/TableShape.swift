@@ -20,7 +20,7 @@ package struct TableShape: Sendable {
         self.key = key
         table = mapping.sqlName
         identity = mapping.sqlKey(type)
-        columns = mapping.columns.map(SQLText.identifier)
+        columns = mapping.columns.map(SQLQuote.identifier)
         forms = type.properties.map { ColumnForm($0, in: schema) }
     }
 
