@@ -175,6 +175,11 @@ extension ErrorCode {
                 "The log has what the database never had: the database was restored from a backup, the log was not.",
                 "Delete the topics that docs/operations.md names, so that they begin anew; without Kafka, start the gateway again."
             )
+        case .columnRefusesInserts:
+            (
+                "A column that no property fills refuses the objects that devices create.",
+                "Run one of the statements that `sluice schema diff` names, or give the class a property for the column."
+            )
         case .breakingSchemaChange:
             (
                 "The app directory's schema takes away what apps in use rely on.",

@@ -122,6 +122,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case portInUse = 903
     case breakingSchemaChange = 904
     case logAhead = 905
+    case columnRefusesInserts = 907
 
     // The client
     case replicaCorrupt = 950
