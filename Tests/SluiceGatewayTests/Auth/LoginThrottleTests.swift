@@ -161,7 +161,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct `The logins of a gateway` {
+@Suite(.timeLimit(.minutes(5))) struct `The logins of a gateway` {
     private static func status(_ gateway: RunningGateway, _ password: String) async throws -> Int {
         let body: JSON = ["username": "ann@example.com", "password": .string(password)]
         return try await gateway.request("POST", "/api/client/v2.0/app/\(gateway.app)/auth/providers/local-userpass/login", body.text)
