@@ -33,7 +33,6 @@ import Testing
         .postgresStatement: ("SluicePostgresTests", "a gateway sends no statement that PostgreSQL does not take"),
         .postgresSetting: ("SluicePostgresTests", "it needs a server with other settings, and all tests have one server"),
         .slotLost: ("SluicePostgresTests", "it needs a server that drops its log, and all tests have one server"),
-        .portInUse: ("SluiceNetTests", "the server that listens is the same, and no gateway listens before its database is open"),
         .replicaCorrupt: ("SluiceReplicaTests", "it needs a damaged file, which is tried byte by byte there"),
         .replicaVersion: ("SluiceReplicaTests", "it needs a file of another release"),
         .deviceFull: ("SluiceReplicaTests", "it needs a process whose files may not grow"),
