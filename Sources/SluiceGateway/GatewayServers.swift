@@ -30,7 +30,7 @@ struct GatewayServers: Sendable {
         let router = Router(context: ClientContext.self)
         router.add(middleware: ClientAddressMiddleware(proxies: configuration.network.trustedProxies))
         router.add(middleware: HTTPWatch(metrics: parts.metrics, environment: parts.sessionServices.environment))
-        router.add(middleware: ErrorMiddleware())
+        router.add(middleware: ErrorMiddleware(logger: logger))
         AuthRoutes(
             users: parts.access.users, keys: parts.access.keys, settings: .init(appID: appID, syncPath: path), metrics: parts.metrics
         ).add(to: router)
