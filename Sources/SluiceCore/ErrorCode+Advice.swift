@@ -160,7 +160,8 @@ extension ErrorCode {
             ("A plugin does not do what the interface asks of it.", "Run `sluice plugin check` on its file, and mend what it names.")
         case .pluginFailed: ("A plugin could not decide, which denies.", "See the reason it gave.")
         case .postgresUnreachable: ("PostgreSQL does not answer.", "Check that it runs and that the connection string is right.")
-        case .postgresStatement: ("PostgreSQL refused a statement.", "See its own message and SQLSTATE.")
+        case .postgresStatement:
+            ("PostgreSQL refused a statement.", "Look for the code in the gateway's log, which has PostgreSQL's own message.")
         case .postgresSetting: ("A setting of PostgreSQL does not fit.", "Set it as named and restart PostgreSQL.")
         case .slotLost:
             (

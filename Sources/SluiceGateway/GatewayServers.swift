@@ -30,7 +30,7 @@ struct GatewayServers: Sendable {
         let router = Router(context: ClientContext.self)
         router.add(middleware: ClientAddressMiddleware(proxies: configuration.network.trustedProxies))
         router.add(middleware: HTTPWatch(metrics: parts.metrics, environment: parts.sessionServices.environment))
-        router.add(middleware: ErrorMiddleware())
+        router.add(middleware: ErrorMiddleware(logger: logger))
         let site = configuration.isDevelopment ? DevelopmentSite(host: configuration.network.host) : nil
         if let site { router.add(middleware: DevelopmentGuard(site: site)) }
         AuthRoutes(

@@ -25,7 +25,8 @@ struct PublisherWatch: Sendable {
         case .failed(let error):
             metrics.number(.isPublisher).set(0)
             quarantine.isResponsible(false)
-            readiness.set("publisher", SluiceError(error.code, "Publishing has stopped and is being started again."), cause: error.message)
+            readiness.set(
+                "publisher", SluiceError(error.code, "Publishing has stopped and is being started again."), cause: error.operatorText)
         case .batch(let changes, _, let unfit):
             metrics.number(.capturedChanges).add(changes)
             metrics.number(.publishedRecords).add(changes)

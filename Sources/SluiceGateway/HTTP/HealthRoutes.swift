@@ -28,19 +28,20 @@ package final class Readiness: Sendable {
 /// `GET /health` (the process answers) and `GET /ready` (it can serve clients; 503 with the parts that cannot).
 struct HealthRoutes: Sendable {
     let readiness: Readiness
-    /// Whether who asks may know the causes, which name brokers.
+    /// `true` if the answer goes to an operator. Others get fixed texts without causes.
     let givesCauses: @Sendable (any RequestContext) -> Bool
 
     func add(to router: Router<some RequestContext>) {
         router.get("/health") { _, _ in JSONResponse(["status": "ok"]).response }
         router.get("/ready") { _, context in
-            let causes = givesCauses(context) ? readiness.causes : [:]
+            let isOperator = givesCauses(context)
+            let causes = isOperator ? readiness.causes : [:]
             let problems = readiness.current.sorted { $0.key < $1.key }
             let parts = problems.map { part, error in
                 JSON.object(
                     [
                         .init("part", .string(part)), .init("code", .int(Int64(error.code.rawValue))),
-                        .init("error", .string(error.message)),
+                        .init("error", .string(isOperator ? error.operatorText : ClientError(error).message)),
                     ] + (causes[part].map { [.init("cause", .string($0))] } ?? []))
             }
             return JSONResponse(

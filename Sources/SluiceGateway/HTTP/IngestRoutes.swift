@@ -53,7 +53,7 @@ struct IngestRoutes: Sendable {
         }
         let work = Work(
             form: form, type: type, schema: schema, rights: rights, review: review, intake: services.ingest, gate: gate, pass: pass,
-            lease: lease)
+            lease: lease, logger: services.logger)
         return IngestAnswer.isStreamed(request) ? stream(request, work) : IngestAnswer.response(try await work.run(request.body) { _ in })
     }
 
@@ -79,6 +79,7 @@ struct IngestRoutes: Sendable {
         let gate: IngestGate
         let pass: IngestGate.Pass
         let lease: IdempotencyKeys.Lease?
+        let logger: Logger
 
         @concurrent func run(_ body: RequestBody, each: @concurrent ([IngestResult]) async throws -> Void) async throws -> IngestSummary {
             do {
@@ -87,6 +88,12 @@ struct IngestRoutes: Sendable {
                 try await run.run(body) { results in
                     try await lease?.renew()
                     try await each(results)
+                }
+                if let failure = run.summary.failure, failure.code.isInternal || failure.detail != nil {
+                    // The answer withholds the cause.
+                    logger.error(
+                        "A body of objects was not taken to its end.",
+                        metadata: ["type": "\(type.name)", "error": .string(failure.description)])
                 }
                 await lease?.finish(run.summary, body: run.digest)
                 return run.summary

@@ -121,7 +121,7 @@ struct CommitPlan {
     }
 
     private static func refusal(_ error: SluiceError) -> Refusal {
-        Refusal(code: error.code, cause: .database, message: error.message, rule: error.code.name)
+        Refusal(code: error.code, cause: .database, message: error.message, rule: error.detail ?? error.code.name)
     }
 
     /// Asks the plugins that want to see writes, where it is not known what they say; a plugin that cannot answer denies.

@@ -205,7 +205,7 @@ extension WriteCheck.Refusal {
     init(unasked error: SluiceError, about subject: String = "") {
         self.init(
             cause: .pluginFailed, message: "The rules of the server could not be asked about this write, so it was undone.",
-            rule: "\(subject)\(error.code.name) (\(error.code.rawValue)): \(error.message)")
+            rule: "\(subject)\(error.code.name) (\(error.code.rawValue)): \(error.operatorText)")
     }
 }
 

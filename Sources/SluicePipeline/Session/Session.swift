@@ -99,8 +99,7 @@ package actor Session {
         } catch is CancellationError {
             fail(SluiceError(.shuttingDown, "The gateway is stopping."))
         } catch {
-            logger.error("A session failed.", metadata: ["error": "\(error)"])
-            fail(SluiceError(.internalError, "The gateway could not handle a message: \(error)."))
+            fail(SluiceError(.internalError, "The gateway could not handle a message.", detail: "\(error)"))
         }
     }
 
@@ -127,13 +126,12 @@ package actor Session {
     func fail(_ error: SluiceError) {
         guard state.phase != .closed else { return }
         state.close()
-        // What is wrong inside is for operators to read, and nothing that a user could mend.
-        let isOwn = error.code == .internalError
+        // The client gets neither a detail nor the text of an internal error.
+        let level: Logger.Level = error.code == .internalError ? .error : error.code.isInternal || error.detail != nil ? .warning : .info
         logger.log(
-            level: isOwn ? .error : .info, "A session ends with an error.",
-            metadata: ["code": "\(error.code.rawValue)", "reason": "\(error.message)"])
-        let told = isOwn ? SluiceError(.internalError, error.code.meaning) : error
-        channel.send([services.frames.frame(SessionMessages.error(told, isRecoveryAllowed: services.isRecoveryAllowed))])
+            level: level, "A session ends with an error.",
+            metadata: ["code": "\(error.code.rawValue)", "reason": "\(error.operatorText)"])
+        channel.send([services.frames.frame(SessionMessages.error(error, isRecoveryAllowed: services.isRecoveryAllowed))])
         channel.close(error)
     }
 
@@ -296,8 +294,8 @@ package actor Session {
     /// For operators: one line for a changeset, however many of its writes were undone; the others are in the database.
     private func note(_ rejected: [RejectedWrite]) {
         guard let first = rejected.first else { return }
-        logger.info(
-            "Writes were undone.",
+        logger.log(
+            level: rejected.contains { $0.cause == .database } ? .warning : .info, "Writes were undone.",
             metadata: [
                 "count": "\(rejected.count)", "changeset": "\(first.changeset)", "type": "\(first.object.type)",
                 "key": "\(ExtendedJSON.json(first.object.key).text.prefix(200))", "reason": "\(first.reason)",
@@ -323,7 +321,9 @@ package actor Session {
             do {
                 try await services.committer.durable()
             } catch {
-                fail(error as? SluiceError ?? SluiceError(.internalError, "What was committed could not be made durable: \(error)."))
+                fail(
+                    error as? SluiceError
+                        ?? SluiceError(.internalError, "What was committed could not be made durable.", detail: "\(error)"))
                 return
             }
             for message in durable.compactMap(\.compensation) { send(message) }

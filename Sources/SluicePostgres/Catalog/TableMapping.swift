@@ -8,6 +8,8 @@ package struct TableMapping: Hashable, Sendable {
     package let table: String
     /// By property index.
     package let columns: [String]
+    /// The names of the properties.
+    let properties: [String]
     /// Nil for a table in one piece.
     package let partitions: TimePartitions?
 
@@ -21,6 +23,7 @@ package struct TableMapping: Hashable, Sendable {
         self.schema = schema
         self.table = table ?? type.name
         self.columns = type.properties.map { columns[$0.name] ?? $0.name }
+        properties = type.properties.map(\.name)
     }
 
     /// `"public"."Todo"`, for statements.

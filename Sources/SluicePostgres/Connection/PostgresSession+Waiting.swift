@@ -158,6 +158,7 @@ extension PostgresSession {
         let code: ErrorCode = isLeaving ? .postgresUnreachable : .postgresStatement
         var failure = PostgresFailure(code, message, fix: field(Self.field("H")), sqlState: state)
         failure.constraint = field(Self.field("n"))
+        failure.schema = field(Self.field("s"))
         failure.table = field(Self.field("t"))
         failure.column = field(Self.field("c"))
         failure.mayHaveTakenEffect = isBroken

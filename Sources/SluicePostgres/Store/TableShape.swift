@@ -3,6 +3,7 @@ package import SluiceCore
 /// A type's table as the stores read and write it: names quoted, columns in the order of the properties.
 package struct TableShape: Sendable {
     package let type: ObjectType
+    let mapping: TableMapping
     /// Qualified and quoted.
     package let table: String
     package let columns: [String]
@@ -17,6 +18,7 @@ package struct TableShape: Sendable {
         guard let key = type.primaryKey else { throw SluiceError(.tableUnfit, "Class \(type.name) has no table: it has no primary key.") }
         let mapping = mapping ?? TableMapping(type)
         self.type = type
+        self.mapping = mapping
         self.key = key
         table = mapping.sqlName
         identity = mapping.sqlKey(type)
