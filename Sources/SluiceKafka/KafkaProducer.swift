@@ -56,8 +56,8 @@ package final class KafkaProducer: Sendable {
         }
     }
 
-    /// Looks topics up, so that the first record to each does not wait for it.
-    /// - Throws: `logTopic` when one does not exist, `logUnreachable` when no broker answers within `requestTimeout`.
+    /// Looks topics up, so that the first record to each does not wait for it. One that is unknown may have been created just now.
+    /// - Throws: `logTopic` when one still does not exist after `requestTimeout`, `logUnreachable` when no broker answers within that.
     package func warm(topics: [String]) async throws {
         try await core.warm(topics: topics)
     }

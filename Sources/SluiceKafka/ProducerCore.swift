@@ -100,7 +100,9 @@ final class ProducerCore: Sendable {
             do {
                 for name in topics {
                     guard let topic = client.topic(name) else { throw TopicMetadata.badName(name) }
-                    _ = try TopicMetadata.partitions(of: name, topic: topic, client: client.handle, configuration: configuration)
+                    _ = try TopicDelay.waitOut(isExpected: true, configuration) {
+                        try TopicMetadata.partitions(of: name, topic: topic, client: client.handle, configuration: configuration)
+                    }
                 }
             } catch let error as SluiceError where error.code == .logUnreachable {
                 throw trouble.explain(error)

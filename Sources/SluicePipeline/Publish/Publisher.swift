@@ -81,9 +81,7 @@ package final class Publisher: Sendable {
     private func publish(_ schema: AppSchema, from start: LSN) async throws {
         guard !isOutdated(schema) else { return }
         let layout = try await layouts.layout(of: schema)
-        let before = try await lastProgress()
-        if let witness = before?.witness { try await compare(witness) }
-        var state = PublisherState(last: try await lastPositions(layout), start: start, after: before)
+        var state = try await stateOfLog(layout, start: start)
         var encoder = ChangeEncoder(schema: schema.schema, layout: layout, chain: &state)
         var batch = LogBatch(topics: encoder.topics)
         var capture = CaptureBatch()
@@ -98,10 +96,26 @@ package final class Publisher: Sendable {
             if !gone.isEmpty { try await deletions.remember(gone) }
             batch.removeAll()
             encode(capture, with: &encoder, state: &state, into: &batch)
-            if !batch.isEmpty { state.appended(try await log.append(batch)) }
+            if !batch.isEmpty { note(lost: state.appended(try await log.append(batch))) }
             report(.batch(changes: capture.changes.count, bytes: batch.arena.count, unfit: capture.unfit))
             if let progress = state.takeProgress() { try await announce(progress) }
         }
+    }
+
+    /// Returns the state to go on from: what was promised by the publishers before, and where each partition ends.
+    private func stateOfLog(_ layout: Partitioning, start: LSN) async throws -> PublisherState {
+        let promise = try await LogPromise.read(from: log, progress: LogPartition(topics.progress, 0), environment)
+        if let witness = promise.last?.witness { try await compare(witness) }
+        let ends = try await log.ends(of: layout.layouts.indices.flatMap { layout.partitions(of: $0, keys: nil) })
+        note(lost: Array(promise.lost(in: ends)))
+        return PublisherState(last: try await lastPositions(ends), start: start, after: promise, ends: ends)
+    }
+
+    private func note(lost partitions: [LogPartition]) {
+        guard !partitions.isEmpty else { return }
+        logger.error(
+            "The log lost acknowledged records. All sessions start again from the tables. Check the brokers' replication.",
+            metadata: ["partitions": "\(partitions)", "code": "\(ErrorCode.logGap.rawValue)"])
     }
 
     /// Ends with `logAhead` when the log has what never was in this database's history: publishing on would mix the two.
@@ -136,28 +150,9 @@ package final class Publisher: Sendable {
         report(.announced(progress.lsn))
     }
 
-    /// What was promised last, by whichever publisher; nil before the first promise, or when it is no more there.
-    private func lastProgress() async throws -> LogProgress? {
-        let partition = LogPartition(topics.progress, 0)
-        guard let end = try await log.ends(of: [partition])[partition], end > 0 else { return nil }
-        return try await log.withReader { reader in
-            try await reader.assign([partition: end - 1])
-            let deadline = environment.monotonicNanoseconds() + 10_000_000_000
-            var fetch = LogFetch()
-            while environment.monotonicNanoseconds() < deadline {
-                fetch = try await reader.next(fetch, milliseconds: 200)
-                if !fetch.gaps.isEmpty { return nil }
-                guard let entry = fetch.entries.last else { continue }
-                return try? fetch.arena[entry.value].withUnsafeBytes { try ProgressCodec.decode($0) }
-            }
-            throw SluiceError(.logUnreachable, "The last progress record could not be read in 10 s.")
-        }
-    }
-
     /// The positions at the ends of all partitions, so that the chain goes on where the publisher before left off.
-    private func lastPositions(_ layout: Partitioning) async throws -> [LogPartition: Position] {
-        let partitions = layout.layouts.indices.flatMap { layout.partitions(of: $0, keys: nil) }
-        let ends = try await log.ends(of: partitions).filter { $0.value > 0 }
+    private func lastPositions(_ ends: [LogPartition: Int64]) async throws -> [LogPartition: Position] {
+        let ends = ends.filter { $0.value > 0 }
         guard !ends.isEmpty else { return [:] }
         return try await log.withReader { try await lastPositions(ends, $0) }
     }
