@@ -1,3 +1,4 @@
+import HTTPTypes
 import SluiceCore
 import SluiceGateway
 import Testing

@@ -2,6 +2,7 @@ import Foundation
 import SluiceCore
 import SluiceGateway
 import SluiceWire
+import SwiftProtobuf
 import Testing
 
 #if canImport(FoundationNetworking)
