@@ -106,6 +106,8 @@ import Testing
         try await stage.run {
             try await stage.feed.require(LoggedTable.all)
             try await stage.fanout.passed(LSN(rawValue: table.lsn), milliseconds: 60_000)
+            // The feed knows what the next record of each partition has to follow on.
+            while await stage.feed.recent(LoggedTable.all, after: LSN(rawValue: table.lsn)) == nil { await Task.yield() }
             let channel = KeptMessages()
             let watched = View(version: 1, types: [], partitions: LoggedTable.all)
             _ = await stage.fanout.add(channel, view: watched, staged: false)

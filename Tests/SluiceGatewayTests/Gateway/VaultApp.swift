@@ -55,11 +55,11 @@ enum VaultApp {
             { "title": "Part", "bsonType": "object", "required": ["_id"],
               "properties": { "_id": { "bsonType": "string" }, "title": { "bsonType": "string" } } }
             """
-        for table in ["zq_items", "zq_parts"] {
+        for (table, fields) in [("zq_items", #"{ "secret": { "read": false, "write": false } }"#), ("zq_parts", "{}")] {
             files[ShopApp.table(table, "rules")] = """
                 { "database": "public", "collection": "\(table)", "roles": [ {
                     "name": "everybody", "apply_when": {}, "document_filters": { "read": true, "write": true },
-                    "fields": { "secret": { "read": false, "write": false } }, "additional_fields": { "read": true, "write": true },
+                    "fields": \(fields), "additional_fields": { "read": true, "write": true },
                     "insert": true, "delete": true, "search": true } ] }
                 """
         }
