@@ -1,5 +1,6 @@
 # make demo    starts everything and plays New York's departures of 2013 through it; KEEP=1 leaves it running
 # make test    everything that a change must pass; FILTER=… runs the tests whose Target.Suite/name matches
+# make hostile 12,000 sockets that never authenticate against a gateway with 200 sessions; prints latencies and memory
 # make soak    random apps, simulated networks and killed sinks for an hour or more; what fails names its seed
 # make asan    hostile plugins with AddressSanitizer
 # make bench   the benchmarks, in release mode; ARGS=… goes to them
@@ -10,7 +11,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak asan bench fuzz lint format image
+.PHONY: help setup demo test soak hostile asan bench fuzz lint format image
 
 sources := $(wildcard Sources Plugins Tests Benchmarks/Sources Examples Fuzz) Package.swift
 swift_files = find $(sources) -name '*.swift' -not -name '*.pb.swift' -not -path '*/.build*/*' -print0
@@ -35,6 +36,10 @@ soak: setup
 	SLUICE_CAUSAL_RUNS=50 SLUICE_KILL_RUNS=50 dev/with-servers --postgres --kafka --in-memory \
 		dev/run-tests --filter 'EndToEndTests.CausalTests'
 	SLUICE_INGEST_RECORDS=500000 dev/with-servers --postgres --kafka --in-memory dev/run-tests --filter 'EndToEndTests.IngestFaultTests'
+
+hostile: setup
+	swift build --product sluice
+	dev/with-servers --postgres dev/hostile $(ARGS)
 
 asan: setup
 	dev/asan

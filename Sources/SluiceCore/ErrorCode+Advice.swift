@@ -11,6 +11,21 @@ extension ErrorCode {
             )
         case .limitsExceeded: ("A message is larger than the limit.", "Split the write into several transactions.")
         case .wrongProtocolVersion: ("Client and gateway share no protocol version.", "Upgrade the older of the two.")
+        case .helloTimeout:
+            (
+                "The connection brought no complete Hello in time.",
+                "Send Hello at once after the upgrade. If the network is slow, the client tries again by itself."
+            )
+        case .tooManyConnections:
+            (
+                "One address has too many connections open.",
+                "Close some, or raise --connections-per-address. Behind a reverse proxy name it with --trusted-proxy."
+            )
+        case .helloTooLarge:
+            (
+                "A client that has not authenticated sent a message larger than the limit.",
+                "Send RefreshToken with the access token first; the SDK does so when its Hello is large."
+            )
         case .badMessageOrder: ("A message came before the one it depends on.", "Send Hello first, then subscriptions and uploads.")
         case .internalError:
             ("The gateway could not do its part.", "Read the gateway's log at the time given; the client tries again by itself.")
@@ -105,6 +120,11 @@ extension ErrorCode {
                 "Ask by address, localhost or a name without a dot, and without the header Origin."
             )
         case .userNotFound: ("There is no such user.", "Register first.")
+        case .requestTimeout:
+            (
+                "The body of a request came too slowly, or took too long.",
+                "Send the rest in another request; docs/limits.md has the rate and the time."
+            )
         case .nameInUse: ("The name is taken.", "Log in, or choose another.")
         case .bodyTooLarge: ("The request's body is over the limit.", "Send several smaller requests.")
         case .unsupportedEncoding: ("The body is compressed in a way that is not known.", "Send gzip, zstd or no Content-Encoding.")

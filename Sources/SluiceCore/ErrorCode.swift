@@ -9,6 +9,9 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case badSyntax = 103
     case limitsExceeded = 104
     case wrongProtocolVersion = 105
+    case helloTimeout = 106
+    case tooManyConnections = 107
+    case helloTooLarge = 108
     case badMessageOrder = 109
 
     // Session
@@ -69,6 +72,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case invalidPassword = 401
     case crossSiteRequest = 403
     case userNotFound = 404
+    case requestTimeout = 408
     case nameInUse = 409
     case bodyTooLarge = 413
     case unsupportedEncoding = 415

@@ -12,9 +12,10 @@ extension ErrorCode {
         case .permissionDenied, .writeNotAllowed, .ingestRejected, .pluginRefused, .crossSiteRequest, .adminForbidden: .forbidden
         case .userNotFound, .apiKeyNotFound, .unknownType, .ingestUnknownType, .providerDisabled: .notFound
         case .nameInUse, .userMismatch, .idempotencyKeyInUse: .conflict
-        case .bodyTooLarge, .limitsExceeded, .ingestTooLarge, .logRecordTooLarge: .contentTooLarge
+        case .bodyTooLarge, .limitsExceeded, .ingestTooLarge, .logRecordTooLarge, .helloTooLarge: .contentTooLarge
+        case .requestTimeout, .helloTimeout: .requestTimeout
         case .unsupportedEncoding: .unsupportedMediaType
-        case .tooManyRequests, .logFull: .tooManyRequests
+        case .tooManyRequests, .tooManyConnections, .logFull: .tooManyRequests
         case .shuttingDown, .sessionDisabled, .postgresUnreachable, .logUnreachable, .pluginUnavailable, .logDelivery:
             .serviceUnavailable
         case .timeout, .pluginTimeout: .gatewayTimeout

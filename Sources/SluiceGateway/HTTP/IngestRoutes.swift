@@ -19,18 +19,20 @@ struct IngestRoutes: Sendable {
     let idempotency: IdempotencyKeys
     let gate = IngestGate()
 
-    func add(to router: Router<some RequestContext>) {
+    func add(to router: Router<some ProvableContext>) {
         router.post("/v1/ingest/:type") { request, context in
             do {
-                return try await self.take(request, type: try context.parameters.require("type"))
+                return try await self.take(request, type: try context.parameters.require("type"), proven: { context.senderIsProven() })
             } catch let error as SluiceError where error.code.isPassing {
                 throw ErrorResponse(error, retryAfter: IngestGate.retryAfter)
             }
         }
     }
 
-    private func take(_ request: Request, type name: String) async throws -> Response {
+    /// - Parameter proven: called once the sender has authenticated.
+    private func take(_ request: Request, type name: String, proven: () -> Void) async throws -> Response {
         let (sender, user) = try await authenticate(request)
+        proven()
         let schema = services.authority.current().schema
         guard let type = schema[name], type.kind == .asymmetric else {
             throw ErrorResponse(SluiceError(.ingestUnknownType, "There is no asymmetric type \(name)."), status: .notFound)

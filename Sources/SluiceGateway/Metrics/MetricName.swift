@@ -2,6 +2,7 @@
 package enum MetricName: String, CaseIterable, Sendable {
     // Sessions
     case connections = "sluice_connections"
+    case netRefusals = "sluice_net_refusals_total"
     case sessions = "sluice_sessions"
     case sessionsStarted = "sluice_sessions_started_total"
     case sessionsEnded = "sluice_sessions_ended_total"
@@ -74,6 +75,7 @@ package enum MetricName: String, CaseIterable, Sendable {
     package var label: String? {
         switch self {
         case .sessionErrors, .adminRefused: "code"
+        case .netRefusals: "reason"
         case .uploads, .httpRequests: "result"
         case .pluginCalls, .pluginSeconds, .pluginFailures: "hook"
         case .pluginSandbox: "part"
@@ -89,6 +91,7 @@ package enum MetricName: String, CaseIterable, Sendable {
     package var help: String {
         switch self {
         case .connections: "Open connections, HTTP and WebSocket."
+        case .netRefusals: "Connections and requests refused or ended to protect the client port, by reason."
         case .sessions: "Sessions of clients that are open."
         case .sessionsStarted: "Sessions that began."
         case .sessionsEnded: "Sessions that ended."

@@ -80,6 +80,9 @@ package actor Session {
         // What was on its way when the session failed is part of nothing any more.
         guard state.phase != .closed else { return }
         do {
+            if state.phase == .awaitingHello {
+                guard try await prove(bytes) else { return }
+            }
             let message = try decode(bytes)
             if message.needsRules {
                 await settleDoubt()
@@ -177,11 +180,7 @@ package actor Session {
     // MARK: Hello
 
     private func open(_ hello: PBHello) async throws {
-        guard hello.protocol == 1 else {
-            throw SluiceError(.wrongProtocolVersion, "The client speaks version \(hello.protocol); this gateway speaks 1.")
-        }
-        let user = try await authenticate(hello.accessToken)
-        logger[metadataKey: "user"] = "\(user.user.id)"
+        guard let user else { return }
         let file = try await openFile(hello, user: user.user.id)
         logger[metadataKey: "client"] = "\(file.id)"
         let types = try SessionMessages.types(of: hello.schema)
@@ -222,6 +221,16 @@ package actor Session {
             guard !channel.isClosed else { return }
             told = last.id
         }
+    }
+
+    /// Authenticates the user of a session that begins, or one whose token came ahead of its Hello.
+    func open(token: String) async throws {
+        let before = user?.user.id
+        let user = try await authenticate(token)
+        guard before == nil || before == user.user.id else {
+            throw SluiceError(.userMismatch, "The token of Hello belongs to another user than the one before it.")
+        }
+        logger[metadataKey: "user"] = "\(user.user.id)"
     }
 
     private func authenticate(_ token: String) async throws -> Authenticated {

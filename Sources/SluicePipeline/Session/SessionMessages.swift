@@ -116,7 +116,7 @@ extension ErrorCode {
         case .badClientFile: .clientReset
         // What one user wrote is not to be sent in another's name.
         case .userMismatch: .clientResetNoRecovery
-        case .unknownMessage, .badSyntax, .limitsExceeded, .wrongProtocolVersion, .badMessageOrder, .badChangeset,
+        case .unknownMessage, .badSyntax, .limitsExceeded, .helloTooLarge, .wrongProtocolVersion, .badMessageOrder, .badChangeset,
             .invalidSchemaChange, .unknownType, .unknownProperty, .wrongValueType, .permissionDenied:
             .applicationBug
         default: .transient
