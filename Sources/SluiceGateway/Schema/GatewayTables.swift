@@ -10,6 +10,8 @@ final class GatewayTables: Sendable {
         var published: TableCatalog?
         /// Where the tables of classes are that are not in `public` under their own names.
         var places: [String: AppConfiguration.Table]
+        /// Those between the tables of the app, as they were when they were looked at last.
+        var foreignKeys: [ForeignKey] = []
     }
 
     private let pool: PostgresPool
@@ -34,12 +36,13 @@ final class GatewayTables: Sendable {
         let mappings = catalog.tables
         let publication = names.publication
         let readable = mappings.filter { schema[$0.type]?.kind == .topLevel }
-        try await PostgresFailure.translating {
+        let foreignKeys = try await PostgresFailure.translating {
             try await pool.withConnection { connection in
                 if create { _ = try await catalog.create(connection) }
                 try await catalog.requireFit(connection)
                 try await catalog.notePartitions(connection)
                 _ = try await Publication.ensure(connection, name: publication, tables: readable)
+                return try await catalog.foreignKeys(connection)
             }
         }
         var shapes: [String: TableShape] = [:]
@@ -48,6 +51,7 @@ final class GatewayTables: Sendable {
         }
         state.withLock {
             $0.shapes = shapes
+            $0.foreignKeys = foreignKeys
             $0.published = TableCatalog(schema: schema, tables: readable)
         }
         return numbered
@@ -61,6 +65,9 @@ final class GatewayTables: Sendable {
         let publication = names.publication
         return try await PostgresFailure.translating {
             try await pool.withConnection { connection in
+                // Operators add and drop foreign keys while the gateway runs.
+                let foreignKeys = try await catalog.foreignKeys(connection)
+                state.withLock { $0.foreignKeys = foreignKeys }
                 let missing = try await Publication.missing(connection, name: publication, tables: catalog.tables)
                 guard !missing.isEmpty else { return [] }
                 try await TableCatalog(schema: catalog.schema, tables: missing).requireFit(connection)
@@ -85,6 +92,8 @@ final class GatewayTables: Sendable {
     }
 
     var places: [String: AppConfiguration.Table] { state.withLock(\.places) }
+
+    var foreignKeys: [ForeignKey] { state.withLock(\.foreignKeys) }
 
     /// Learns where the tables of new classes are.
     func add(_ places: [String: AppConfiguration.Table]) { state.withLock { $0.places.merge(places) { known, _ in known } } }

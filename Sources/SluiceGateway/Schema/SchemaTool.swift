@@ -50,10 +50,18 @@ package struct SchemaTool: Sendable {
         let (statements, misfits) = try await PostgresFailure.translating {
             try await pool.withConnection { try await catalog.plan($0) }
         }
+        let foreignKeys = try await PostgresFailure.translating {
+            try await pool.withConnection { try await catalog.foreignKeys($0) }
+        }
         let none = AppSchemaRecord(schema: Schema([]), tables: [:], fields: QueryableFields(indexed: new.fields.indexed))
         return SchemaDifference(
             version: newest?.version ?? 0, comparison: SchemaComparison(from: newest?.record ?? none, to: new), statements: statements,
-            unfit: misfits.map(\.message))
+            unfit: misfits.map(\.message), risks: ForeignKeys.undeferrable(foreignKeys).map(Self.risk))
+    }
+
+    private static func risk(_ key: ForeignKey) -> String {
+        "The foreign key \(key.name) of class \(key.child) leads back to it over class \(key.parent) and cannot be deferred: a transaction "
+            + "of a device whose objects refer to each other in a circle is refused. Run ALTER TABLE … ALTER CONSTRAINT … DEFERRABLE."
     }
 
     private func withPool<R>(_ body: (PostgresPool) async throws -> R) async throws -> R {
@@ -78,6 +86,8 @@ package struct SchemaDifference: Sendable {
     package var statements: [String]
     /// What of the tables does not fit and no statement here mends.
     package var unfit: [String]
+    /// What of the tables makes PostgreSQL refuse writes that the rules allow.
+    package var risks: [String] = []
     /// The version that it has become.
     package var applied: UInt64?
 
@@ -98,6 +108,7 @@ package struct SchemaDifference: Sendable {
         if !additions.isEmpty { lines += ["-- Adds:"] + additions.map { "--   \($0.text)" } }
         if comparison.isBreaking { lines += ["-- BREAKS:"] + comparison.breaking.map { "--   \($0.text): \($0.breaks ?? "")" } }
         if !unfit.isEmpty { lines += ["-- DOES NOT FIT, and no statement below mends it:"] + unfit.map { "--   \($0)" } }
+        if !risks.isEmpty { lines += ["-- WARNING:"] + risks.map { "--   \($0)" } }
         if comparison.changes.isEmpty, statements.isEmpty, unfit.isEmpty { lines.append("-- Nothing changes.") }
         return (lines + statements.map { "\($0);" }).joined(separator: "\n")
     }
@@ -108,6 +119,7 @@ package struct SchemaDifference: Sendable {
             "changes": .array(
                 comparison.changes.map { ["change": .string($0.text), "breaks": $0.breaks.map { .string($0) } ?? .null] }),
             "statements": .array(statements.map { .string($0) }), "unfit": .array(unfit.map { .string($0) }),
+            "risks": .array(risks.map { .string($0) }),
         ]
     }
 }

@@ -43,12 +43,17 @@ package struct Committer: Sendable {
             origin: Origin(client: writer.client, changeset: changeset.number), session: writer.session,
             acknowledged: writer.compensation, time: changeset.time, base: changeset.base, objects: try objects(changeset, writer))
         var refused: [ObjectKey: SluiceError] = [:]
+        var first: SluiceError?
         while true {
             do {
                 return try await store.transaction(request, decider(work, refusing: .some(of: refused)))
+            } catch let refusal as RefusedByDatabase where refusal.isWithin {
+                // Objects that depend on each other stand or fall together. The first refusal is the cause of this one.
+                return try await store.transaction(request, decider(work, refusing: .all(first ?? refusal.error)))
             } catch let refusal as RefusedByDatabase where refused[refusal.object] == nil && refused.count < Self.refusedOneByOne {
                 // A constraint of the database: the other objects stand (UP-6).
                 refused[refusal.object] = refusal.error
+                first = first ?? refusal.error
             } catch let refusal as RefusedByDatabase {
                 return try await store.transaction(request, decider(work, refusing: .all(refusal.error)))
             } catch let error as SluiceError where error.code == .writeNotAllowed {

@@ -107,6 +107,8 @@ package struct PostgresRowStore: Sendable {
 /// A row whose values PostgreSQL refuses; nothing was written.
 package struct RefusedRow: Error {
     package var object: ObjectKey
+    /// `true` if a foreign key refused it.
+    package var isReference: Bool
     /// `writeNotAllowed`, with PostgreSQL's words as its detail.
     package var error: SluiceError
 }

@@ -81,6 +81,12 @@ package struct PostgresRowTransaction: Sendable {
             as: .write(ObjectKey(type: type, key: key), isInsert: isInsert))
     }
 
+    /// Has foreign keys checked at the commit. Each has to be deferrable.
+    package func postpone(_ keys: [ForeignKey]) {
+        guard !keys.isEmpty else { return }
+        waiting.add(PostgresStatement("SET CONSTRAINTS \(keys.map(\.name).joined(separator: ", ")) DEFERRED"), as: .other)
+    }
+
     /// Keeps refused writes. - Returns: the number of the compensation.
     package func reject(_ connection: PostgresSession, client: ClientID, _ writes: [RejectedRecord]) throws -> UInt64 {
         _ = try run([], connection)
@@ -132,7 +138,8 @@ package struct PostgresRowTransaction: Sendable {
             guard kinds.indices.contains(failure.statement), case .write(let object, _) = kinds[failure.statement],
                 let refused = failure.error as? PostgresFailure, refused.isRefusedWrite
             else { throw failure.error }
-            throw RefusedRow(object: object, error: refused.refusal(of: [try tables(object.type).mapping]))
+            throw RefusedRow(
+                object: object, isReference: refused.sqlState == "23503", error: refused.refusal(of: [try tables(object.type).mapping]))
         }
     }
 }
@@ -163,7 +170,7 @@ private final class Waiting: Sendable {
             if isInsert { throw RowCollision() }
             let name = "\(object.type) \(StoreText.key(object.key))"
             throw RefusedRow(
-                object: object,
+                object: object, isReference: false,
                 error: SluiceError(.writeNotAllowed, "\(name): PostgreSQL changed no row; a trigger may have suppressed it."))
         }
     }
