@@ -75,9 +75,6 @@ struct FieldMasks {
             notes.append("\(place) is no embedded object, so permissions inside it mean nothing")
             return [whole]
         }
-        for name in field.fields.keys.sorted() where type.properties[name] == nil {
-            notes.append("there is no field \(place).\(name) that it gives permissions for")
-        }
         let isInCollection = isInCollection || property.collection != "none"
         return type.properties.sorted { $0.key < $1.key }.flatMap { name, property in
             var inner = field.fields[name] ?? FieldPermission(read: field.otherRead, write: field.otherWrite)

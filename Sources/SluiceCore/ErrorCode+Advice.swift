@@ -187,6 +187,11 @@ extension ErrorCode {
                 "The admin port listens on an address other than the loopback, and no token protects it.",
                 "Run sluice admin-token and pass --admin-token-file, or set SLUICE_ADMIN_TOKEN_FILE or SLUICE_ADMIN_TOKEN."
             )
+        case .columnRefusesInserts:
+            (
+                "A column that no property fills refuses the objects that devices create.",
+                "Run one of the statements that `sluice schema diff` names, or give the class a property for the column."
+            )
         case .breakingSchemaChange:
             (
                 "The app directory's schema takes away what apps in use rely on.",

@@ -125,6 +125,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case breakingSchemaChange = 904
     case logAhead = 905
     case adminTokenMissing = 906
+    case columnRefusesInserts = 907
 
     // The client
     case replicaCorrupt = 950

@@ -47,7 +47,10 @@ struct GatewayParts: Sendable {
                 log: kafka, app: configuration.app.appID, isDevelopment: configuration.isDevelopment, logger: logger)
             let services = PluginServices(users: UserStore(pool: pools.questions))
             let plugins = RulePlugins(configuration, records: records, services: services, metrics: metrics, logger: logger)
-            let rules = RuleGenerations(try plugins.chain(configuration.app), app: configuration.app, environment: environment)
+            let customData = CustomDataTable(pool: pools.questions)
+            let rules = RuleGenerations(try plugins.chain(configuration.app), app: configuration.app, environment: environment) { app in
+                try await PostgresFailure.translating { try await customData.columns(of: app) }
+            }
             generations = rules
             return try await join(
                 configuration,
@@ -82,7 +85,7 @@ struct GatewayParts: Sendable {
         let (pools, names, kafka, generations) = (outside.pools, outside.names, outside.kafka, outside.generations)
         let pool = pools.main
         let log: any MessageLog = kafka ?? EmbeddedLog(environment: environment)
-        let tables = GatewayTables(app: app, pool: pool, names: names)
+        let tables = GatewayTables(app: app, pool: pool, names: names, logger: logger)
         let applied = AppliedSchema(store: AppSchemaStore(pool: pool))
         if !configuration.isDevelopment { try await applied.requireNoBreak(app) }
         let schema = try await GatewaySchema.open(

@@ -1,3 +1,4 @@
+import Logging
 import SluiceCore
 import SluicePostgres
 import Synchronization
@@ -10,14 +11,18 @@ final class GatewayTables: Sendable {
         var published: TableCatalog?
         /// Where the tables of classes are that are not in `public` under their own names.
         var places: [String: AppConfiguration.Table]
+        /// Those that the log has: each is logged once.
+        var findings: Set<TableFinding> = []
     }
 
+    private let logger: Logger
     private let pool: PostgresPool
     private let names: ReplicationNames
     private let partitions: [String: TimePartitions]
     private let state: Mutex<State>
 
-    init(app: AppConfiguration, pool: PostgresPool, names: ReplicationNames) {
+    init(app: AppConfiguration, pool: PostgresPool, names: ReplicationNames, logger: Logger) {
+        self.logger = logger
         state = Mutex(State(places: app.tables))
         self.pool = pool
         self.names = names
@@ -34,14 +39,16 @@ final class GatewayTables: Sendable {
         let mappings = catalog.tables
         let publication = names.publication
         let readable = mappings.filter { schema[$0.type]?.kind == .topLevel }
-        try await PostgresFailure.translating {
+        let findings = try await PostgresFailure.translating {
             try await pool.withConnection { connection in
                 if create { _ = try await catalog.create(connection) }
                 try await catalog.requireFit(connection)
                 try await catalog.notePartitions(connection)
                 _ = try await Publication.ensure(connection, name: publication, tables: readable)
+                return try await catalog.findings(connection)
             }
         }
+        log(findings)
         var shapes: [String: TableShape] = [:]
         for (type, mapping) in zip(numbered.filter { $0.kind != .embedded }, mappings) {
             shapes[type.name] = try TableShape(type, in: schema, mapping: mapping)
@@ -51,6 +58,19 @@ final class GatewayTables: Sendable {
             $0.published = TableCatalog(schema: schema, tables: readable)
         }
         return numbered
+    }
+
+    private func log(_ findings: [TableFinding]) {
+        let new = state.withLock { state in findings.filter { state.findings.insert($0).inserted } }
+        for finding in new {
+            logger.warning(
+                "A table will give trouble.",
+                metadata: [
+                    "code": "\(finding.code.rawValue)", "class": .string(finding.type), "table": .string(finding.table),
+                    "subject": .string(finding.subject), "reason": .string(finding.message),
+                    "statements": .array(finding.statements.map { .string($0) }),
+                ])
+        }
     }
 
     /// Publishes the tables that were made anew since, got or lost partitions, or were not published with their old rows.

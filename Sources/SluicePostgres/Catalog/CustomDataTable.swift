@@ -57,6 +57,17 @@ package struct CustomDataTable: Sendable {
         }
     }
 
+    /// Returns the columns of such a table: the members that custom data can have. Nil if it has no such column, or does not exist.
+    package func columns(schema: String, table: String, userID field: String) async throws -> [String]? {
+        let name = "\(SQLText.identifier(schema)).\(SQLText.identifier(table))"
+        return try await pool.perform { session in
+            let columns = try session.query(
+                "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped", [.text(name)]
+            ).column(0)
+            return columns.contains(field) ? columns : nil
+        }
+    }
+
     /// Leaves custom data to the admin API.
     package func unfollow() async throws { try await pool.transact { try Self.drop($0) } }
 

@@ -26,6 +26,8 @@ package struct PostgresFailure: Error, Hashable, Sendable, CustomStringConvertib
 
     package var code: ErrorCode { asSluiceError.code }
     package var message: String { asSluiceError.message }
+    /// Its own advice, or the code's.
+    package var fix: String { asSluiceError.fix ?? code.fix }
     package var description: String { asSluiceError.description }
 
     /// Whether the same work, begun again from its start (on a new connection where this one broke), may succeed.
