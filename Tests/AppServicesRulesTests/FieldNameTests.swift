@@ -75,7 +75,7 @@ import Testing
 
     @Test func `in a default role are refused when no class that it is for has them`() async throws {
         let role = { (field: String) in
-            #"[{"name": "d", "apply_when": true, "document_filters": {"read": {"\#(field)": "%%user.id"}, "write": false}}]"#
+            #"[{"name": "d", "apply_when": true, "read": true, "document_filters": {"read": {"\#(field)": "%%user.id"}, "write": false}}]"#
         }
         let refusal = await App(defaults: role("owner_idd")).refusal ?? "not refused"
         #expect(refusal.contains("data_sources/main/default_rule.json line 1: "), "\(refusal)")
@@ -91,7 +91,7 @@ import Testing
 
     @Test func `of custom user data are warned of where a table determines them`() async throws {
         var app = App.filters(read: #"{"team": "%%user.custom_data.temm"}"#, write: "false")
-        #expect(try await app.warnings.isEmpty)
+        #expect(try await !app.warnings.contains { $0.contains("temm") })
         app.customDataFields = ["_id", "team"]
         let warnings = try await app.warnings
         #expect(warnings.contains { $0.contains(#"has no column temm; did you mean "%%user.custom_data.team"?"#) }, "\(warnings)")
