@@ -168,6 +168,13 @@ extension ErrorCode {
                 "A record is larger than the brokers take.",
                 "Raise message.max.bytes of the brokers, or the topic's max.message.bytes, or write smaller objects."
             )
+        case .logReplicas:
+            (
+                "A topic has fewer in-sync replicas than min.insync.replicas asks for.",
+                "Start the brokers that are down, or lower the topic's min.insync.replicas below its replication factor; nothing is lost."
+            )
+        case .logNotAuthorized:
+            ("The brokers' access lists deny an operation that the gateway needs.", "Allow the operation that the message names.")
         case .ingestRejected: ("The ingest rules rejected an object.", "See the reason; the object is in sluice.ingest_rejected.")
         case .ingestMalformed:
             ("An object to ingest is not readable or does not fit its type.", "Correct the object; it is in sluice.ingest_rejected.")
@@ -179,8 +186,8 @@ extension ErrorCode {
         case .portInUse: ("The port is taken.", "Choose another with --port, or 0 for any.")
         case .logAhead:
             (
-                "The log has what the database never had: the database was restored from a backup, the log was not.",
-                "Delete the topics that docs/operations.md names, so that they begin anew; without Kafka, start the gateway again."
+                "The log has what the database never had: the database was restored from a backup, or another app's topics have its name.",
+                "Delete the topics that docs/operations.md names, or give the app another app_id; without Kafka, start the gateway again."
             )
         case .adminTokenMissing:
             (

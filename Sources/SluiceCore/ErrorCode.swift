@@ -110,6 +110,8 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case logDelivery = 703
     case logFull = 704
     case logRecordTooLarge = 705
+    case logReplicas = 706
+    case logNotAuthorized = 707
 
     // Ingest
     case ingestRejected = 800

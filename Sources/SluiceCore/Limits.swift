@@ -28,9 +28,13 @@ package enum Limits {
     package static let joinedBootstrapBytes = 32 << 10
     /// Bytes of changes held for one session while its bootstrap runs. Beyond: the bootstrap starts again.
     package static let stagedBytes = 32 << 20
-    /// One object in the log, bytes; a record has it before and after, and brokers take some 20 MiB. Beyond: a write is undone, and a row
-    /// that another program wrote is left out and quarantined.
+    /// One object in the log, bytes; a record has it before and after. A topic that takes smaller records lowers it (`RowBound`).
+    /// Beyond: a write is undone, and a row that another program wrote is left out and quarantined.
     package static let rowBytes = 9 << 20
+    /// What a record has beside the two objects, bytes: positions, keys, names, and the frames of the batch.
+    package static let recordFrameBytes = 64 << 10
+    /// The Kafka key of a record, bytes. Beyond: the record has no key; its partition stays the same.
+    package static let recordKeyBytes = 1 << 10
     /// Rows, and bytes, of one bootstrap message.
     package static let bootstrapRows = 2_000
     package static let bootstrapBytes = 256 << 10

@@ -124,13 +124,16 @@ struct GatewayParts: Sendable {
         let services = SessionServices(
             app: app.appID, authenticator: access.authenticator, clients: PostgresClients(pool: pool), authority: schema, rules: rules,
             snapshots: PostgresSnapshots(pool: pool, streams: pools.streams, tables: tables, unfit: quarantine.met),
-            committer: Committer(store: store, rules: rules, environment: environment),
+            committer: Committer(store: store, rules: rules, environment: environment, bounds: tables.bounds),
             ingest: TimedIntake(intake, metrics: metrics, environment: environment), feed: feed,
             fanout: fanout, resume: resume, layout: schema, frames: frames, environment: environment, logger: logger,
             isRecoveryAllowed: app.isRecoveryAllowed, observer: sessionWatch, sealer: access.sealer)
         let schemaWatch = SchemaWatch(applied: applied, schema: schema, environment: environment, logger: logger)
+        let recordBounds = RecordBoundWatch(
+            log: log, topics: topics, schema: schema, bounds: tables.bounds, readiness: readiness, environment: environment, logger: logger)
+        await recordBounds.look()
         let publisherWatch = PublisherWatch(
-            schema: schema, quarantine: quarantine, readiness: readiness, metrics: metrics, logger: logger)
+            schema: schema, quarantine: quarantine, readiness: readiness, metrics: metrics, logger: logger, bounds: recordBounds)
         let publisher = Publisher(
             source: PostgresCapture(
                 conninfo: configuration.postgres, names: names, tables: tables, pool: pool, logger: logger),
@@ -150,6 +153,7 @@ struct GatewayParts: Sendable {
             BackgroundService("slot") {
                 try await SlotWatch(pool: pool, slot: names.slot, logger: logger).run(environment)
             },
+            BackgroundService("record bounds") { try await recordBounds.run() },
             BackgroundService("quarantine") { try await quarantine.run() },
             BackgroundService("tables") { try await TableWatch(tables: tables, environment: environment, logger: logger).run() },
             BackgroundService("partitions") {

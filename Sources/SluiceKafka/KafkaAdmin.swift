@@ -90,7 +90,7 @@ package final class KafkaAdmin: Sendable {
         }
     }
 
-    private func ask<Answer: Sendable>(
+    func ask<Answer: Sendable>(
         _ question: @escaping @Sendable (KafkaPointer, KafkaConfiguration) throws -> Answer
     ) async throws -> Answer {
         try await questions.run { [self] in

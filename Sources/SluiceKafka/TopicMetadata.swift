@@ -21,7 +21,8 @@ enum TopicMetadata {
         let found = unsafe answer.pointee.topics[0]
         guard unsafe found.err == RD_KAFKA_RESP_ERR_NO_ERROR, unsafe found.partition_cnt > 0 else {
             if unsafe isMissingTopic(found.err) { throw SluiceError(.logTopic, "The topic \(name) does not exist.") }
-            throw unsafe SluiceError(.logTopic, "The topic \(name) cannot be used: \(text(of: found.err)).")
+            throw unsafe KafkaOperation.describe.denial(found.err, topic: name)
+                ?? SluiceError(.logTopic, "The topic \(name) cannot be used: \(text(of: found.err)).")
         }
         for index in 0..<Int(unsafe found.partition_cnt) where unsafe found.partitions[index].leader < 0 {
             throw unsafe SluiceError(.logTopic, "Partition \(found.partitions[index].id) of the topic \(name) has no leader just now.")

@@ -38,6 +38,7 @@ enum TopicRequests {
         let timeout = Int32(configuration.requestTimeout.milliseconds)
         let error = unsafe rd_kafka_query_watermark_offsets(client.raw, partition.topic, partition.partition, &low, &high, timeout)
         if isMissingTopic(error) { throw SluiceError(.logTopic, "The partition \(partition) does not exist.") }
+        if let denial = KafkaOperation.describe.denial(error, topic: partition.topic) { throw denial }
         guard error == RD_KAFKA_RESP_ERR_NO_ERROR else {
             throw TopicMetadata.unreachable(error, asking: "about the offsets of \(partition)", configuration: configuration)
         }
@@ -57,7 +58,7 @@ enum TopicRequests {
             unsafe requests.append(request)
             for (key, value) in topic.settings { unsafe rd_kafka_NewTopic_set_config(request, key, value) }
         }
-        let answers = try unsafe send(client, configuration, asking: "to the creation of topics") { options, queue in
+        let answers = try unsafe send(client, configuration, asking: "to the creation of topics", as: .create) { options, queue in
             unsafe rd_kafka_CreateTopics(client.raw, &requests, requests.count, options, queue)
         } read: { event in
             var count = 0
@@ -65,7 +66,8 @@ enum TopicRequests {
             return unsafe results(rd_kafka_CreateTopics_result_topics(result, &count), count)
         }
         for answer in answers where answer.error != RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS {
-            throw SluiceError(.logTopic, "The topic \(answer.topic) cannot be created: \(answer.reason).")
+            throw KafkaOperation.create.denial(answer.error, topic: answer.topic)
+                ?? SluiceError(.logTopic, "The topic \(answer.topic) cannot be created: \(answer.reason).")
         }
     }
 
@@ -83,7 +85,7 @@ enum TopicRequests {
         guard !topics.isEmpty else { return }
         var requests: [OpaquePointer?] = unsafe topics.map { unsafe rd_kafka_DeleteTopic_new($0) }
         defer { unsafe requests.forEach { unsafe rd_kafka_DeleteTopic_destroy($0) } }
-        let answers = try unsafe send(client, configuration, asking: "to the deletion of topics") { options, queue in
+        let answers = try unsafe send(client, configuration, asking: "to the deletion of topics", as: .delete) { options, queue in
             unsafe rd_kafka_DeleteTopics(client.raw, &requests, requests.count, options, queue)
         } read: { event in
             var count = 0
@@ -91,7 +93,8 @@ enum TopicRequests {
             return unsafe results(rd_kafka_DeleteTopics_result_topics(result, &count), count)
         }
         for answer in answers where !isMissingTopic(answer.error) {
-            throw SluiceError(.logTopic, "The topic \(answer.topic) cannot be deleted: \(answer.reason).")
+            throw KafkaOperation.delete.denial(answer.error, topic: answer.topic)
+                ?? SluiceError(.logTopic, "The topic \(answer.topic) cannot be deleted: \(answer.reason).")
         }
     }
 
@@ -114,10 +117,11 @@ enum TopicRequests {
     }
 
     /// Sends an admin request and waits for its result.
-    private static func send(
-        _ client: KafkaPointer, _ configuration: KafkaConfiguration, asking what: String,
-        request: (OpaquePointer?, OpaquePointer?) -> Void, read: (OpaquePointer) -> [TopicAnswer]
-    ) throws -> [TopicAnswer] {
+    /// - Parameter operation: the right that the request needs on the cluster.
+    static func send<Answer>(
+        _ client: KafkaPointer, _ configuration: KafkaConfiguration, asking what: String, as operation: KafkaOperation,
+        request: (OpaquePointer?, OpaquePointer?) -> Void, read: (OpaquePointer) -> [Answer]
+    ) throws -> [Answer] {
         let milliseconds = Int32(configuration.requestTimeout.milliseconds)
         let queue = unsafe rd_kafka_queue_new(client.raw)
         defer { unsafe rd_kafka_queue_destroy(queue) }
@@ -135,7 +139,8 @@ enum TopicRequests {
         let error = unsafe rd_kafka_event_error(event)
         if isUnreachable(error) { throw TopicMetadata.unreachable(error, asking: what, configuration: configuration) }
         guard error == RD_KAFKA_RESP_ERR_NO_ERROR else {
-            throw SluiceError(.logTopic, "The Kafka brokers refused an answer \(what): \(text(of: error)).")
+            throw operation.denial(error, topic: nil)
+                ?? SluiceError(.logTopic, "The Kafka brokers refused an answer \(what): \(text(of: error)).")
         }
         return unsafe read(event)
     }

@@ -6,10 +6,10 @@ import Synchronization
 
 /// Kafka as the pipeline's log.
 package final class KafkaLog: MessageLog {
-    private let configuration: KafkaConfiguration
-    private let admin: KafkaAdmin
-    private let producer: KafkaProducer
-    private let logger: Logger
+    let configuration: KafkaConfiguration
+    let admin: KafkaAdmin
+    let producer: KafkaProducer
+    let logger: Logger
     private let troubles: BrokerTrouble
 
     package init(_ configuration: KafkaConfiguration, logger: Logger) throws {
@@ -38,7 +38,8 @@ package final class KafkaLog: MessageLog {
             do {
                 counts.append(try await admin.partitionCount(of: topic.name))
             } catch let error as SluiceError where error.code == .logTopic {
-                let settings = topic.retentionMilliseconds.map { ["retention.ms": String($0)] } ?? [:]
+                var settings = topic.retentionMilliseconds.map { ["retention.ms": String($0)] } ?? [:]
+                settings["max.message.bytes"] = String(configuration.recordBytes)
                 try await admin.create([KafkaTopic(topic.name, partitions: topic.partitions, settings: settings)])
                 counts.append(try await admin.partitionCount(of: topic.name))
             }
@@ -48,12 +49,16 @@ package final class KafkaLog: MessageLog {
     }
 
     package func append(_ batch: LogBatch) async throws -> [LogPartition: Int64] {
-        Dictionary(uniqueKeysWithValues: try await producer.produce(Self.records(batch)).map { (LogPartition($0.key), $0.value) })
+        do {
+            return Dictionary(uniqueKeysWithValues: try await producer.produce(Self.records(batch)).map { (LogPartition($0.key), $0.value) })
+        } catch let error as SluiceError {
+            throw await explain(error, of: batch)
+        }
     }
 
     package func place(_ batch: LogBatch) async throws -> [Int64] { try await producer.place(Self.records(batch)) }
 
-    private static func records(_ batch: LogBatch) -> KafkaRecordBatch {
+    static func records(_ batch: LogBatch) -> KafkaRecordBatch {
         let entries = batch.entries.map {
             KafkaRecordBatch.Entry(topic: $0.topic, partition: $0.partition, key: $0.key, value: $0.value)
         }

@@ -21,6 +21,14 @@ package final class Readiness: Sendable {
         problems.withLock { $0[part] = problem.map { Problem(error: $0, cause: cause) } }
     }
 
+    private let warnings = Mutex<[String: String]>([:])
+
+    /// Notes something that lowers a bound and keeps nobody from being served; nil clears the part.
+    func warn(_ part: String, _ text: String?) { warnings.withLock { $0[part] = text } }
+
+    /// For operators alone.
+    var notes: [String: String] { warnings.withLock(\.self) }
+
     package var current: [String: SluiceError] { problems.withLock { $0.mapValues(\.error) } }
     var causes: [String: String] { problems.withLock { $0.compactMapValues(\.cause) } }
 }
@@ -43,8 +51,16 @@ struct HealthRoutes: Sendable {
                         .init("error", .string(error.message)),
                     ] + (causes[part].map { [.init("cause", .string($0))] } ?? []))
             }
+            var members: [JSON.Member] = [
+                .init("status", .string(problems.isEmpty ? "ready" : "not ready")), .init("problems", .array(parts)),
+            ]
+            let notes = givesCauses ? readiness.notes.sorted { $0.key < $1.key } : []
+            if !notes.isEmpty {
+                let warnings = notes.map { JSON.object([.init("part", .string($0)), .init("warning", .string($1))]) }
+                members.append(.init("warnings", .array(warnings)))
+            }
             return JSONResponse(
-                ["status": .string(problems.isEmpty ? "ready" : "not ready"), "problems": .array(parts)],
+                .object(members),
                 status: problems.isEmpty ? .ok : .serviceUnavailable
             ).response
         }

@@ -31,6 +31,7 @@ package enum MetricName: String, CaseIterable, Sendable {
     case feedBytes = "sluice_feed_bytes"
     case isPublisher = "sluice_publisher"
     case quarantined = "sluice_quarantined_rows"
+    case refusedRecords = "sluice_refused_records_total"
 
     // Ingest
     case ingested = "sluice_ingested_objects_total"
@@ -112,6 +113,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .feedBytes: "Bytes read from the log and not yet below the watermark."
         case .isPublisher: "1 on the gateway that holds the replication slot."
         case .quarantined: "Rows that do not fit their classes and are not sent, as far as they have been met."
+        case .refusedRecords: "Records that the brokers refused for good; their rows are quarantined."
         case .ingested: "Asymmetric objects accepted, by type."
         case .ingestRefused: "Asymmetric objects refused, by type."
         case .ingestDuplicates: "Of the accepted ones those whose primary keys were there already, by type."

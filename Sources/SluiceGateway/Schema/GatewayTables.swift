@@ -16,6 +16,8 @@ final class GatewayTables: Sendable {
     private let names: ReplicationNames
     private let partitions: [String: TimePartitions]
     private let state: Mutex<State>
+    /// Of the rows of each class.
+    let bounds = RowBounds()
 
     init(app: AppConfiguration, pool: PostgresPool, names: ReplicationNames) {
         state = Mutex(State(places: app.tables))
@@ -44,7 +46,7 @@ final class GatewayTables: Sendable {
         }
         var shapes: [String: TableShape] = [:]
         for (type, mapping) in zip(numbered.filter { $0.kind != .embedded }, mappings) {
-            shapes[type.name] = try TableShape(type, in: schema, mapping: mapping)
+            shapes[type.name] = try TableShape(type, in: schema, mapping: mapping, bound: bounds[type.name])
         }
         state.withLock {
             $0.shapes = shapes

@@ -9,11 +9,14 @@ package struct Committer: Sendable {
     private let store: any WriteStore
     private let rules: any Rules
     private let environment: any Environment
+    private let bounds: RowBounds
 
-    package init(store: any WriteStore, rules: any Rules, environment: any Environment) {
+    /// - Parameter bounds: of objects. A write that makes a larger one is undone.
+    package init(store: any WriteStore, rules: any Rules, environment: any Environment, bounds: RowBounds = RowBounds()) {
         self.store = store
         self.rules = rules
         self.environment = environment
+        self.bounds = bounds
     }
 
     /// On whose behalf.
@@ -38,7 +41,7 @@ package struct Committer: Sendable {
         let types = Set(changeset.changes.map(\.object.type))
         let work = Work(
             changeset: changeset, writer: writer, types: types,
-            check: WriteCheck(plan: writer.plan, view: writer.view, schema: writer.schema, types: types))
+            check: WriteCheck(plan: writer.plan, view: writer.view, schema: writer.schema, types: types, bounds: bounds))
         let request = WriteRequest(
             origin: Origin(client: writer.client, changeset: changeset.number), session: writer.session,
             acknowledged: writer.compensation, time: changeset.time, base: changeset.base, objects: try objects(changeset, writer))

@@ -52,9 +52,11 @@ struct WriteCheck {
 
     private var entries: [String: Entry] = [:]
     private let fit: SchemaFit
+    private let bounds: RowBounds
 
     /// A class whose predicate is none, or does not fit the schema, is denied.
-    init(plan: SessionPlan, view: View, schema: AppSchema, types: Set<String>) {
+    init(plan: SessionPlan, view: View, schema: AppSchema, types: Set<String>, bounds: RowBounds = RowBounds()) {
+        self.bounds = bounds
         fit = SchemaFit(schema: schema.schema)
         for name in types {
             guard let index = schema.schema.index(of: name) else { continue }
@@ -167,10 +169,11 @@ struct WriteCheck {
     func misfit(_ write: IntendedWrite) -> Refusal? {
         guard let after = write.after else { return nil }
         let name = "\(write.object.type) \(write.object.key.keyText)"
-        if !write.changed.isEmpty, after.isTooLarge {
+        let bound = bounds[write.object.type]
+        if !write.changed.isEmpty, after.isLarger(than: bound) {
             return Refusal(
                 cause: .database,
-                message: "\(name) would take more than the \(Limits.rowBytes >> 20) MiB that an object may have; the write was undone.",
+                message: "\(name) would take more than the \(bound.text) that an object may have; the write was undone.",
                 rule: "the size", fields: write.changed.map { write.type.properties[$0].name }.sorted())
         }
         for (index, property) in write.type.properties.enumerated() where write.operation == .insert || write.changed.contains(index) {

@@ -107,6 +107,9 @@ struct FeedState {
         if let last = state.last {
             guard position > last else { return }
             if previous != last { state.isBroken = true }
+        } else if state.begin == 0, previous != nil {
+            // The partition was empty, and its first record follows on another.
+            state.isBroken = true
         }
         let isFirst = state.last == nil
         state.last = position

@@ -7,6 +7,8 @@ struct PublisherState {
     /// since finding a partition by its topic's name costs more than the rest of a record's bookkeeping.
     private var last: [Position?] = []
     private var slots: [LogPartition: Int] = [:]
+    /// What the log had when publishing began, by slot: records up to this position, below this offset.
+    private var stored: [Int: (position: Position, partition: LogPartition, end: Int64)] = [:]
     /// Partitions that grew since the last progress record, with their ends.
     private var grown: [LogPartition: Int64] = [:]
     /// The LSN of the last progress record.
@@ -24,12 +26,17 @@ struct PublisherState {
     /// - Parameters:
     ///   - start: from where on the source gives everything.
     ///   - before: what the publisher before wrote last.
-    init(last: [LogPartition: Position], start: LSN, after before: LogProgress? = nil) {
+    ///   - ends: the offset after the last record of each partition.
+    init(last: [LogPartition: Position], start: LSN, after before: LogProgress? = nil, ends: [LogPartition: Int64] = [:]) {
         since = start
         let isJoined = before.map { $0.completeSince > .zero && start <= $0.lsn } ?? false
         completeSince = isJoined ? before?.completeSince ?? start : start
         witness = before?.witness
-        for (partition, position) in last { self.last[slot(of: partition)] = position }
+        for (partition, position) in last {
+            let slot = slot(of: partition)
+            self.last[slot] = position
+            if let end = ends[partition] { stored[slot] = (position, partition, end) }
+        }
     }
 
     /// Where the partition's chain is kept; the same as long as this state lives.
@@ -45,6 +52,16 @@ struct PublisherState {
         let previous = last[slot]
         last[slot] = position
         return previous
+    }
+
+    /// Returns `true` if a publisher before this one has appended the record, which is promised with the next progress then.
+    ///
+    /// A partition has its records in the order of their positions. If one is missing before the last, the chain tells readers so, and they
+    /// would take no later copy of it.
+    mutating func isStored(_ slot: Int, _ position: Position) -> Bool {
+        guard let known = stored[slot], position <= known.position else { return false }
+        appended([known.partition: known.end])
+        return true
     }
 
     mutating func appended(_ ends: [LogPartition: Int64]) { grown.merge(ends) { max($0, $1) } }

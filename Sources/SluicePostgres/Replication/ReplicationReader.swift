@@ -35,7 +35,7 @@ final class ReplicationReader {
     init(_ configuration: ReplicationConfiguration, _ mailbox: ReplicationMailbox) throws {
         self.configuration = configuration
         self.mailbox = mailbox
-        decoder = PgOutputDecoder(schema: configuration.schema, tables: configuration.tables)
+        decoder = PgOutputDecoder(schema: configuration.schema, tables: configuration.tables, bounds: configuration.bounds)
         session = try PostgresSession(configuration.conninfo, replication: true)
         let timeout = try session.script("SELECT setting FROM pg_settings WHERE name = 'wal_sender_timeout'").int(0, 0) ?? 0
         statusInterval = timeout > 0 ? min(Self.longestInterval, .milliseconds(timeout / 4)) : Self.longestInterval

@@ -128,7 +128,11 @@ package struct PostgresSnapshotStore: Sendable {
                 }
             }
             let row = chunk.buffer.endRow()
-            if chunk.buffer.arena.count - start > RowBuffer.smallBytes, chunk.buffer.isTooLarge(row) { throw Misfit.tooLarge }
+            if !keysOnly, chunk.buffer.arena.count - start > shape.bound.unmeasuredBytes(properties: shape.forms.count),
+                chunk.buffer.isLarger(row, than: shape.bound)
+            {
+                throw Misfit.tooLarge(shape.bound)
+            }
             chunk.rows.append(row)
         } catch {
             chunk.buffer.abandonRow()

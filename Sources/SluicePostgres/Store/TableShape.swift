@@ -10,14 +10,21 @@ package struct TableShape: Sendable {
     package let key: Int
     /// What identifies a row, quoted: the key's column, and the time's where the table is cut by time.
     let identity: String
+    /// Of its rows.
+    let bound: RowBound
 
-    /// - Parameter mapping: Where the table is; one of the type's own name in `public` when nil.
+    /// - Parameters:
+    ///   - mapping: Where the table is; one of the type's own name in `public` when nil.
+    ///   - bound: of its rows. A larger one does not fit.
     /// - Throws: `tableUnfit` for a type that has no table of its own (an embedded one).
-    package init(_ type: ObjectType, in schema: Schema, mapping: TableMapping? = nil) throws(SluiceError) {
+    package init(
+        _ type: ObjectType, in schema: Schema, mapping: TableMapping? = nil, bound: RowBound = RowBound()
+    ) throws(SluiceError) {
         guard let key = type.primaryKey else { throw SluiceError(.tableUnfit, "Class \(type.name) has no table: it has no primary key.") }
         let mapping = mapping ?? TableMapping(type)
         self.type = type
         self.key = key
+        self.bound = bound
         table = mapping.sqlName
         identity = mapping.sqlKey(type)
         columns = mapping.columns.map(SQLText.identifier)
