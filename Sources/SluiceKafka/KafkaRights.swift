@@ -13,15 +13,20 @@ enum KafkaOperation: String {
     /// The error of an operation that an access list denies; nil if `error` says something else.
     /// - Parameter topic: nil when it concerns the whole cluster.
     func denial(_ error: rd_kafka_resp_err_t, topic: String?) -> SluiceError? {
-        let (resource, option): (String, String)
+        let resource: String
+        let option: String
         var operation = rawValue
         switch error {
         case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
             let topic = topic ?? "*"
-            (resource, option) = ("the topic \(topic)", "--topic '\(topic)'")
-        case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED: (resource, option) = ("a group", "--group '*'")
+            resource = "the topic \(topic)"
+            option = "--topic '\(topic)'"
+        case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+            resource = "a group"
+            option = "--group '*'"
         case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
-            (resource, option) = ("the cluster", "--cluster")
+            resource = "the cluster"
+            option = "--cluster"
             // An idempotent producer needs a right of its own on clusters before Kafka 3.0.
             if self == .write { operation = "IdempotentWrite" }
         default: return nil

@@ -20,9 +20,10 @@ enum TopicMetadata {
         guard unsafe answer.pointee.topic_cnt > 0 else { throw SluiceError(.logTopic, "The topic \(name) does not exist.") }
         let found = unsafe answer.pointee.topics[0]
         guard unsafe found.err == RD_KAFKA_RESP_ERR_NO_ERROR, unsafe found.partition_cnt > 0 else {
-            if unsafe isMissingTopic(found.err) { throw SluiceError(.logTopic, "The topic \(name) does not exist.") }
-            throw unsafe KafkaOperation.describe.denial(found.err, topic: name)
-                ?? SluiceError(.logTopic, "The topic \(name) cannot be used: \(text(of: found.err)).")
+            let error = unsafe found.err
+            if isMissingTopic(error) { throw SluiceError(.logTopic, "The topic \(name) does not exist.") }
+            throw KafkaOperation.describe.denial(error, topic: name)
+                ?? SluiceError(.logTopic, "The topic \(name) cannot be used: \(text(of: error)).")
         }
         for index in 0..<Int(unsafe found.partition_cnt) where unsafe found.partitions[index].leader < 0 {
             throw unsafe SluiceError(.logTopic, "Partition \(found.partitions[index].id) of the topic \(name) has no leader just now.")

@@ -18,7 +18,7 @@ enum TopicSettings {
         } read: { event in
             var count = 0
             let resources = unsafe rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &count)
-            return unsafe (0..<count).compactMap { index in unsafe resources?[index].map { unsafe Answer($0, names) } }
+            return (0..<count).compactMap { index in unsafe resources?[index].map { unsafe Answer($0, names) } }
         }
         for answer in answers where answer.error != RD_KAFKA_RESP_ERR_NO_ERROR {
             throw KafkaOperation.describeConfigs.denial(answer.error, topic: answer.topic)

@@ -1,4 +1,4 @@
-package import SluiceCore
+import SluiceCore
 import SluiceKafka
 package import SluicePipeline
 
@@ -30,7 +30,8 @@ extension KafkaLog {
         var failure: SluiceError?
         for (index, answer) in zip(indices, try await producer.offer(Self.records(part))) {
             switch answer {
-            case .stored(let offset): outcome.ends[batch.partition(of: index)] = max(outcome.ends[batch.partition(of: index)] ?? 0, offset + 1)
+            case .stored(let offset):
+                outcome.ends[batch.partition(of: index)] = max(outcome.ends[batch.partition(of: index)] ?? 0, offset + 1)
             case .refused(let error): refused(index, error, &outcome)
             case .failed(let error): failure = failure ?? error
             }

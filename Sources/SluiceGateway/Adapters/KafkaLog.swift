@@ -50,7 +50,8 @@ package final class KafkaLog: MessageLog {
 
     package func append(_ batch: LogBatch) async throws -> [LogPartition: Int64] {
         do {
-            return Dictionary(uniqueKeysWithValues: try await producer.produce(Self.records(batch)).map { (LogPartition($0.key), $0.value) })
+            return Dictionary(
+                uniqueKeysWithValues: try await producer.produce(Self.records(batch)).map { (LogPartition($0.key), $0.value) })
         } catch let error as SluiceError {
             throw await explain(error, of: batch)
         }

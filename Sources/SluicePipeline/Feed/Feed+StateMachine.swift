@@ -107,7 +107,7 @@ struct FeedState {
         if let last = state.last {
             guard position > last else { return }
             if previous != last { state.isBroken = true }
-        } else if state.begin == 0, previous != nil {
+        } else if offset == 0, state.begin == 0, previous != nil {
             // The partition was empty, and its first record follows on another.
             state.isBroken = true
         }

@@ -1,4 +1,4 @@
-import SluiceCore
+package import SluiceCore
 
 /// One partition of one topic.
 package struct LogPartition: Hashable, Sendable {

@@ -20,7 +20,8 @@ struct RefusedRecords {
         let changes = Self.changes(of: capture)
         for (index, error) in refused.sorted(by: { $0.key < $1.key }) {
             let entry = batch.entries[index]
-            guard let position = ChangeHeaderReader().read(batch.arena[entry.value])?.position, let (change, transaction) = changes[position]
+            guard let position = ChangeHeaderReader().read(batch.arena[entry.value])?.position,
+                let (change, transaction) = changes[position]
             else { continue }
             if error.code == .logRecordTooLarge {
                 sizes[Int(entry.topic)] = min(sizes[Int(entry.topic)] ?? .max, entry.key.count + entry.value.count)
