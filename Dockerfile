@@ -40,6 +40,6 @@ USER sluice
 WORKDIR /var/lib/sluice
 EXPOSE 8090 8091
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=6 \
-    CMD curl --fail --silent --show-error http://127.0.0.1:8091/health >/dev/null || exit 1
+    CMD curl --fail --silent --show-error --max-time 2 --fail-early http://127.0.0.1:8091/health http://127.0.0.1:8090/health >/dev/null || exit 1
 ENTRYPOINT ["/usr/bin/tini", "--", "/usr/local/bin/sluice"]
 CMD ["serve", "--app", "/app", "--host", "0.0.0.0", "--port", "8090", "--admin-port", "8091"]

@@ -1,16 +1,17 @@
 # make demo    starts everything and plays New York's departures of 2013 through it; KEEP=1 leaves it running
 # make test    everything that a change must pass; FILTER=… runs the tests whose Target.Suite/name matches
+# make hostile 12,000 sockets that never authenticate against a gateway with 200 sessions; prints latencies and memory
 # make soak    random apps, simulated networks and killed sinks for an hour or more; what fails names its seed
 # make asan    hostile plugins with AddressSanitizer
 # make bench   the benchmarks, in release mode; ARGS=… goes to them
 # make fuzz    the query language under libFuzzer; SECONDS=60 unless given
-# make lint    format and layers; make format writes the format
+# make lint    format, layers and quoting of SQL; make format writes the format
 # make image   builds the image without a container engine and serves from it; needs root and Debian
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak asan bench fuzz lint format image
+.PHONY: help setup demo test soak hostile asan bench fuzz lint format image
 
 sources := $(wildcard Sources Plugins Tests Benchmarks/Sources Examples Fuzz) Package.swift
 swift_files = find $(sources) -name '*.swift' -not -name '*.pb.swift' -not -path '*/.build*/*' -print0
@@ -27,6 +28,7 @@ demo: setup
 test: setup lint
 	dev/check-compose
 	dev/check-context
+	dev/check-servers
 	dev/with-servers --postgres --kafka --in-memory dev/run-tests $(if $(FILTER),--filter '$(FILTER)')
 
 soak: setup
@@ -35,6 +37,10 @@ soak: setup
 	SLUICE_CAUSAL_RUNS=50 SLUICE_KILL_RUNS=50 dev/with-servers --postgres --kafka --in-memory \
 		dev/run-tests --filter 'EndToEndTests.CausalTests'
 	SLUICE_INGEST_RECORDS=500000 dev/with-servers --postgres --kafka --in-memory dev/run-tests --filter 'EndToEndTests.IngestFaultTests'
+
+hostile: setup
+	for product in sluice sluice-plugin-host AppServicesRules; do swift build -c release --product $$product; done
+	dev/with-servers --postgres dev/hostile $(ARGS)
 
 asan: setup
 	dev/asan
@@ -48,6 +54,7 @@ fuzz:
 
 lint:
 	dev/check-layers
+	dev/check-quoting
 	$(swift_files) | xargs -0 swift format lint --strict --parallel --configuration .swift-format
 	if command -v shellcheck >/dev/null; then shellcheck .ci/run $$(grep -lE '^#!.*bash' dev/*); fi
 

@@ -52,7 +52,7 @@ struct CompatibilityCheck {
     /// Of a check of writes, which has both documents.
     private func checkReasons(_ expression: Expression) -> [String] {
         let names = expression.expansions.compactMap { if case .document(_, let path) = $0 { path.first } else { nil } }
-        let unknown = Set(names).sorted().filter { type.properties[$0] == nil }.map { "\(typeName) has no field \($0)\(meant($0))" }
+        let unknown = Set(names).sorted().filter { type.property(named: $0) == nil }.map { "\(typeName) has no field \($0)\(meant($0))" }
         let bare = expression.fields.sorted().map { "field \($0) is to be %%root.\($0) or %%prevRoot.\($0)" }
         let foreign = expression.expansions.compactMap { expansion -> String? in
             if case .document = expansion { return nil }
@@ -72,7 +72,7 @@ struct CompatibilityCheck {
     }
 
     private func fieldReason(_ name: String) -> String? {
-        guard let property = type.properties[name] else {
+        guard let property = type.property(named: name) else {
             if name.contains(".") { return "\(name) is inside an embedded object or a link, which cannot be queried" }
             return "\(typeName) has no field \(name)\(meant(name))"
         }
@@ -126,7 +126,7 @@ extension Expression {
         case .not(let part): return part.mismatches(with: type)
         case .test(.expansion, _, _): return []
         case .test(.field(let name), let comparison, let operand):
-            guard let property = type.properties[name] else { return [] }
+            guard let property = type.property(named: name) else { return [] }
             let isListed = comparison == .among || comparison == .notAmong
             return operand.literals(isListed: isListed).filter { QueryLiteral.text($0, for: property) == nil }
                 .map { "\(name) is \(property.type) and is compared with \($0.typeName)" }

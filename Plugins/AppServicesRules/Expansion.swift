@@ -120,7 +120,8 @@ struct RuleMistake: Error {
 /// The known name that a misspelt one is nearest to.
 enum Suggestion {
     static func closest(to word: String, among names: [String]) -> String? {
-        let ranked = names.map { (name: $0, distance: distance(word.lowercased(), $0.lowercased())) }
+        // Sorted, so that the first of equally close names is always the same.
+        let ranked = names.sorted().map { (name: $0, distance: distance(word.lowercased(), $0.lowercased())) }
         guard let best = ranked.min(by: { $0.distance < $1.distance }) else { return nil }
         return best.distance <= max(2, word.count / 3) ? best.name : nil
     }

@@ -48,7 +48,7 @@ struct RuleDocument {
     }
 
     func holds(_ name: String, _ comparison: Expression.Comparison, _ right: Resolved) -> Bool? {
-        guard let property = type.properties[name] else { return nil }
+        guard let property = type.property(named: name) else { return nil }
         let fits = { QueryLiteral.text($0, for: property) != nil }
         var right = right.fitted(to: property.type)
         if case .list(let elements) = right.value {
@@ -84,11 +84,19 @@ extension Expression.Comparison {
             guard case .list(let elements) = right.value else { return nil }
             if elements.contains(where: { left.matches($0) }) { return self == .among }
             return right.isComplete ? self == .notAmong : nil
-        case .less: return left.isLess(than: right.value)
-        case .greater: return right.value.isLess(than: left)
-        case .lessOrEqual: return left.isLess(than: right.value, orEqual: true)
-        case .greaterOrEqual: return right.value.isLess(than: left, orEqual: true)
+        case .less, .greater, .lessOrEqual, .greaterOrEqual:
+            guard case .list(let elements) = left else { return isInOrder(left, right.value) }
+            // As with equality, one element is enough.
+            let truths = elements.map { isInOrder($0, right.value) }
+            return truths.contains(true) ? true : truths.contains(nil) ? nil : false
         }
+    }
+
+    /// Returns nil if the two have no order.
+    private func isInOrder(_ left: RuleValue, _ right: RuleValue) -> Bool? {
+        let orEqual = self == .lessOrEqual || self == .greaterOrEqual
+        let isLess = self == .less || self == .lessOrEqual
+        return isLess ? left.isLess(than: right, orEqual: orEqual) : right.isLess(than: left, orEqual: orEqual)
     }
 }
 

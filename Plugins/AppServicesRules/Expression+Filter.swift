@@ -26,7 +26,7 @@ struct FieldTest {
     private let property: PluginProperty
 
     init?(_ name: String, of type: PluginObjectType) {
-        guard let property = type.properties[name], let name = QueryLiteral.name(name) else { return nil }
+        guard let property = type.property(named: name), let name = QueryLiteral.name(name) else { return nil }
         self.name = name
         self.property = property
     }

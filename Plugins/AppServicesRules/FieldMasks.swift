@@ -24,7 +24,7 @@ struct FieldMasks {
         let names = type.properties.keys.filter { $0 != type.primaryKey }.sorted()
         var (read, written): (Set<String>, Set<String>) = ([], [])
         for name in names {
-            guard let property = type.properties[name] else { continue }
+            guard let property = type.property(named: name) else { continue }
             // Permission for the whole overrides that of fields.
             var field = role.fields[name] ?? role.additionalFields
             (field.read, field.write) = (role.read ?? field.read, role.write ?? field.write)
@@ -74,9 +74,6 @@ struct FieldMasks {
         guard property.type.hasPrefix("embedded:"), let type = schema[String(property.type.dropFirst("embedded:".count))] else {
             notes.append("\(place) is no embedded object, so permissions inside it mean nothing")
             return [whole]
-        }
-        for name in field.fields.keys.sorted() where type.properties[name] == nil {
-            notes.append("there is no field \(place).\(name) that it gives permissions for")
         }
         let isInCollection = isInCollection || property.collection != "none"
         return type.properties.sorted { $0.key < $1.key }.flatMap { name, property in

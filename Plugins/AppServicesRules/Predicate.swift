@@ -1,10 +1,12 @@
+import SluicePluginKit
+
 /// A query under construction.
 indirect enum Predicate: Hashable {
     case constant(Bool)
     /// A comparison with something that has no value: it lets nobody in, neither as it is nor negated.
     case unknown
     /// One comparison in the query language.
-    case text(String)
+    case text(ByteText)
     case all([Predicate])
     case any([Predicate])
     case not(Predicate)
@@ -49,7 +51,7 @@ indirect enum Predicate: Hashable {
         switch self {
         case .constant(let value): value ? "TRUEPREDICATE" : "FALSEPREDICATE"
         case .unknown: "FALSEPREDICATE"
-        case .text(let text): text
+        case .text(let text): text.text
         case .all(let parts): parts.map(\.grouped).joined(separator: " AND ")
         case .any(let parts): parts.map(\.grouped).joined(separator: " OR ")
         case .not(let part): "NOT (\(part.rendered))"

@@ -59,7 +59,7 @@ enum QueryLiteral {
         guard !reserved.contains(name.lowercased()), !reservedAsSpelt.contains(name), let first = name.utf8.first,
             first.isNameStart, name.utf8.allSatisfy({ $0.isNamePart || $0 == UInt8(ascii: " ") })
         else { return nil }
-        return name.split(separator: " ", omittingEmptySubsequences: false).joined(separator: "\\ ")
+        return name.unicodeScalars.map { $0 == " " ? "\\ " : String($0) }.joined()
     }
 }
 

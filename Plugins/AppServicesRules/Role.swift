@@ -3,6 +3,10 @@ import SluicePluginKit
 /// A role as its file has it.
 struct Role {
     var name: String
+    /// The rule file.
+    var file = ""
+    /// Every field that the role names.
+    var names: [FieldName] = []
     var applyWhen: Expression
     var readFilter: Expression?
     var writeFilter: Expression?

@@ -6,6 +6,8 @@ struct RoleReader {
     /// Checks that values exist.
     let checkValue: (String) throws(RuleMistake) -> Void
     private(set) var problems: [String] = []
+    /// The fields that the role being read names.
+    private var names: [FieldName] = []
 
     private static let roleKeys = [
         "name", "apply_when", "document_filters", "read", "write", "insert", "delete", "search", "fields", "additional_fields",
@@ -56,18 +58,22 @@ struct RoleReader {
             problem(value.members?.first, "role \"\(name)\" lacks \"apply_when\"")
             return nil
         }
-        var role = Role(name: name, applyWhen: expression(applyWhen))
+        names = []
+        var role = Role(name: name, file: file, applyWhen: expression(applyWhen))
         if let filters = value.member("document_filters") {
             check(filters.value, ["read", "write"], at: "document_filters of role \"\(name)\"", owner: filters)
-            role.readFilter = filters.value.member("read").map { expression($0) }
-            role.writeFilter = filters.value.member("write").map { expression($0) }
+            role.readFilter = filters.value.member("read").map { expression($0, in: "document_filters.read") }
+            role.writeFilter = filters.value.member("write").map { expression($0, in: "document_filters.write") }
         }
-        role.read = value["read"].map { permission($0) }
-        role.write = value["write"].map { permission($0) }
+        role.read = value.member("read").map { permission($0, in: "read") }
+        role.write = value.member("write").map { permission($0, in: "write") }
+        // It has no effect in sync; its fields are checked.
+        if let search = value.member("search") { _ = permission(search, in: "search") }
         if let insert = value.member("insert") { role.insert = expression(insert) }
         if let delete = value.member("delete") { role.delete = expression(delete) }
         if let check = value.member("check_write") { role.checks = clauses(check) }
         readFields(value, into: &role)
+        role.names = names
         return role
     }
 
@@ -86,9 +92,9 @@ struct RoleReader {
                 problem(fields, "\"fields\" of role \"\(role.name)\" is not an object")
                 return
             }
-            for member in members { role.fields[member.key] = field(member, .listed) }
+            for member in members { role.fields[member.key] = field(member, .listed, [member.key]) }
         }
-        if let others = value.member("additional_fields") { role.additionalFields = field(others, .others) }
+        if let others = value.member("additional_fields") { role.additionalFields = field(others, .others, []) }
     }
 
     /// Where permissions for a field stand.
@@ -107,27 +113,41 @@ struct RoleReader {
         }
     }
 
-    private mutating func field(_ member: PluginValue.Member, _ place: Place) -> FieldPermission {
+    /// - Parameter path: the way to the field; empty for `additional_fields`.
+    private mutating func field(_ member: PluginValue.Member, _ place: Place, _ path: [String]) -> FieldPermission {
         check(member.value, place.keys, at: "\"\(member.key)\"", owner: member)
-        var field = FieldPermission(read: member.value["read"].map { permission($0) }, write: member.value["write"].map { permission($0) })
+        if !path.isEmpty { names.append(FieldName(path: path, place: "fields", line: member.line)) }
+        let key = path.isEmpty ? "additional_fields" : "fields.\(path.joined(separator: "."))"
+        var field = FieldPermission()
+        field.read = member.value.member("read").map { permission($0, in: "\(key).read") }
+        field.write = member.value.member("write").map { permission($0, in: "\(key).write") }
         if let flag = member.value.member("immutable"), place != .inside {
             field.isImmutable = flag.value.bool ?? true
             if flag.value.bool == nil { problem(flag, "\"immutable\" of \"\(member.key)\" is not true or false") }
         }
-        for inner in member.value["fields"]?.members ?? [] { field.fields[inner.key] = self.field(inner, .inside) }
+        for inner in member.value["fields"]?.members ?? [] { field.fields[inner.key] = self.field(inner, .inside, path + [inner.key]) }
         if place != .others, let others = member.value.member("additional_fields") {
             check(others.value, ["read", "write"], at: "\"additional_fields\" of \"\(member.key)\"", owner: others)
-            field.otherRead = others.value["read"].map { permission($0) }
-            field.otherWrite = others.value["write"].map { permission($0) }
+            field.otherRead = others.value.member("read").map { permission($0, in: "\(key).additional_fields.read") }
+            field.otherWrite = others.value.member("write").map { permission($0, in: "\(key).additional_fields.write") }
         }
         return field
     }
 
-    private func permission(_ value: PluginValue) -> Permission { value.bool.map { .literal($0) } ?? .expression }
+    private mutating func permission(_ member: PluginValue.Member, in place: String) -> Permission {
+        if let flag = member.value.bool { return .literal(flag) }
+        // Sync takes none, so it need not be one.
+        if (try? Expression(parsing: member.value)) != nil {
+            names += FieldName.all(in: member.value, place: place, line: member.line)
+        }
+        return .expression
+    }
 
-    private mutating func expression(_ member: PluginValue.Member) -> Expression {
+    /// - Parameter place: the way to the key; the key itself where it is not given.
+    private mutating func expression(_ member: PluginValue.Member, in place: String? = nil) -> Expression {
         do throws(RuleMistake) {
             let expression = try Expression(parsing: member.value)
+            names += FieldName.all(in: member.value, place: place ?? member.key, line: member.line)
             for case .value(let name, _) in expression.expansions { try checkValue(name) }
             return expression
         } catch {

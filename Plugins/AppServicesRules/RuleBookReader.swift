@@ -18,6 +18,9 @@ struct RuleBookReader {
         book.secrets = secrets
         book.environment = readEnvironment()
         let defaults = readDefaults(book.values)
+        var names = FieldNameCheck(app: app)
+        /// Classes without roles of their own, by service.
+        var without: [String: [String]] = [:]
         for folder in collectionFolders() {
             guard let type = typeName(of: folder) else { continue }
             if book.types[type] != nil {
@@ -26,10 +29,14 @@ struct RuleBookReader {
             let path = "\(folder)/rules.json"
             let own = app.directory[path].map { self.roles(path, $0, book.values) } ?? []
             // A collection with any role of its own uses none of the defaults (RULE-6).
-            let service = folder.split(separator: "/")[1]
-            let roles = own.isEmpty ? defaults[String(service)] ?? [] : own
+            let service = String(folder.split(separator: "/")[1])
+            let roles = own.isEmpty ? defaults[service] ?? [] : own
+            if own.isEmpty { without[service, default: []].append(type) } else { names.check(own, of: [type]) }
             book.types[type] = RolesOfType(roles: roles.map { PreparedRole($0, typeName: type, app: app, secrets: secrets) })
         }
+        for (service, roles) in defaults.sorted(by: { $0.key < $1.key }) { names.check(roles, of: without[service] ?? []) }
+        problems += names.problems
+        warnings += names.warnings
         for (type, roles) in book.types.sorted(by: { $0.key < $1.key }) { warn(about: roles.roles, of: type) }
         for (type, description) in app.schema.sorted(by: { $0.key < $1.key }) where description.kind != "embedded" {
             if book.types[type] == nil { warnings.append("\(type) has no schema.json under data_sources: nobody may see it") }
@@ -48,11 +55,6 @@ struct RuleBookReader {
                 warnings.append("\(type): role \"\(role.role.name)\" denies whom it may be for: \(role.undecided.joined(separator: "; "))")
             }
             for note in role.masks.notes { warnings.append("\(type): role \"\(role.role.name)\": \(note)") }
-            let properties = app.schema[type].map { Array($0.properties.keys) } ?? []
-            for name in role.role.fields.keys.sorted() where !properties.contains(name) {
-                let close = Suggestion.closest(to: name, among: properties).map { "; did you mean \"\($0)\"?" } ?? ""
-                warnings.append("\(type): role \"\(role.role.name)\" gives permissions for field \"\(name)\", which the type lacks\(close)")
-            }
         }
     }
 

@@ -1,7 +1,7 @@
 import SluicePluginKit
 
 /// A value as rules compare it: JSON with the types that extended JSON adds.
-enum RuleValue: Hashable {
+enum RuleValue {
     case null
     case bool(Bool)
     case int(Int64)
@@ -17,7 +17,7 @@ enum RuleValue: Hashable {
     /// Base64.
     case binary(String)
     case list([RuleValue])
-    case object([String: RuleValue])
+    case object([ByteText: RuleValue])
 
     /// Reads extended JSON. An object with a `$` key that is no extended form is kept as an object.
     init(_ value: PluginValue) {
@@ -31,7 +31,7 @@ enum RuleValue: Hashable {
         case .object(let members):
             self =
                 RuleValue(extended: value)
-                ?? .object(Dictionary(members.map { ($0.key, RuleValue($0.value)) }, uniquingKeysWith: { _, last in last }))
+                ?? .object(Dictionary(members.map { (ByteText($0.key), RuleValue($0.value)) }, uniquingKeysWith: { _, last in last }))
         }
     }
 
@@ -102,7 +102,7 @@ enum RuleValue: Hashable {
         if let order = order(of: other) { return order == .less || orEqual && order == .equal }
         switch (self, other) {
         case (.string(let l), .string(let r)), (.objectId(let l), .objectId(let r)), (.uuid(let l), .uuid(let r)):
-            return l == r ? orEqual : l.utf8.lexicographicallyPrecedes(r.utf8)
+            return ByteText(l) == ByteText(r) ? orEqual : l.utf8.lexicographicallyPrecedes(r.utf8)
         case (.date(let ls, let ln), .date(let rs, let rn)): return (ls, ln) == (rs, rn) ? orEqual : (ls, ln) < (rs, rn)
         default: return nil
         }
@@ -121,6 +121,40 @@ enum RuleValue: Hashable {
         case .binary: "binary data"
         case .list: "a list"
         case .object: "an object"
+        }
+    }
+}
+
+// By bytes, as PostgreSQL compares with collation "C", and as the query that the same expression becomes.
+extension RuleValue: Hashable {
+    static func == (lhs: RuleValue, rhs: RuleValue) -> Bool {
+        switch (lhs, rhs) {
+        case (.null, .null): true
+        case (.bool(let l), .bool(let r)): l == r
+        case (.int(let l), .int(let r)): l == r
+        case (.double(let l), .double(let r)): l == r
+        case (.decimal(let l), .decimal(let r)), (.string(let l), .string(let r)), (.objectId(let l), .objectId(let r)),
+            (.uuid(let l), .uuid(let r)), (.binary(let l), .binary(let r)):
+            ByteText(l) == ByteText(r)
+        case (.date(let ls, let ln), .date(let rs, let rn)): ls == rs && ln == rn
+        case (.list(let l), .list(let r)): l == r
+        case (.object(let l), .object(let r)): l == r
+        default: false
+        }
+    }
+
+    func hash(into hasher: inout Hasher) {
+        switch self {
+        case .null: hasher.combine(0)
+        case .bool(let v): hasher.combine(v)
+        case .int(let v): hasher.combine(v)
+        case .double(let v): hasher.combine(v)
+        case .decimal(let v), .string(let v), .objectId(let v), .uuid(let v), .binary(let v): hasher.combine(ByteText(v))
+        case .date(let seconds, let nanoseconds):
+            hasher.combine(seconds)
+            hasher.combine(nanoseconds)
+        case .list(let v): hasher.combine(v)
+        case .object(let v): hasher.combine(v)
         }
     }
 }

@@ -11,6 +11,21 @@ extension ErrorCode {
             )
         case .limitsExceeded: ("A message is larger than the limit.", "Split the write into several transactions.")
         case .wrongProtocolVersion: ("Client and gateway share no protocol version.", "Upgrade the older of the two.")
+        case .helloTimeout:
+            (
+                "The connection brought no complete Hello in time.",
+                "Send Hello at once after the upgrade. If the network is slow, the client tries again by itself."
+            )
+        case .tooManyConnections:
+            (
+                "One address has too many connections open.",
+                "Close some, or raise --connections-per-address. Behind a reverse proxy name it with --trusted-proxy."
+            )
+        case .helloTooLarge:
+            (
+                "A client that has not authenticated sent a message larger than the limit.",
+                "Send RefreshToken with the access token first; the SDK does so when its Hello is large."
+            )
         case .badMessageOrder: ("A message came before the one it depends on.", "Send Hello first, then subscriptions and uploads.")
         case .internalError:
             ("The gateway could not do its part.", "Read the gateway's log at the time given; the client tries again by itself.")
@@ -41,6 +56,11 @@ extension ErrorCode {
         case .unknownProperty:
             ("A property is not in the schema of its type.", "Add the property to the app's schema, or correct its name.")
         case .wrongValueType: ("A value does not have its property's type.", "Send a value of the schema's type.")
+        case .invalidName:
+            (
+                "The name of a class or property is not one that a server may store.",
+                "Use letters, digits and '_', beginning with a letter or '_', in normal form C: 57 bytes for a class, 63 for a property."
+            )
         case .querySyntax: ("The query is not well formed.", "Correct it at the place shown.")
         case .queryUnknownProperty: ("The query names a property or a class that is not there.", "Correct the name.")
         case .queryTypeMismatch: ("The query compares values that cannot be compared.", "Compare with a value of the property's type.")
@@ -98,13 +118,19 @@ extension ErrorCode {
         case .queryEmbedded:
             ("A subscription asks for an embedded type, which has no objects of its own.", "Subscribe to the type that contains it.")
         case .badRequest: ("The request is not what this path expects.", "See the path's description.")
-        case .invalidPassword: ("E-mail and password do not match a user.", "Check both; e-mails are case sensitive.")
+        case .invalidPassword:
+            ("E-mail and password do not match a user.", "Check both; the e-mail's case does not matter, the password's does.")
         case .crossSiteRequest:
             (
-                "A browser was made to ask the gateway's admin port by another site, or could have been.",
-                "Ask by address, localhost or a name without a dot, and without the header Origin."
+                "A browser was made to ask the gateway by another site, or could have been.",
+                "Ask by address, localhost or a name without a dot, and without the header Origin of another site."
             )
         case .userNotFound: ("There is no such user.", "Register first.")
+        case .requestTimeout:
+            (
+                "The body of a request came too slowly, or took too long.",
+                "Send the rest in another request; docs/limits.md has the rate and the time."
+            )
         case .nameInUse: ("The name is taken.", "Log in, or choose another.")
         case .bodyTooLarge: ("The request's body is over the limit.", "Send several smaller requests.")
         case .unsupportedEncoding: ("The body is compressed in a way that is not known.", "Send gzip, zstd or no Content-Encoding.")
@@ -127,6 +153,11 @@ extension ErrorCode {
             )
         case .adminForbidden:
             ("A token with the role read asks the admin port for a change.", "Use a token with the role change.")
+        case .invalidEmail:
+            (
+                "The e-mail address cannot be one of a user.",
+                "Use 1 to 320 bytes without spaces, control characters or invisible characters."
+            )
         case .pluginMissing: ("A plugin's file is not there or cannot be loaded.", "Check the path and its dependencies with ldd.")
         case .pluginABIMismatch:
             ("A plugin was built for another version of sluice_plugin.h.", "Upgrade the side that the message names.")
@@ -149,7 +180,8 @@ extension ErrorCode {
             ("A plugin does not do what the interface asks of it.", "Run `sluice plugin check` on its file, and mend what it names.")
         case .pluginFailed: ("A plugin could not decide, which denies.", "See the reason it gave.")
         case .postgresUnreachable: ("PostgreSQL does not answer.", "Check that it runs and that the connection string is right.")
-        case .postgresStatement: ("PostgreSQL refused a statement.", "See its own message and SQLSTATE.")
+        case .postgresStatement:
+            ("PostgreSQL refused a statement.", "Look for the code in the gateway's log, which has PostgreSQL's own message.")
         case .postgresSetting: ("A setting of PostgreSQL does not fit.", "Set it as named and restart PostgreSQL.")
         case .slotLost:
             (
@@ -168,6 +200,13 @@ extension ErrorCode {
                 "A record is larger than the brokers take.",
                 "Raise message.max.bytes of the brokers, or the topic's max.message.bytes, or write smaller objects."
             )
+        case .logReplicas:
+            (
+                "A topic has fewer in-sync replicas than min.insync.replicas asks for.",
+                "Start the brokers that are down, or lower the topic's min.insync.replicas below its replication factor; nothing is lost."
+            )
+        case .logNotAuthorized:
+            ("The brokers' access lists deny an operation that the gateway needs.", "Allow the operation that the message names.")
         case .ingestRejected: ("The ingest rules rejected an object.", "See the reason; the object is in sluice.ingest_rejected.")
         case .ingestMalformed:
             ("An object to ingest is not readable or does not fit its type.", "Correct the object; it is in sluice.ingest_rejected.")
@@ -179,13 +218,23 @@ extension ErrorCode {
         case .portInUse: ("The port is taken.", "Choose another with --port, or 0 for any.")
         case .logAhead:
             (
-                "The log has what the database never had: the database was restored from a backup, the log was not.",
-                "Delete the topics that docs/operations.md names, so that they begin anew; without Kafka, start the gateway again."
+                "The log has what the database never had: the database was restored from a backup, or another app's topics have its name.",
+                "Delete the topics that docs/operations.md names, or give the app another app_id; without Kafka, start the gateway again."
             )
         case .adminTokenMissing:
             (
                 "The admin port listens on an address other than the loopback, and no token protects it.",
                 "Run sluice admin-token and pass --admin-token-file, or set SLUICE_ADMIN_TOKEN_FILE or SLUICE_ADMIN_TOKEN."
+            )
+        case .columnRefusesInserts:
+            (
+                "A column that no property fills refuses the objects that devices create.",
+                "Run one of the statements that `sluice schema diff` names, or give the class a property for the column."
+            )
+        case .foreignKeyCircle:
+            (
+                "A foreign key that cannot be deferred leads back to its own class.",
+                "Run the statement that `sluice schema diff` names, which makes the foreign key DEFERRABLE."
             )
         case .breakingSchemaChange:
             (

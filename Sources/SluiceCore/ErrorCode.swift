@@ -9,6 +9,9 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case badSyntax = 103
     case limitsExceeded = 104
     case wrongProtocolVersion = 105
+    case helloTimeout = 106
+    case tooManyConnections = 107
+    case helloTooLarge = 108
     case badMessageOrder = 109
 
     // Session
@@ -30,6 +33,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case unknownType = 253
     case unknownProperty = 254
     case wrongValueType = 255
+    case invalidName = 256
 
     // Query language
     case querySyntax = 300
@@ -69,6 +73,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case invalidPassword = 401
     case crossSiteRequest = 403
     case userNotFound = 404
+    case requestTimeout = 408
     case nameInUse = 409
     case bodyTooLarge = 413
     case unsupportedEncoding = 415
@@ -81,6 +86,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case apiKeyNotFound = 443
     case adminUnauthorized = 446
     case adminForbidden = 447
+    case invalidEmail = 448
 
     // Plugins
     case pluginMissing = 500
@@ -110,6 +116,8 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case logDelivery = 703
     case logFull = 704
     case logRecordTooLarge = 705
+    case logReplicas = 706
+    case logNotAuthorized = 707
 
     // Ingest
     case ingestRejected = 800
@@ -125,6 +133,8 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case breakingSchemaChange = 904
     case logAhead = 905
     case adminTokenMissing = 906
+    case columnRefusesInserts = 907
+    case foreignKeyCircle = 908
 
     // The client
     case replicaCorrupt = 950

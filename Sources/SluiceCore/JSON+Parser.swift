@@ -122,16 +122,16 @@ private struct JSONParser {
     /// The keys seen in one object: compared one by one while they are few.
     private struct KeySet {
         private var few: [String] = []
-        private var many: Set<String> = []
+        private var many: Set<[UInt8]> = []
 
         mutating func insert(_ key: String) -> Bool {
             if many.isEmpty {
-                if few.contains(key) { return false }
+                if few.contains(where: { $0.hasSameBytes(as: key) }) { return false }
                 few.append(key)
-                if few.count > 16 { many = Set(few) }
+                if few.count > 16 { many = Set(few.map { Array($0.utf8) }) }
                 return true
             }
-            return many.insert(key).inserted
+            return many.insert(Array(key.utf8)).inserted
         }
     }
 

@@ -1,6 +1,6 @@
 /// A JSON text as a tree that keeps what configuration needs: the order of members, the place of each, and integers as
 /// integers.
-package enum JSON: Hashable, Sendable {
+package enum JSON: Sendable {
     case null
     case bool(Bool)
     case int(Int64)
@@ -24,9 +24,9 @@ package enum JSON: Hashable, Sendable {
             self.column = column
         }
 
-        package static func == (lhs: Member, rhs: Member) -> Bool { lhs.key == rhs.key && lhs.value == rhs.value }
+        package static func == (lhs: Member, rhs: Member) -> Bool { lhs.key.hasSameBytes(as: rhs.key) && lhs.value == rhs.value }
         package func hash(into hasher: inout Hasher) {
-            hasher.combine(key)
+            key.hashBytes(into: &hasher)
             hasher.combine(value)
         }
     }
@@ -34,7 +34,35 @@ package enum JSON: Hashable, Sendable {
     /// The member of an object; nil for another kind of value or a missing key. The last of equal keys counts.
     package subscript(_ key: String) -> JSON? {
         guard case .object(let members) = self else { return nil }
-        return members.last { $0.key == key }?.value
+        return members.last { $0.key.hasSameBytes(as: key) }?.value
+    }
+}
+
+// Texts and keys are equal when their bytes are, as in PostgreSQL: custom data decide about rights.
+extension JSON: Hashable {
+    package static func == (lhs: JSON, rhs: JSON) -> Bool {
+        switch (lhs, rhs) {
+        case (.null, .null): true
+        case (.bool(let l), .bool(let r)): l == r
+        case (.int(let l), .int(let r)): l == r
+        case (.double(let l), .double(let r)): l == r
+        case (.string(let l), .string(let r)): l.hasSameBytes(as: r)
+        case (.array(let l), .array(let r)): l == r
+        case (.object(let l), .object(let r)): l == r
+        default: false
+        }
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        switch self {
+        case .null: hasher.combine(0)
+        case .bool(let v): hasher.combine(v)
+        case .int(let v): hasher.combine(v)
+        case .double(let v): hasher.combine(v)
+        case .string(let v): v.hashBytes(into: &hasher)
+        case .array(let v): hasher.combine(v)
+        case .object(let v): hasher.combine(v)
+        }
     }
 }
 

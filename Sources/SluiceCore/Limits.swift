@@ -2,8 +2,40 @@
 package enum Limits {
     /// One WebSocket message from a client, bytes. Beyond: error `limits-exceeded`, close 1009 (LIM: 16 to 20 MB in the original).
     package static let messageBytes = 16 << 20
+    /// Messages, and frames, of a peer that has not authenticated, bytes. Beyond: error `hello-too-large`, close 1009.
+    package static let openingBytes = 64 << 10
+    /// Seconds from a connection's first byte to its first request, or to a complete Hello. Beyond: closed, for a WebSocket with `hello-timeout`.
+    package static let openingSeconds: Int64 = 10
+    /// Classes, and properties of all of them, in one Hello; classes in what it holds. Beyond: `limits-exceeded`.
+    package static let helloClasses = 4_096
+    package static let helloProperties = 65_536
+    /// Connections of a server, and of those the ones that have not authenticated; the others are a reserve for sessions.
+    /// Beyond: the oldest that has not authenticated is closed, or the new one if there is none.
+    package static let connections = 12_000
+    package static let unauthenticatedConnections = 4_000
+    /// Connections from one address (IPv4) or network of 64 bits (IPv6), and of those the ones that have not authenticated.
+    /// Beyond: closed when they are accepted, or `too-many-connections` behind a proxy.
+    package static let connectionsPerAddress = 4_000
+    package static let unauthenticatedPerAddress = 1_000
+    /// Requests from one address in a second, and at once. Beyond: 429 `too-many-requests`.
+    package static let requestsPerSecond = 500
+    package static let requestBurst = 2_000
+    /// Addresses whose requests are counted, at most twice as many. Beyond: the longest unused are forgotten.
+    package static let countedAddresses = 10_000
+    /// The least that a request's body must bring in a second, bytes; seconds that it may be behind; and seconds for all of it, without and
+    /// with a proven sender. Time in which the gateway does not read does not count for the rate. Beyond: 408 `request-timeout`.
+    package static let bodyBytesPerSecond = 32
+    package static let bodyGraceSeconds: Int64 = 20
+    package static let bodySeconds: Int64 = 60
+    package static let provenBodySeconds: Int64 = 6 * 3_600
     /// One subscription, and one whole set, bytes of query text (QL-6). Beyond: query error `limits-exceeded`.
     package static let queryBytes = 256 << 10
+    /// The name of a class, bytes: it becomes that of a table and of a topic. Beyond: `invalid-name`.
+    package static let classNameBytes = 57
+    /// The name of a property, bytes: PostgreSQL cuts longer names of columns. Beyond, in development mode: `invalid-name`.
+    package static let propertyNameBytes = 63
+    /// An e-mail address of a user, bytes in its normal form. Beyond: `invalid-email`.
+    package static let emailBytes = 320
     /// Nesting of containers, of queries, of JSON. Beyond: malformed (LIM: 100).
     package static let nestingDepth = 100
     /// Leaves (comparisons) of one query. Beyond: query error `limits-exceeded`.
@@ -28,9 +60,13 @@ package enum Limits {
     package static let joinedBootstrapBytes = 32 << 10
     /// Bytes of changes held for one session while its bootstrap runs. Beyond: the bootstrap starts again.
     package static let stagedBytes = 32 << 20
-    /// One object in the log, bytes; a record has it before and after, and brokers take some 20 MiB. Beyond: a write is undone, and a row
-    /// that another program wrote is left out and quarantined.
+    /// One object in the log, bytes; a record has it before and after. A topic that takes smaller records lowers it (`RowBound`).
+    /// Beyond: a write is undone, and a row that another program wrote is left out and quarantined.
     package static let rowBytes = 9 << 20
+    /// What a record has beside the two objects, bytes: positions, keys, names, and the frames of the batch.
+    package static let recordFrameBytes = 64 << 10
+    /// The Kafka key of a record, bytes. Beyond: the record has no key; its partition stays the same.
+    package static let recordKeyBytes = 1 << 10
     /// Rows, and bytes, of one bootstrap message.
     package static let bootstrapRows = 2_000
     package static let bootstrapBytes = 256 << 10

@@ -18,18 +18,15 @@ extension Row {
     /// Bytes that the row takes in a record of the log, at most: the measure, too, for rows that are handed on together.
     package var recordBytes: Int { values.reduce(0) { $0 + ($1?.recordBytes ?? 0) } }
 
-    /// Whether a record with two of them may be too large for the log.
-    package var isTooLarge: Bool { recordBytes > Limits.rowBytes }
+    /// `true` if a record with two of them may be too large for the log.
+    package func isLarger(than bound: RowBound) -> Bool { recordBytes > bound.bytes }
 }
 
 extension RowBuffer {
-    /// Bytes in the arena that a row takes before its values are looked at one by one: in a record none takes eight times as many.
-    package static let smallBytes = Limits.rowBytes / 8
-
-    /// The same as `Row.isTooLarge`.
-    package func isTooLarge(_ row: RowRef) -> Bool {
+    /// The same as `Row.isLarger`.
+    package func isLarger(_ row: RowRef, than bound: RowBound) -> Bool {
         withView(row) { view in
-            (0..<view.count).reduce(0) { $0 + (view.value($1)?.recordBytes ?? 0) } > Limits.rowBytes
+            (0..<view.count).reduce(0) { $0 + (view.value($1)?.recordBytes ?? 0) } > bound.bytes
         }
     }
 }

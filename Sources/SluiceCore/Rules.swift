@@ -53,10 +53,17 @@ package struct TypePlan: Hashable, Sendable {
         self.grants = grants
     }
 
+    /// `true` if both plans allow the same. Predicates compare by bytes: two that differ in a text's composition select other objects.
+    package static func == (lhs: TypePlan, rhs: TypePlan) -> Bool {
+        lhs.read.hasSameBytes(as: rhs.read) && lhs.write.hasSameBytes(as: rhs.write) && lhs.insert == rhs.insert
+            && lhs.delete == rhs.delete && lhs.readableFields == rhs.readableFields && lhs.writableFields == rhs.writableFields
+            && lhs.role == rhs.role && lhs.checkWrite == rhs.checkWrite && lhs.grants == rhs.grants
+    }
+
     /// Indices of the properties that the user may not read; the primary key is never among them.
     package func hidden(of type: ObjectType) -> Set<Int> {
         guard let readableFields else { return [] }
-        return Set(type.properties.indices.filter { $0 != type.primaryKey && !readableFields.contains(type.properties[$0].name) })
+        return Set(type.properties.indices.filter { $0 != type.primaryKey && !readableFields.contains(bytesOf: type.properties[$0].name) })
     }
 
     /// No rule, failing plugin, unknown key: nothing is allowed (G5).
@@ -65,6 +72,11 @@ package struct TypePlan: Hashable, Sendable {
 
     /// Used where no rule plugin is configured at all, which only development mode allows.
     package static let open = TypePlan(read: "TRUEPREDICATE", write: "TRUEPREDICATE", role: "development")
+}
+
+extension Set<String> {
+    /// Returns `true` if the set has a member of the same bytes.
+    package func contains(bytesOf name: String) -> Bool { firstIndex(of: name).map { self[$0].hasSameBytes(as: name) } ?? false }
 }
 
 /// The rules' answer for a session, by type. A type that is missing is denied.

@@ -126,6 +126,13 @@ extension Dictionary<String, Int> {
 extension String {
     /// Whether two texts have the same bytes; `==` is also true of an "é" of one code point and one of two.
     package func hasSameBytes(as other: String) -> Bool { utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8) }
+
+    /// The hash that goes with `hasSameBytes`.
+    package func hashBytes(into hasher: inout Hasher) {
+        var text = self
+        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        hasher.combine(UInt8(0xFF))
+    }
 }
 
 /// Which fields may appear in subscriptions and rules (`QF-*`, `IQF-*` of the server specification).

@@ -37,10 +37,19 @@ extension Value: Hashable {
         case (.objectId(let l), .objectId(let r)): l == r
         case (.uuid(let l), .uuid(let r)): l == r
         case (.list(let l), .list(let r)): l == r
-        case (.dictionary(let l), .dictionary(let r)): l == r
-        case (.link(let lt, let lk), .link(let rt, let rk)): lt == rt && lk == rk
+        case (.dictionary(let l), .dictionary(let r)): haveSameMembers(l, r)
+        case (.link(let lt, let lk), .link(let rt, let rk)): lt.hasSameBytes(as: rt) && lk == rk
         default: false
         }
+    }
+
+    /// Keys are equal when their bytes are; a `Dictionary` finds each that is canonically equivalent.
+    private static func haveSameMembers(_ left: [String: Value], _ right: [String: Value]) -> Bool {
+        left.count == right.count
+            && left.allSatisfy { key, value in
+                guard let place = right.index(forKey: key) else { return false }
+                return right[place].key.hasSameBytes(as: key) && right[place].value == value
+            }
     }
 
     package func hash(into hasher: inout Hasher) {

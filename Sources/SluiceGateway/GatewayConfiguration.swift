@@ -5,6 +5,7 @@ package import SluiceNet
 /// Everything a gateway is told at its start.
 package struct GatewayConfiguration: Sendable {
     package typealias Proxies = TrustedProxies
+    package typealias Admission = AdmissionLimits
 
     package struct Network: Hashable, Sendable {
         package var host: String
@@ -14,15 +15,19 @@ package struct GatewayConfiguration: Sendable {
         package var adminPort: Int
         /// The reverse proxies in front of the client port.
         package var trustedProxies: TrustedProxies
+        /// Bounds of connections and requests on the client port.
+        package var admission: AdmissionLimits
 
         package init(
-            host: String = "127.0.0.1", port: Int, adminHost: String = "127.0.0.1", adminPort: Int, trustedProxies: TrustedProxies = .none
+            host: String = "127.0.0.1", port: Int, adminHost: String = "127.0.0.1", adminPort: Int, trustedProxies: TrustedProxies = .none,
+            admission: AdmissionLimits = AdmissionLimits()
         ) {
             self.host = host
             self.port = port
             self.adminHost = adminHost
             self.adminPort = adminPort
             self.trustedProxies = trustedProxies
+            self.admission = admission
         }
     }
 
@@ -30,6 +35,17 @@ package struct GatewayConfiguration: Sendable {
     /// - Throws: `configInvalid` with the range at fault.
     package static func trustedProxies(_ ranges: [String]) throws(SluiceError) -> Proxies {
         Proxies(try ranges.map { (range) throws(SluiceError) in try NetworkRange(range) })
+    }
+
+    /// Bounds of the client port with another one for each address.
+    /// - Parameter connectionsPerAddress: a quarter of them may be without a valid token.
+    /// - Throws: `configInvalid` for fewer than 4.
+    package static func admission(connectionsPerAddress: Int) throws(SluiceError) -> Admission {
+        guard connectionsPerAddress >= 4 else {
+            throw SluiceError(
+                .configInvalid, "--connections-per-address \(connectionsPerAddress) is less than 4.", fix: "Give at least 4.")
+        }
+        return Admission(connectionsPerAddress: connectionsPerAddress, unauthenticatedPerAddress: connectionsPerAddress / 4)
     }
 
     package struct Plugins: Hashable, Sendable {

@@ -41,13 +41,16 @@ struct GatewayParts: Sendable {
                         bootstrapServers: $0, clientID: "sluice-\(configuration.app.appID)", settings: configuration.kafkaSettings),
                     logger: logger)
             }
-            let names = try await PostgresPreparation.prepare(pools.main, app: configuration.app.appID)
+            let names = try await PostgresPreparation.prepare(pools.main, app: configuration.app.appID, logger: logger)
             let metrics = Metrics()
             let records = PluginRecords(
                 log: kafka, app: configuration.app.appID, isDevelopment: configuration.isDevelopment, logger: logger)
             let services = PluginServices(users: UserStore(pool: pools.questions))
             let plugins = RulePlugins(configuration, records: records, services: services, metrics: metrics, logger: logger)
-            let rules = RuleGenerations(try plugins.chain(configuration.app), app: configuration.app, environment: environment)
+            let customData = CustomDataTable(pool: pools.questions)
+            let rules = RuleGenerations(try plugins.chain(configuration.app), app: configuration.app, environment: environment) { app in
+                try await PostgresFailure.translating { try await customData.columns(of: app) }
+            }
             generations = rules
             return try await join(
                 configuration,
@@ -82,7 +85,7 @@ struct GatewayParts: Sendable {
         let (pools, names, kafka, generations) = (outside.pools, outside.names, outside.kafka, outside.generations)
         let pool = pools.main
         let log: any MessageLog = kafka ?? EmbeddedLog(environment: environment)
-        let tables = GatewayTables(app: app, pool: pool, names: names)
+        let tables = GatewayTables(app: app, pool: pool, names: names, logger: logger)
         let applied = AppliedSchema(store: AppSchemaStore(pool: pool))
         if !configuration.isDevelopment { try await applied.requireNoBreak(app) }
         let schema = try await GatewaySchema.open(
@@ -124,13 +127,17 @@ struct GatewayParts: Sendable {
         let services = SessionServices(
             app: app.appID, authenticator: access.authenticator, clients: PostgresClients(pool: pool), authority: schema, rules: rules,
             snapshots: PostgresSnapshots(pool: pool, streams: pools.streams, tables: tables, unfit: quarantine.met),
-            committer: Committer(store: store, rules: rules, environment: environment),
+            committer: Committer(
+                store: store, rules: rules, environment: environment, bound: { [bounds = tables.bounds] in bounds[$0].current }),
             ingest: TimedIntake(intake, metrics: metrics, environment: environment), feed: feed,
             fanout: fanout, resume: resume, layout: schema, frames: frames, environment: environment, logger: logger,
             isRecoveryAllowed: app.isRecoveryAllowed, observer: sessionWatch, sealer: access.sealer)
         let schemaWatch = SchemaWatch(applied: applied, schema: schema, environment: environment, logger: logger)
+        let recordBounds = RecordBoundWatch(
+            log: log, topics: topics, schema: schema, bounds: tables.bounds, readiness: readiness, environment: environment, logger: logger)
+        await recordBounds.look()
         let publisherWatch = PublisherWatch(
-            schema: schema, quarantine: quarantine, readiness: readiness, metrics: metrics, logger: logger)
+            schema: schema, quarantine: quarantine, readiness: readiness, metrics: metrics, logger: logger, bounds: recordBounds)
         let publisher = Publisher(
             source: PostgresCapture(
                 conninfo: configuration.postgres, names: names, tables: tables, pool: pool, logger: logger),
@@ -150,6 +157,7 @@ struct GatewayParts: Sendable {
             BackgroundService("slot") {
                 try await SlotWatch(pool: pool, slot: names.slot, logger: logger).run(environment)
             },
+            BackgroundService("record bounds") { try await recordBounds.run() },
             BackgroundService("quarantine") { try await quarantine.run() },
             BackgroundService("tables") { try await TableWatch(tables: tables, environment: environment, logger: logger).run() },
             BackgroundService("partitions") {

@@ -27,21 +27,34 @@ struct GatewayServers: Sendable {
             services: parts.sessionServices, watch: parts.watch, isEnabled: configuration.app.isSyncEnabled)
         self.sessions = sessions
         let path = WireProtocol.path(app: appID)
+        let network = configuration.network
+        let requests = RequestLimiter(network.admission)
+        let refused = parts.metrics.refusals()
         let router = Router(context: ClientContext.self)
         router.add(middleware: ClientAddressMiddleware(proxies: configuration.network.trustedProxies))
         router.add(middleware: HTTPWatch(metrics: parts.metrics, environment: parts.sessionServices.environment))
-        router.add(middleware: ErrorMiddleware())
+        router.add(middleware: ErrorMiddleware(logger: logger))
+        router.add(middleware: RequestLimitMiddleware(limiter: requests, onRefusal: refused))
+        let site = configuration.isDevelopment ? DevelopmentSite(host: configuration.network.host) : nil
+        if let site { router.add(middleware: DevelopmentGuard(site: site)) }
         AuthRoutes(
             users: parts.access.users, keys: parts.access.keys, settings: .init(appID: appID, syncPath: path), metrics: parts.metrics
         ).add(to: router)
         APIKeyRoutes(keys: parts.access.keys, users: parts.access.users).add(to: router)
         IngestRoutes(services: parts.sessionServices, keys: parts.access.keys, idempotency: parts.idempotency).add(to: router)
         HealthRoutes(readiness: parts.readiness, givesCauses: { _ in false }).add(to: router)
+        var server = NetServer.Configuration(
+            host: network.host, port: network.port, trustedProxies: network.trustedProxies, admission: network.admission,
+            shutdownDeadline: Self.shutdownDeadline)
+        server.requests = requests
+        server.onRefusal = refused
         client = NetServer(
-            configuration: .init(
-                host: configuration.network.host, port: configuration.network.port,
-                trustedProxies: configuration.network.trustedProxies, shutdownDeadline: Self.shutdownDeadline),
-            router: router, webSocket: WebSocketEndpoint(matches: { $0 == path }, accept: { sessions.accept($0) }), logger: quiet)
+            configuration: server,
+            router: router,
+            webSocket: WebSocketEndpoint(
+                matches: { $0 == path },
+                accept: { request in site?.problem(request).map { UpgradeDecision.refuse($0) } ?? sessions.accept(request) }),
+            logger: quiet)
         let routes = AdminRoutes(parts, configuration, sessions: sessions, clients: client, logger: logger)
         admin = NetServer(
             configuration: .init(

@@ -10,13 +10,13 @@ struct PublisherWatch: Sendable {
     let readiness: Readiness
     let metrics: Metrics
     let logger: Logger
+    let bounds: RecordBoundWatch
     let pieces = TransactionPieces()
 
     func report(_ report: PublisherReport) {
         switch report {
         case .holding:
             metrics.number(.isPublisher).set(1)
-            readiness.set("publisher", nil)
             quarantine.isResponsible(true)
         case .waiting:
             metrics.number(.isPublisher).set(0)
@@ -25,12 +25,19 @@ struct PublisherWatch: Sendable {
         case .failed(let error):
             metrics.number(.isPublisher).set(0)
             quarantine.isResponsible(false)
-            readiness.set("publisher", SluiceError(error.code, "Publishing has stopped and is being started again."), cause: error.message)
+            readiness.set(
+                "publisher", SluiceError(error.code, "Publishing has stopped and is being started again."), cause: error.operatorText)
         case .batch(let changes, _, let unfit):
             metrics.number(.capturedChanges).add(changes)
             metrics.number(.publishedRecords).add(changes)
+            readiness.set("publisher", nil)
             if changes > 0 { pieces.published() }
             if !unfit.isEmpty { note(unfit) }
+        case .refused(let rows, let sizes):
+            metrics.number(.refusedRecords).add(rows.count)
+            let types = schema.current().schema.types
+            for (type, bytes) in sizes where types.indices.contains(type) { bounds.refused(type: types[type].name, bytes: bytes) }
+            note(rows)
         case .announced:
             pieces.ended()
         }

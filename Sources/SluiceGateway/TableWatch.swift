@@ -25,8 +25,8 @@ struct TableWatch {
                         metadata: ["table": "\(table)", "code": "\(ErrorCode.logGap.rawValue)"])
                 }
             } catch let error as SluiceError where error.code != .postgresUnreachable {
-                if trouble != error.message { logger.error("A table's changes are not published.", metadata: ["error": "\(error)"]) }
-                trouble = error.message
+                if trouble != error.operatorText { logger.error("A table's changes are not published.", metadata: ["error": "\(error)"]) }
+                trouble = error.operatorText
             } catch is SluiceError {
                 // A server that does not answer is the publisher's to tell.
             }

@@ -8,20 +8,20 @@ struct DeliverySlots {
         case batch(KafkaDelivery)
     }
 
-    /// The word: 24 bits of generation, 24 bits of slot, 16 bits of topic index.
+    /// The word: 20 bits of generation, 20 bits of slot, 24 bits of the record's index in its batch.
     struct Token: Equatable {
         var word: UInt64
 
         init(word: UInt64) { self.word = word }
-        init(slot: Int, generation: UInt32, topic: Int = 0) {
-            word = UInt64(generation & 0xFF_FFFF) << 40 | UInt64(slot) << 16 | UInt64(topic)
+        init(slot: Int, generation: UInt32, record: Int = 0) {
+            word = UInt64(generation & 0xF_FFFF) << 44 | UInt64(slot & 0xF_FFFF) << 24 | UInt64(record & 0xFF_FFFF)
         }
 
-        var slot: Int { Int(word >> 16 & 0xFF_FFFF) }
-        var generation: UInt32 { UInt32(word >> 40) }
-        var topic: Int { Int(word & 0xFFFF) }
+        var slot: Int { Int(word >> 24 & 0xF_FFFF) }
+        var generation: UInt32 { UInt32(word >> 44) }
+        var record: Int { Int(word & 0xFF_FFFF) }
 
-        func with(topic: Int) -> Token { Token(word: word & ~0xFFFF | UInt64(topic)) }
+        func with(record: Int) -> Token { Token(word: word & ~0xFF_FFFF | UInt64(record & 0xFF_FFFF)) }
     }
 
     private struct Slot {
@@ -55,7 +55,7 @@ struct DeliverySlots {
     mutating func remove(_ token: Token) -> Owner? {
         guard let owner = self[token] else { return nil }
         slots[token.slot].owner = nil
-        slots[token.slot].generation = (slots[token.slot].generation + 1) & 0xFF_FFFF
+        slots[token.slot].generation = (slots[token.slot].generation + 1) & 0xF_FFFF
         free.append(token.slot)
         return owner
     }

@@ -44,7 +44,8 @@ package final class KafkaAdmin: Sendable {
             let wanted = topics.sorted { $0.name < $1.name }
             try TopicRequests.create(wanted, client: client, configuration: configuration)
             for topic in wanted {
-                let partitions = try TopicRequests.awaitReady(topic.name, client: client, configuration: configuration)
+                let partitions = try TopicRequests.partitions(
+                    of: topic.name, isExpected: true, client: client, configuration: configuration)
                 guard partitions != topic.partitions else { continue }
                 throw SluiceError(
                     .logTopic, "The topic \(topic.name) has \(partitions) partitions; \(topic.partitions) are configured.",
@@ -60,14 +61,21 @@ package final class KafkaAdmin: Sendable {
         try await ask { try TopicRequests.delete(topics, client: $0, configuration: $1) }
     }
 
-    /// The number of partitions of a topic.
+    /// The number of partitions of a topic. Partitions without a leader are waited for.
+    /// - Parameter isExpected: `true` if the topic has been created, so that a broker that does not know it is asked again.
     /// - Throws: `logTopic` when it does not exist, `logUnreachable` when no broker answers in time.
-    package func partitionCount(of topic: String) async throws -> Int32 {
-        try await ask { try TopicRequests.partitions(of: topic, client: $0, configuration: $1) }
+    package func partitionCount(of topic: String, isExpected: Bool = false) async throws -> Int32 {
+        try await ask { try TopicRequests.partitions(of: topic, isExpected: isExpected, client: $0, configuration: $1) }
     }
 
-    /// The offsets that a partition has. Costs two requests to its leader.
-    /// - Throws: `logTopic` when it does not exist, `logUnreachable` when its leader does not answer in time.
+    /// `true` if the brokers do not know the topic. Asks once.
+    /// - Throws: `logTopic` when they say nothing of it, as without the right to, `logUnreachable` when no broker answers in time.
+    package func isMissing(_ topic: String) async throws -> Bool {
+        try await ask { try TopicRequests.isMissing(topic, client: $0, configuration: $1) }
+    }
+
+    /// The offsets that a partition has. Costs two requests to its leader, which is waited for, as the partition is.
+    /// - Throws: `logTopic` when it still does not exist after `requestTimeout`, `logUnreachable` when its leader does not answer in time.
     package func watermarks(of partition: KafkaPartition) async throws -> KafkaWatermarks {
         try await ask { try TopicRequests.watermarks(of: partition, client: $0, configuration: $1) }
     }
@@ -90,7 +98,7 @@ package final class KafkaAdmin: Sendable {
         }
     }
 
-    private func ask<Answer: Sendable>(
+    func ask<Answer: Sendable>(
         _ question: @escaping @Sendable (KafkaPointer, KafkaConfiguration) throws -> Answer
     ) async throws -> Answer {
         try await questions.run { [self] in

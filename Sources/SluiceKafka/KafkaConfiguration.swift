@@ -45,6 +45,11 @@ enum ClientKind {
 }
 
 extension KafkaConfiguration {
+    /// Bytes of the largest record that the producer takes: `recordBytes`, unless the deployment sets `message.max.bytes`.
+    package var largestRecordBytes: Int {
+        settings.pairs.last { $0.name == "message.max.bytes" }.flatMap { Int($0.value) } ?? recordBytes
+    }
+
     /// Every setting of a client of this kind. Those of the deployment come last; the library passes over those of the other kind.
     /// - Throws: `configInvalid` for a reserved one.
     func allSettings(for kind: ClientKind) throws(SluiceError) -> [(name: String, value: String)] {

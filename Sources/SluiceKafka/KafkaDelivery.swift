@@ -1,5 +1,15 @@
-import SluiceCore
+package import SluiceCore
 import Synchronization
+
+/// The brokers' answer to one record.
+package enum KafkaAnswer: Hashable, Sendable {
+    /// Every in-sync replica has it.
+    case stored(Int64)
+    /// The brokers will never take it as it is.
+    case refused(SluiceError)
+    /// It may be sent again.
+    case failed(SluiceError)
+}
 
 /// A batch on its way to the brokers.
 package final class KafkaDelivery: Sendable {
@@ -7,21 +17,22 @@ package final class KafkaDelivery: Sendable {
         /// Records without an answer, and one more until the whole batch is handed over.
         var remaining: Int
         var ends: [UInt64: Int64] = [:]
-        /// Every offset of a partition, when they are kept.
-        var offsets: [UInt64: [Int64]] = [:]
+        /// By record, when they are kept.
+        var answers: [KafkaAnswer?]
         var failure: SluiceError?
         var waiter: CheckedContinuation<[KafkaPartition: Int64], any Error>?
         var isTaken = false
     }
 
     let topics: [String]
-    private let keepsOffsets: Bool
+    /// Of each record: the topic's index and the partition.
+    private let places: [UInt64]
     private let progress: Mutex<Progress>
 
-    init(topics: [String], records: Int, keepsOffsets: Bool = false) {
-        self.topics = topics
-        self.keepsOffsets = keepsOffsets
-        progress = Mutex(Progress(remaining: records))
+    init(of batch: KafkaRecordBatch, keepsAnswers: Bool = false) {
+        topics = batch.topics
+        places = batch.entries.map { UInt64(UInt32(bitPattern: $0.topic)) << 32 | UInt64(UInt32(bitPattern: $0.partition)) }
+        progress = Mutex(Progress(remaining: batch.count, answers: keepsAnswers ? Array(repeating: nil, count: batch.count) : []))
     }
 
     /// Waits until every record is acknowledged by all in-sync replicas, or has failed.
@@ -49,26 +60,33 @@ package final class KafkaDelivery: Sendable {
 
     /// Notes one record's answer.
     /// - Returns: whether it was the last.
-    func note(topic: Int, partition: Int32, offset: Int64) -> Bool {
+    func note(record: Int, offset: Int64) -> Bool {
         finish { state in
-            let key = UInt64(topic) << 32 | UInt64(UInt32(bitPattern: partition))
+            guard places.indices.contains(record) else { return }
+            let key = places[record]
             state.ends[key] = max(state.ends[key] ?? 0, offset + 1)
-            if keepsOffsets { state.offsets[key, default: []].append(offset) }
+            if state.answers.indices.contains(record) { state.answers[record] = .stored(offset) }
         }
     }
 
-    /// The offset of each record of an acknowledged batch whose offsets are kept. An idempotent producer keeps the order of
-    /// each partition, so its n-th record of the batch has the n-th of its offsets.
-    func offsets(of batch: KafkaRecordBatch) -> [Int64] {
-        var byPartition = progress.withLock { $0.offsets }.mapValues { $0.sorted(by: >) }
-        return batch.entries.map { entry in
-            byPartition[UInt64(UInt32(bitPattern: entry.topic)) << 32 | UInt64(UInt32(bitPattern: entry.partition))]?.popLast() ?? -1
-        }
+    /// The answer to each record of a batch whose answers are kept. Records without one have the batch's failure.
+    var answers: [KafkaAnswer] {
+        let (answers, failure) = progress.withLock { ($0.answers, $0.failure) }
+        let missing = failure ?? SluiceError(.logDelivery, "A record has no answer.")
+        return answers.map { $0 ?? .failed(missing) }
     }
 
-    /// Notes that records failed.
+    /// Notes that a record failed.
+    /// - Parameter isFinal: `true` if the brokers will never take it.
     /// - Returns: whether nothing is outstanding any more.
-    func fail(_ error: SluiceError, records: Int = 1) -> Bool {
+    func fail(_ error: SluiceError, record: Int, isFinal: Bool) -> Bool {
+        finish { state in
+            state.failure = state.failure ?? error
+            if state.answers.indices.contains(record) { state.answers[record] = isFinal ? .refused(error) : .failed(error) }
+        }
+    }
+
+    private func fail(_ error: SluiceError, records: Int) -> Bool {
         finish(records) { $0.failure = $0.failure ?? error }
     }
 

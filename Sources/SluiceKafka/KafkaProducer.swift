@@ -30,7 +30,7 @@ package final class KafkaProducer: Sendable {
     /// The bytes are copied: the batch may be emptied and filled again at once.
     /// - Throws: `logFull` when no room came free in time, `logDelivery` when the producer is closed.
     package func begin(_ batch: KafkaRecordBatch) async throws -> KafkaDelivery {
-        if batch.isEmpty { return KafkaDelivery(topics: [], records: 0) }
+        if batch.isEmpty { return KafkaDelivery(of: batch) }
         try await core.room(records: batch.count, bytes: batch.byteCount)
         return core.enqueue(batch)
     }
@@ -40,9 +40,24 @@ package final class KafkaProducer: Sendable {
     package func place(_ batch: KafkaRecordBatch) async throws -> [Int64] {
         if batch.isEmpty { return [] }
         try await core.room(records: batch.count, bytes: batch.byteCount)
-        let delivery = core.enqueue(batch, keepsOffsets: true)
+        let delivery = core.enqueue(batch, keepsAnswers: true)
         _ = try await delivery.acknowledged()
-        return delivery.offsets(of: batch)
+        return delivery.answers.map { if case .stored(let offset) = $0 { offset } else { -1 } }
+    }
+
+    /// `produce`, with the answer to each record.
+    /// - Returns: the answers, in the order of the batch.
+    /// - Throws: see `begin`; nothing has been sent then.
+    package func offer(_ batch: KafkaRecordBatch) async throws -> [KafkaAnswer] {
+        if batch.isEmpty { return [] }
+        try await core.room(records: batch.count, bytes: batch.byteCount)
+        let delivery = core.enqueue(batch, keepsAnswers: true)
+        do {
+            _ = try await delivery.acknowledged()
+        } catch {
+            // Each record has its own.
+        }
+        return delivery.answers
     }
 
     /// Sends one record to the partition that its key hashes to (`Partitioner`) and waits until it is acknowledged.
@@ -56,8 +71,8 @@ package final class KafkaProducer: Sendable {
         }
     }
 
-    /// Looks topics up, so that the first record to each does not wait for it.
-    /// - Throws: `logTopic` when one does not exist, `logUnreachable` when no broker answers within `requestTimeout`.
+    /// Looks topics up, so that the first record to each does not wait for it. One that is unknown may have been created just now.
+    /// - Throws: `logTopic` when one still does not exist after `requestTimeout`, `logUnreachable` when no broker answers within that.
     package func warm(topics: [String]) async throws {
         try await core.warm(topics: topics)
     }

@@ -63,12 +63,11 @@ final class ProducerClient: Sendable {
             let end = batch.entries[start...].firstIndex { $0.topic != index } ?? batch.count
             let name = batch.topics[Int(index)]
             let run = batch.entries[start..<end]
-            let token = token.with(topic: Int(index))
             if let topic = topic(name) {
                 refusals += produce(run, of: batch, topic: topic, name: name, token: token)
             } else {
                 let error = rd_kafka_last_error()
-                refusals += run.map { Refusal($0, token: token, error: error, topic: name) }
+                refusals += run.indices.map { Refusal(run[$0], token: token.with(record: $0), error: error, topic: name) }
             }
             start = end
         }
@@ -81,6 +80,7 @@ final class ProducerClient: Sendable {
         unsafe batch.bytes.withUnsafeBytes { arena in
             unsafe withUnsafeTemporaryAllocation(of: rd_kafka_message_t.self, capacity: run.count) { messages in
                 for (index, entry) in run.enumerated() {
+                    let token = token.with(record: run.startIndex + index)
                     unsafe messages.initializeElement(at: index, to: message(entry, in: arena, token: token))
                 }
                 let flags = RD_KAFKA_MSG_F_COPY | RD_KAFKA_MSG_F_PARTITION
@@ -90,6 +90,7 @@ final class ProducerClient: Sendable {
                 guard Int(taken) < run.count else { return [] }
                 return run.enumerated().compactMap { index, entry in
                     let error = unsafe messages[index].err
+                    let token = token.with(record: run.startIndex + index)
                     return error == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : Refusal(entry, token: token, error: error, topic: name)
                 }
             }

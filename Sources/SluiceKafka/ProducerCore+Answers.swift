@@ -9,6 +9,8 @@ struct Answer {
     var offset: Int64
     var bytes: Int
     var failure: SluiceError?
+    /// `true` if the brokers will never take the record as it is.
+    var isFinal = false
     /// Whether it failed for want of a connection.
     var isLate = false
 
@@ -21,7 +23,9 @@ struct Answer {
         let topic = unsafe message.rkt.flatMap { unsafe rd_kafka_topic_name($0) }.map { unsafe String(cString: $0) } ?? "?"
         let mayBeStored = unsafe rd_kafka_message_status(pointer) != RD_KAFKA_MSG_STATUS_NOT_PERSISTED
         isLate = unsafe message.err == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT || isUnreachable(message.err)
-        failure = unsafe Self.error(message.err, partition: KafkaPartition(topic, message.partition), mayBeStored: mayBeStored)
+        isFinal = unsafe Self.isFinal(message.err)
+        failure = unsafe Self.error(
+            message.err, partition: KafkaPartition(topic, message.partition), bytes: bytes, mayBeStored: mayBeStored)
     }
 
     init(_ refusal: Refusal) {
@@ -29,14 +33,28 @@ struct Answer {
         partition = refusal.partition
         offset = -1
         bytes = refusal.bytes
-        failure = Self.error(refusal.error, partition: KafkaPartition(refusal.topic, refusal.partition), mayBeStored: false)
+        isFinal = Self.isFinal(refusal.error)
+        failure = Self.error(
+            refusal.error, partition: KafkaPartition(refusal.topic, refusal.partition), bytes: refusal.bytes, mayBeStored: false)
     }
 
-    static func error(_ error: rd_kafka_resp_err_t, partition: KafkaPartition, mayBeStored: Bool) -> SluiceError {
+    /// Returns `true` if an error concerns the record itself, so that sending it again fails again.
+    static func isFinal(_ error: rd_kafka_resp_err_t) -> Bool { isTooLarge(error) || error == RD_KAFKA_RESP_ERR_INVALID_RECORD }
+
+    private static func isTooLarge(_ error: rd_kafka_resp_err_t) -> Bool {
+        error == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE || error == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE
+            || error == RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE
+    }
+
+    static func error(_ error: rd_kafka_resp_err_t, partition: KafkaPartition, bytes: Int, mayBeStored: Bool) -> SluiceError {
         let place = partition.partition < 0 ? partition.topic : "\(partition)"
         if isMissingTopic(error) { return SluiceError(.logTopic, "A record for \(place) was not taken: \(text(of: error)).") }
-        if error == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE {
-            return SluiceError(.logRecordTooLarge, "A record for \(place) is too large: \(text(of: error)).")
+        if isTooLarge(error) {
+            return SluiceError(.logRecordTooLarge, "A record of \(bytes) bytes for \(place) is too large: \(text(of: error)).")
+        }
+        if let denial = KafkaOperation.write.denial(error, topic: partition.topic) { return denial }
+        if error == RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS || error == RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND {
+            return replicaShortage(topic: partition.topic, partition: partition.partition < 0 ? nil : partition.partition)
         }
         let state = mayBeStored ? "; it may have been stored all the same" : ""
         let fix = "See the broker's error, then write it again."
@@ -88,9 +106,9 @@ extension ProducerCore {
     private func pass(_ answer: Answer, to delivery: KafkaDelivery) {
         let isLast: Bool
         if let failure = answer.failure {
-            isLast = delivery.fail(failure)
+            isLast = delivery.fail(failure, record: answer.token.record, isFinal: answer.isFinal)
         } else {
-            isLast = delivery.note(topic: answer.token.topic, partition: answer.partition, offset: answer.offset)
+            isLast = delivery.note(record: answer.token.record, offset: answer.offset)
         }
         if isLast { shared.withLock { _ = $0.slots.remove(answer.token) } }
     }

@@ -106,8 +106,10 @@ extension ProducerCore {
             return false
         }
         drain(broken, milliseconds: Self.drainMilliseconds)
-        let lost = SluiceError(
-            .logDelivery, "The Kafka producer broke (\(reason)) while records were under way; they may have been stored.")
+        let cause = unsafe rd_kafka_fatal_error(broken.handle.raw, nil, 0)
+        let lost =
+            KafkaOperation.write.denial(cause, topic: nil)
+            ?? SluiceError(.logDelivery, "The Kafka producer broke (\(reason)) while records were under way; they may have been stored.")
         let owners = shared.withLock { $0.slots.removeAll() }
         for owner in owners { owner.fail(lost) }
         guard !isClosing else { return }

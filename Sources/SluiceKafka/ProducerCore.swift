@@ -81,14 +81,17 @@ final class ProducerCore: Sendable {
     }
 
     /// Hands a batch over; its room must have been taken.
-    func enqueue(_ batch: KafkaRecordBatch, keepsOffsets: Bool = false) -> KafkaDelivery {
-        let delivery = KafkaDelivery(topics: batch.topics, records: batch.count, keepsOffsets: keepsOffsets)
+    func enqueue(_ batch: KafkaRecordBatch, keepsAnswers: Bool = false) -> KafkaDelivery {
+        let delivery = KafkaDelivery(of: batch, keepsAnswers: keepsAnswers)
         let (token, client) = shared.withLock { ($0.slots.insert(.batch(delivery)), $0.phase.client) }
         if let client {
             settle(client.produce(batch, token: token))
         } else {
             settle(
-                batch.entries.map { Refusal($0, token: token, error: RD_KAFKA_RESP_ERR__DESTROY, topic: batch.topics[Int($0.topic)]) }
+                batch.entries.enumerated().map { index, entry in
+                    let topic = batch.topics[Int(entry.topic)]
+                    return Refusal(entry, token: token.with(record: index), error: RD_KAFKA_RESP_ERR__DESTROY, topic: topic)
+                }
             )
         }
         return delivery
@@ -100,7 +103,9 @@ final class ProducerCore: Sendable {
             do {
                 for name in topics {
                     guard let topic = client.topic(name) else { throw TopicMetadata.badName(name) }
-                    _ = try TopicMetadata.partitions(of: name, topic: topic, client: client.handle, configuration: configuration)
+                    _ = try TopicDelay.waitOut(isExpected: true, configuration) {
+                        try TopicMetadata.partitions(of: name, topic: topic, client: client.handle, configuration: configuration)
+                    }
                 }
             } catch let error as SluiceError where error.code == .logUnreachable {
                 throw trouble.explain(error)

@@ -187,12 +187,13 @@ extension ReaderCore {
         let isGap = error.error == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET || error.error == RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE
         logger.debug("kafka partition error", metadata: ["partition": "\(partition)", "error": "\(error.words)"])
         if isUnreachable(error.error) { return setConnection(down: error.words) }
-        guard isGap || isMissingTopic(error.error) || error.error == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED else { return }
+        let denial = KafkaOperation.read.denial(error.error, topic: partition.topic)
+        guard isGap || isMissingTopic(error.error) || denial != nil else { return }
         if isGap { client.stop(partition) }
         let report =
             isGap
             ? SluiceError(.logGap, "The log no longer has the records of \(partition) that were asked for: \(error.words).")
-            : SluiceError(.logTopic, "\(partition) cannot be read: \(error.words).")
+            : denial ?? SluiceError(.logTopic, "\(partition) cannot be read: \(error.words).")
         shared.withLock { state in
             if isGap { state.assignment.remove(partition) }
             state.ready.problems.append(.init(partition: partition, error: report))

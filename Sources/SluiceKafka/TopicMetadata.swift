@@ -9,24 +9,42 @@ enum TopicMetadata {
     }
 
     /// The number of partitions, all of which have a leader.
-    /// - Throws: `logTopic` when the topic does not exist or a partition has no leader, `logUnreachable` when no broker answers in time.
+    /// - Throws: `TopicDelay` if the topic is unknown or a partition has no leader, `logTopic` for other refusals of the broker,
+    ///   `logUnreachable` when no broker answers in time.
     static func partitions(of name: String, topic: KafkaPointer, client: KafkaPointer, configuration: KafkaConfiguration) throws -> Int32 {
         var metadata: UnsafePointer<rd_kafka_metadata>?
         let error = unsafe rd_kafka_metadata(client.raw, 0, topic.raw, &metadata, Int32(configuration.requestTimeout.milliseconds))
         guard error == RD_KAFKA_RESP_ERR_NO_ERROR, let answer = unsafe metadata else {
-            throw unreachable(error, asking: "about the topic \(name)", configuration: configuration)
+            throw refusal(error, asking: "about the topic \(name)", configuration: configuration)
         }
         defer { unsafe rd_kafka_metadata_destroy(answer) }
-        guard unsafe answer.pointee.topic_cnt > 0 else { throw SluiceError(.logTopic, "The topic \(name) does not exist.") }
+        guard unsafe answer.pointee.topic_cnt > 0 else { throw missing(name) }
         let found = unsafe answer.pointee.topics[0]
-        guard unsafe found.err == RD_KAFKA_RESP_ERR_NO_ERROR, unsafe found.partition_cnt > 0 else {
-            if unsafe isMissingTopic(found.err) { throw SluiceError(.logTopic, "The topic \(name) does not exist.") }
-            throw unsafe SluiceError(.logTopic, "The topic \(name) cannot be used: \(text(of: found.err)).")
+        let code = unsafe found.err
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR, unsafe found.partition_cnt > 0 else {
+            // A topic without an error and without partitions is one that this broker does not know yet.
+            if code == RD_KAFKA_RESP_ERR_NO_ERROR || isMissingTopic(code) { throw missing(name) }
+            if let denial = KafkaOperation.describe.denial(code, topic: name) { throw denial }
+            let refused = SluiceError(.logTopic, "The topic \(name) cannot be used: \(text(of: code)).")
+            guard isPassing(code) else { throw refused }
+            throw TopicDelay(reason: .notReady, error: refused)
         }
         for index in 0..<Int(unsafe found.partition_cnt) where unsafe found.partitions[index].leader < 0 {
-            throw unsafe SluiceError(.logTopic, "Partition \(found.partitions[index].id) of the topic \(name) has no leader just now.")
+            throw unsafe TopicDelay(
+                reason: .notReady,
+                error: SluiceError(.logTopic, "Partition \(found.partitions[index].id) of the topic \(name) has no leader just now."))
         }
         return unsafe found.partition_cnt
+    }
+
+    private static func missing(_ name: String) -> TopicDelay {
+        TopicDelay(reason: .unknown, error: SluiceError(.logTopic, "The topic \(name) does not exist."))
+    }
+
+    /// The error of a question that got no answer, or one that passes by itself.
+    static func refusal(_ error: rd_kafka_resp_err_t, asking what: String, configuration: KafkaConfiguration) -> any Error {
+        let refused = unreachable(error, asking: what, configuration: configuration)
+        return isPassing(error) ? TopicDelay(reason: .notReady, error: refused) : refused
     }
 
     static func unreachable(_ error: rd_kafka_resp_err_t, asking what: String, configuration: KafkaConfiguration) -> SluiceError {

@@ -2,16 +2,29 @@ package import HTTPTypes
 package import Hummingbird
 package import NIOCore
 
+/// A request's context whose sender may be proven.
+package protocol ProvableContext: RequestContext {
+    /// Frees the connection from the limits of those that have not authenticated: the request has a valid token or key.
+    func senderIsProven()
+}
+
 /// A request's context with the address it comes from.
-package struct ClientContext: RequestContext, RemoteAddressRequestContext {
+package struct ClientContext: RemoteAddressRequestContext, ProvableContext {
     package var coreContext: CoreRequestContextStorage
     /// The client's address: the other end of the connection, or what `ClientAddressMiddleware` has found behind it.
     package private(set) var remoteAddress: SocketAddress?
+    private let ticket: ConnectionTicket?
 
     package init(source: ApplicationRequestContextSource) {
         coreContext = .init(source: source)
         remoteAddress = source.channel.remoteAddress
+        ticket = ConnectionTicket.current
     }
+
+    package func senderIsProven() { ticket?.authenticate() }
+
+    /// `true` if an earlier request of the connection had a valid token or key.
+    var isProven: Bool { ticket?.isProven ?? false }
 
     /// The client's address without its port; nil on a Unix socket.
     package var clientAddress: NetworkAddress? { NetworkAddress(remoteAddress) }

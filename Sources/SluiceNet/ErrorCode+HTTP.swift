@@ -6,15 +6,17 @@ extension ErrorCode {
     package var httpStatus: HTTPResponse.Status {
         switch self {
         case .badRequest, .badSyntax, .badJSON, .badCompression, .badMessageOrder, .unknownMessage, .wrongProtocolVersion,
-            .badChangeset, .ingestMalformed, .wrongValueType, .unknownProperty, .configInvalid, .configUnknownKey, .configMissing:
+            .badChangeset, .ingestMalformed, .wrongValueType, .unknownProperty, .invalidName, .invalidEmail, .configInvalid,
+            .configUnknownKey, .configMissing:
             .badRequest
         case .invalidPassword, .tokenExpired, .badAuthentication, .invalidSession, .userDisabled, .adminUnauthorized: .unauthorized
         case .permissionDenied, .writeNotAllowed, .ingestRejected, .pluginRefused, .crossSiteRequest, .adminForbidden: .forbidden
         case .userNotFound, .apiKeyNotFound, .unknownType, .ingestUnknownType, .providerDisabled: .notFound
         case .nameInUse, .userMismatch, .idempotencyKeyInUse: .conflict
-        case .bodyTooLarge, .limitsExceeded, .ingestTooLarge, .logRecordTooLarge: .contentTooLarge
+        case .bodyTooLarge, .limitsExceeded, .ingestTooLarge, .logRecordTooLarge, .helloTooLarge: .contentTooLarge
+        case .requestTimeout, .helloTimeout: .requestTimeout
         case .unsupportedEncoding: .unsupportedMediaType
-        case .tooManyRequests, .logFull: .tooManyRequests
+        case .tooManyRequests, .tooManyConnections, .logFull: .tooManyRequests
         case .shuttingDown, .sessionDisabled, .postgresUnreachable, .logUnreachable, .pluginUnavailable, .logDelivery:
             .serviceUnavailable
         case .timeout, .pluginTimeout: .gatewayTimeout

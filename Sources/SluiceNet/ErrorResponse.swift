@@ -1,11 +1,13 @@
 package import HTTPTypes
 package import Hummingbird
-import Logging
+package import Logging
 import NIOCore
 package import SluiceCore
 
 /// An error as the HTTP interface shows it: App Services' shape (`error`, `error_code`, `link`) and, beside it, ours
 /// (`code`, `fix`).
+///
+/// Clients get the texts of `ClientError`, operators those of the error itself.
 package struct ErrorResponse: Error, HTTPResponseError, Sendable {
     package var error: SluiceError
     package var status: HTTPResponse.Status
@@ -18,18 +20,27 @@ package struct ErrorResponse: Error, HTTPResponseError, Sendable {
         self.retryAfter = retryAfter
     }
 
-    package var json: JSON {
-        .object([
-            .init("error", .string(error.message)),
+    /// The reader of an answer.
+    package enum Audience: Sendable { case clients, operators }
+
+    package var json: JSON { json(for: .clients) }
+
+    private func json(for audience: Audience) -> JSON {
+        let told = ClientError(error)
+        let isTold = audience == .operators
+        return .object([
+            .init("error", .string(isTold ? error.operatorText : told.message)),
             .init("error_code", .string(error.code.appServicesName)),
             .init("link", .string("docs/errors.md#\(error.code.name)")),
             .init("code", .int(Int64(error.code.rawValue))),
-            .init("fix", .string(error.fix ?? error.code.fix)),
+            .init("fix", .string(isTold ? error.fix ?? error.code.fix : told.fix)),
         ])
     }
 
-    package var response: Response {
-        var response = JSONResponse(json, status: status).response
+    package var response: Response { response(for: .clients) }
+
+    package func response(for audience: Audience) -> Response {
+        var response = JSONResponse(json(for: audience), status: status).response
         if let retryAfter { response.headers[.retryAfter] = String(retryAfter) }
         if status == .unauthorized { response.headers[.wwwAuthenticate] = "Bearer" }
         return response
@@ -60,7 +71,16 @@ package struct JSONResponse: ResponseGenerator, Sendable {
 
 /// Makes JSON of every error that a route throws, in the shape of `ErrorResponse`. First in the router's chain.
 package struct ErrorMiddleware<Context: RequestContext>: RouterMiddleware {
-    package init() {}
+    private let audience: ErrorResponse.Audience
+    private let logger: Logger?
+
+    /// - Parameters:
+    ///   - audience: the readers of the answers.
+    ///   - logger: receives what the answers withhold; the request's own when nil.
+    package init(for audience: ErrorResponse.Audience = .clients, logger: Logger? = nil) {
+        self.audience = audience
+        self.logger = logger
+    }
 
     package func handle(
         _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
@@ -68,9 +88,9 @@ package struct ErrorMiddleware<Context: RequestContext>: RouterMiddleware {
         do {
             return try await next(request, context)
         } catch let error as ErrorResponse {
-            return error.response
+            return answer(error, request, context)
         } catch let error as SluiceError {
-            return ErrorResponse(error).response
+            return answer(ErrorResponse(error), request, context)
         } catch let error as HTTPError {
             return Self.named(error, request).response
         } catch is NIOTooManyBytesError {
@@ -81,10 +101,19 @@ package struct ErrorMiddleware<Context: RequestContext>: RouterMiddleware {
             return ErrorResponse(SluiceError(.shuttingDown, "The gateway is stopping.")).response
         } catch {
             // Not shown to the client: it may hold what only the operator should see.
-            context.logger.error("request failed", metadata: ["path": "\(request.uri.path)", "error": "\(error)"])
+            (logger ?? context.logger).error("A request failed.", metadata: ["path": "\(request.uri.path)", "error": "\(error)"])
             return ErrorResponse(SluiceError(.internalError, "The gateway could not answer \(request.method) \(request.uri.path)."))
                 .response
         }
+    }
+
+    /// Logs what the answer withholds.
+    private func answer(_ error: ErrorResponse, _ request: Request, _ context: Context) -> Response {
+        if error.error.code.isInternal || error.error.detail != nil {
+            (logger ?? context.logger).error(
+                "A request failed.", metadata: ["path": "\(request.uri.path)", "error": .string(error.error.description)])
+        }
+        return error.response(for: audience)
     }
 
     private static func named(_ error: HTTPError, _ request: Request) -> ErrorResponse {

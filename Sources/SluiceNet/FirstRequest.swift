@@ -34,8 +34,9 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private let endpoint: WebSocketEndpoint?
-    private let proxies: TrustedProxies
-    private let patience: TimeAmount
+    private let configuration: NetServer.Configuration
+    private let ticket: ConnectionTicket
+    private let accepted = NIODeadline.now()
     private let decoder: ByteToMessageHandler<HTTPRequestDecoder>
     private let encoder: HTTPResponseEncoder
     private let becomeHTTP: (any Channel) throws -> NegotiatedConnection
@@ -46,13 +47,14 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
     private var deadline: Scheduled<Void>?
 
     init(
-        endpoint: WebSocketEndpoint?, proxies: TrustedProxies, patience: TimeAmount, decoder: ByteToMessageHandler<HTTPRequestDecoder>,
+        endpoint: WebSocketEndpoint?, configuration: NetServer.Configuration, ticket: ConnectionTicket,
+        decoder: ByteToMessageHandler<HTTPRequestDecoder>,
         encoder: HTTPResponseEncoder, negotiated: EventLoopPromise<NegotiatedConnection>,
         becomeHTTP: @escaping (any Channel) throws -> NegotiatedConnection
     ) {
         self.endpoint = endpoint
-        self.proxies = proxies
-        self.patience = patience
+        self.configuration = configuration
+        self.ticket = ticket
         self.decoder = decoder
         self.encoder = encoder
         self.negotiated = negotiated
@@ -62,7 +64,11 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
     // MARK: Events
 
     func handlerAdded(context: ChannelHandlerContext) {
-        deadline = context.eventLoop.assumeIsolated().scheduleTask(in: patience) { context.close(promise: nil) }
+        deadline = context.eventLoop.assumeIsolated().scheduleTask(in: configuration.firstRequestPatience) { [weak self] in
+            // One that was answered with a refusal has had its time to read it.
+            if let self, !isDone { ticket.connections.refused(.openingTimeout) }
+            context.close(promise: nil)
+        }
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
@@ -79,7 +85,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         case .accepted(let headers):
             switch unwrapInboundIn(data) {
             case .end: upgrade(headers, context)
-            default: refuse(SluiceError(.badRequest, "An upgrade request may not have a body."), context)
+            default: refuse(ErrorResponse(SluiceError(.badRequest, "An upgrade request may not have a body.")), context)
             }
         case .switching(var kept):
             kept.append(data)
@@ -99,36 +105,50 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         switch state {
         case .done: context.fireErrorCaught(error)
-        case .waiting where error is HTTPParserError: refuse(SluiceError(.badRequest, "The request is not HTTP/1.1: \(error)."), context)
+        case .waiting where error is HTTPParserError:
+            refuse(ErrorResponse(SluiceError(.badRequest, "The request is not HTTP/1.1: \(error).")), context)
         default: context.close(promise: nil)
         }
     }
 
     // MARK: Steps
 
+    private var isDone: Bool { if case .done = state { true } else { false } }
+
     private func decide(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
         let peer = NetworkAddress(context.channel.remoteAddress)
         let request = UpgradeRequest(
             target: head.uri, headers: head.headers.map { ($0.name, $0.value) },
-            client: peer.map { proxies.client(peer: $0, head.headers) })
+            client: peer.map { configuration.trustedProxies.client(peer: $0, head.headers) })
         let wanted = request.list("Upgrade").map { $0.lowercased() }
         guard let endpoint, endpoint.matches(request.path) else { return passOn(head, hasUpgrade: !wanted.isEmpty, context) }
         guard wanted.contains("websocket") else { return passOn(head, hasUpgrade: !wanted.isEmpty, context) }
-        do throws(SluiceError) {
+        do throws(ErrorResponse) {
             let headers = try handshake(head, context)
+            if let refusal = tooMany(request.client) { throw refusal }
             switch endpoint.decide(request) {
             case .accept(let accepted):
                 owner = accepted
                 state = .accepted(headers)
-            case .refuse(let error): throw error
+            case .refuse(let error): throw ErrorResponse(error)
             }
         } catch {
             refuse(error, context)
         }
     }
 
+    /// Counts an upgrade, and the connection of a proxy, under its client's address.
+    private func tooMany(_ client: NetworkAddress?) -> ErrorResponse? {
+        if let refusal = configuration.requests?.refusal(of: client) {
+            ticket.connections.refused(.requests)
+            return refusal
+        }
+        guard ticket.connections.identify(ticket.id, as: client) != nil, let client else { return nil }
+        return ErrorResponse(SluiceError(.tooManyConnections, "The address \(client.limitGroup) has too many connections open."))
+    }
+
     /// The headers of the answer that proves that we understood (RFC 6455, 4.2.2).
-    private func handshake(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) throws(SluiceError) -> HTTPHeaders {
+    private func handshake(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) throws(ErrorResponse) -> HTTPHeaders {
         let upgrader = NIOWebSocketServerUpgrader(
             shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture(["Sec-WebSocket-Protocol": WebSocketEndpoint.subprotocol])
             },
@@ -138,9 +158,10 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         upgrader.buildUpgradeResponse(channel: context.channel, upgradeRequest: head, initialResponseHeaders: [:])
             .assumeIsolated().whenComplete { answer = $0 }
         guard case .success(let headers) = answer else {
-            throw SluiceError(
-                .badRequest, "The upgrade request is not a WebSocket handshake of version 13.",
-                fix: "Send one Sec-WebSocket-Key and Sec-WebSocket-Version: 13.")
+            throw ErrorResponse(
+                SluiceError(
+                    .badRequest, "The upgrade request is not a WebSocket handshake of version 13.",
+                    fix: "Send one Sec-WebSocket-Key and Sec-WebSocket-Version: 13."))
         }
         return headers
     }
@@ -161,13 +182,13 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         context.pipeline.syncOperations.removeHandler(self, promise: nil)
     }
 
-    private func refuse(_ error: SluiceError, _ context: ChannelHandlerContext) {
+    private func refuse(_ response: ErrorResponse, _ context: ChannelHandlerContext) {
         state = .done
-        let response = ErrorResponse(error)
         let body = response.json.utf8
-        let headers: HTTPHeaders = [
+        var headers: HTTPHeaders = [
             "Content-Type": "application/json", "Content-Length": String(body.count), "Connection": "close",
         ]
+        if let seconds = response.retryAfter { headers.add(name: "Retry-After", value: String(seconds)) }
         let head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: response.status.code), headers: headers)
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: body)))), promise: nil)
@@ -200,8 +221,8 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
             let pipeline = context.pipeline.syncOperations
             try context.channel.syncOptions?.setOption(
                 .writeBufferWaterMark, value: .init(low: limits.outboxWatermark.lowerBound, high: limits.outboxWatermark.upperBound))
-            try pipeline.addHandler(ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: min(limits.messageBytes, Int(UInt32.max)))))
-            try pipeline.addHandler(SocketHandler(owner: accepted, limits: limits))
+            try pipeline.addHandler(
+                SocketHandler(owner: accepted, limits: limits, ticket: ticket, deadline: self.accepted + limits.openingPatience))
         } catch {
             accepted.closed(.lost("\(error)"))
             return context.close(promise: nil)

@@ -13,6 +13,7 @@ struct HTTPAndWebSocketChannel: ServerChildChannel, HTTPChannelHandler {
     struct Value: ServerChildChannelValue {
         let channel: any Channel
         let negotiated: EventLoopFuture<NegotiatedConnection>
+        let ticket: ConnectionTicket
     }
 
     var responder: HTTPChannelHandler.Responder
@@ -23,23 +24,25 @@ struct HTTPAndWebSocketChannel: ServerChildChannel, HTTPChannelHandler {
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         channel.eventLoop.makeCompletedFuture {
-            connections.add(channel)
+            guard let ticket = connections.admit(channel) else { throw ChannelError.ioOnClosedChannel }
             let pipeline = channel.pipeline.syncOperations
             if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls)) }
             let encoder = HTTPResponseEncoder()
             let decoder = ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes))
             let negotiated = channel.eventLoop.makePromise(of: NegotiatedConnection.self)
             let first = FirstRequest(
-                endpoint: endpoint, proxies: configuration.trustedProxies, patience: configuration.firstRequestPatience, decoder: decoder,
-                encoder: encoder, negotiated: negotiated, becomeHTTP: { try becomeHTTP($0, logger: logger) })
+                endpoint: endpoint, configuration: configuration, ticket: ticket, decoder: decoder, encoder: encoder,
+                negotiated: negotiated,
+                becomeHTTP: { try becomeHTTP($0, ticket, logger: logger) })
             try pipeline.addHandlers([encoder, decoder, first])
-            return Value(channel: channel, negotiated: negotiated.futureResult)
+            return Value(channel: channel, negotiated: negotiated.futureResult, ticket: ticket)
         }
     }
 
-    private func becomeHTTP(_ channel: any Channel, logger: Logger) throws -> NegotiatedConnection {
+    private func becomeHTTP(_ channel: any Channel, _ ticket: ConnectionTicket, logger: Logger) throws -> NegotiatedConnection {
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHandler(HTTP1ToHTTPServerCodec(secure: tls != nil))
+        try pipeline.addHandler(RequestWatch(bounds: configuration.bodies, ticket: ticket))
         try pipeline.addHandler(HTTPConnectionStateHandler(idleTimeout: configuration.idleTimeout, logger: logger))
         return .http(
             try NIOAsyncChannel(wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true)))
@@ -50,7 +53,8 @@ struct HTTPAndWebSocketChannel: ServerChildChannel, HTTPChannelHandler {
             guard case .http(let channel) = try await value.negotiated.get() else { return }
             var answering = self
             answering.responder = guarded
-            await answering.handleHTTP(asyncChannel: channel, logger: logger)
+            let handler = answering
+            await ConnectionTicket.$current.withValue(value.ticket) { await handler.handleHTTP(asyncChannel: channel, logger: logger) }
         } catch {
             logger.debug("connection not negotiated", metadata: ["error": "\(error)"])
             value.channel.close(promise: nil)

@@ -16,7 +16,8 @@ struct MessageAssembler {
         case unacceptable
     }
 
-    let limit: Int
+    /// Bytes of one message.
+    var limit: Int
     private var fragments: ByteBuffer?
 
     init(limit: Int) { self.limit = limit }

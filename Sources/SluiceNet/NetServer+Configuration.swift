@@ -15,9 +15,15 @@ extension NetServer {
         package var tls: TLSFiles?
         /// The reverse proxies in front of the server, by whose headers clients' addresses are found.
         package var trustedProxies: TrustedProxies
-        /// Connections of both kinds. Beyond: they wait in the kernel's backlog until others end.
-        package var maxConnections: Int
-        /// How long a new connection may take to send its first request. Beyond: closed.
+        /// Bounds of connections. Beyond: new ones are closed when they are accepted, or the oldest that has not authenticated.
+        package var admission: AdmissionLimits
+        /// Counts upgrades beside the requests of `RequestLimitMiddleware`; nil: not.
+        package var requests: RequestLimiter?
+        /// Bounds of requests' bodies.
+        package var bodies: BodyPace.Bounds
+        /// Called for each connection or request that is refused; it must not block.
+        package var onRefusal: @Sendable (NetRefusal) -> Void
+        /// The time from accepting a connection to its first request. Beyond: closed.
         package var firstRequestPatience: TimeAmount
         /// How long an HTTP connection may be idle between requests. Beyond: closed.
         package var idleTimeout: Duration
@@ -26,15 +32,18 @@ extension NetServer {
 
         package init(
             host: String = "127.0.0.1", port: Int = 0, tls: TLSFiles? = nil, trustedProxies: TrustedProxies = .none,
-            maxConnections: Int = 12_000,
-            firstRequestPatience: TimeAmount = .seconds(15), idleTimeout: Duration = .seconds(75),
+            admission: AdmissionLimits = AdmissionLimits(),
+            firstRequestPatience: TimeAmount = .seconds(Limits.openingSeconds), idleTimeout: Duration = .seconds(75),
             shutdownDeadline: TimeAmount = .seconds(10)
         ) {
             self.host = host
             self.port = port
             self.tls = tls
             self.trustedProxies = trustedProxies
-            self.maxConnections = maxConnections
+            self.admission = admission
+            requests = nil
+            bodies = BodyPace.Bounds()
+            onRefusal = { _ in }
             self.firstRequestPatience = firstRequestPatience
             self.idleTimeout = idleTimeout
             self.shutdownDeadline = shutdownDeadline
@@ -42,8 +51,7 @@ extension NetServer {
 
         var application: ApplicationConfiguration {
             ApplicationConfiguration(
-                address: unixSocket.map { .unixDomainSocket(path: $0) } ?? .hostname(host, port: port), serverName: nil, backlog: 1_024,
-                availableConnectionsDelegate: MaximumAvailableConnections(maxConnections))
+                address: unixSocket.map { .unixDomainSocket(path: $0) } ?? .hostname(host, port: port), serverName: nil, backlog: 1_024)
         }
     }
 

@@ -15,7 +15,7 @@ package final class NetServer: Service {
     private let configuration: Configuration
     private let eventLoopGroup: any EventLoopGroup
     private let logger: Logger
-    private let connections = OpenConnections()
+    private let connections: OpenConnections
     private let bound: EventLoopPromise<Int>
     private let onListening: @Sendable (Int) async -> Void
     /// The Hummingbird application, its responder's type forgotten.
@@ -35,7 +35,9 @@ package final class NetServer: Service {
         self.logger = logger
         self.onListening = onListening
         bound = eventLoopGroup.any().makePromise(of: Int.self)
-        let connections = connections
+        let connections = OpenConnections(
+            limits: configuration.admission, proxies: configuration.trustedProxies, onRefusal: configuration.onRefusal)
+        self.connections = connections
         let responder = router.buildResponder()
         makeApplication = { tls, onRunning in
             Application(
@@ -76,6 +78,10 @@ package final class NetServer: Service {
 
     private func serve(tls: NIOSSLContext?) async throws {
         let application = makeApplication(tls) { [self] channel in
+            // The library gives no earlier hold on the server's channel; what it accepts before is decided on in `setup`.
+            _ = try? await channel.eventLoop.submit { [connections] in
+                try channel.pipeline.syncOperations.addHandler(AcceptGate(connections), position: .first)
+            }.get()
             let port = channel.localAddress?.port ?? configuration.port
             await onListening(port)
             bound.succeed(port)

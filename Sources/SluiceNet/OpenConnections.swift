@@ -1,29 +1,118 @@
 import NIOCore
 import Synchronization
 
-/// The connections of a server, so that those that do not end by themselves can be ended.
+/// The connections of a server: their admission, and a way to end those that do not end by themselves.
 final class OpenConnections: Sendable {
-    private let channels = Mutex<[ObjectIdentifier: any Channel]>([:])
+    private struct State {
+        var admission: Admission
+        var channels: [Admission.ID: any Channel] = [:]
+        var ids: [ObjectIdentifier: Admission.ID] = [:]
+    }
 
-    var count: Int { channels.withLock { $0.count } }
+    private let limits: AdmissionLimits
+    private let proxies: TrustedProxies
+    private let onRefusal: @Sendable (NetRefusal) -> Void
+    private let state: Mutex<State>
 
-    func add(_ channel: any Channel) {
+    init(limits: AdmissionLimits, proxies: TrustedProxies, onRefusal: @escaping @Sendable (NetRefusal) -> Void) {
+        self.limits = limits
+        self.proxies = proxies
+        self.onRefusal = onRefusal
+        state = Mutex(State(admission: Admission(limits: limits)))
+    }
+
+    var count: Int { state.withLock { $0.admission.count } }
+
+    /// Decides on a new connection; one that was admitted before stays so.
+    /// - Returns: nil if it is refused, which the caller must close.
+    func admit(_ channel: any Channel) -> ConnectionTicket? {
         let key = ObjectIdentifier(channel)
-        channels.withLock { $0[key] = channel }
-        channel.closeFuture.whenComplete { _ in
-            self.channels.withLock { _ = $0.removeValue(forKey: key) }
+        if let id = state.withLock({ $0.ids[key] }) { return ConnectionTicket(connections: self, id: id) }
+        // A proxy's connection counts under the address of its client, which is not known yet.
+        let peer = NetworkAddress(channel.remoteAddress)
+        let group = peer.flatMap { proxies.trust($0) ? nil : limits.group(of: $0) }
+        let (decision, victim) = state.withLock { state -> (Admission.Decision, (any Channel)?) in
+            let decision = state.admission.open(group)
+            guard case .admit(let id, let evicted) = decision else { return (decision, nil) }
+            state.channels[id] = channel
+            state.ids[key] = id
+            return (decision, evicted.flatMap { state.channels[$0] })
+        }
+        switch decision {
+        case .refuse(let reason):
+            onRefusal(reason)
+            return nil
+        case .admit(let id, _):
+            if let victim {
+                onRefusal(.evicted)
+                victim.close(promise: nil)
+            }
+            channel.closeFuture.whenComplete { _ in self.remove(id, key) }
+            return ConnectionTicket(connections: self, id: id)
         }
     }
 
+    private func remove(_ id: Admission.ID, _ key: ObjectIdentifier) {
+        state.withLock { state in
+            state.admission.close(id)
+            state.channels[id] = nil
+            state.ids[key] = nil
+        }
+    }
+
+    /// Counts a proxy's connection under its client's address.
+    /// - Returns: nil if it may stay.
+    func identify(_ id: Admission.ID, as client: NetworkAddress?) -> NetRefusal? {
+        guard let group = limits.group(of: client) else { return nil }
+        let refusal = state.withLock { $0.admission.identify(id, as: group) }
+        if let refusal { onRefusal(refusal) }
+        return refusal
+    }
+
+    func authenticate(_ id: Admission.ID) { state.withLock { $0.admission.authenticate(id) } }
+    func isAuthenticated(_ id: Admission.ID) -> Bool { state.withLock { $0.admission.isAuthenticated(id) } }
+    func touch(_ id: Admission.ID) { state.withLock { $0.admission.touch(id) } }
+    func refused(_ reason: NetRefusal) { onRefusal(reason) }
+
     /// Closes what is open, without goodbye.
     func closeAll() {
-        for channel in channels.withLock({ Array($0.values) }) { channel.close(promise: nil) }
+        for channel in state.withLock({ Array($0.channels.values) }) { channel.close(promise: nil) }
     }
 
     /// Waits until every connection that is open now has ended. What bounds the wait is `closeAll`.
     func drained(on eventLoop: any EventLoop) async {
-        let ends = channels.withLock { $0.values.map(\.closeFuture) }
+        let ends = state.withLock { $0.channels.values.map(\.closeFuture) }
         // A connection that ended with an error has ended.
         _ = try? await EventLoopFuture.andAllComplete(ends, on: eventLoop).get()
+    }
+}
+
+/// A connection that was admitted.
+package struct ConnectionTicket: Sendable {
+    /// That of the connection whose request is handled.
+    @TaskLocal static var current: ConnectionTicket?
+
+    let connections: OpenConnections
+    let id: Admission.ID
+
+    /// Frees the connection from the limits of those that have not authenticated.
+    package func authenticate() { connections.authenticate(id) }
+
+    var isProven: Bool { connections.isAuthenticated(id) }
+}
+
+/// Refuses connections before they are registered and given a pipeline. It is the first handler of the server's own channel.
+final class AcceptGate: ChannelInboundHandler {
+    typealias InboundIn = any Channel
+    typealias InboundOut = any Channel
+
+    private let connections: OpenConnections
+
+    init(_ connections: OpenConnections) { self.connections = connections }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let channel = unwrapInboundIn(data)
+        if connections.admit(channel) == nil { return channel.close(promise: nil) }
+        context.fireChannelRead(data)
     }
 }

@@ -56,6 +56,15 @@ package final class ServerSocket: Sendable {
         eventLoop.execute { self.handler.value.close(code, reason: reason, because: .local(code: code.rawValue)) }
     }
 
+    /// The peer has proved who it is: messages up to `WebSocketLimits.messageBytes` are read from here on.
+    package func authenticated() {
+        if eventLoop.inEventLoop {
+            handler.value.authenticated()
+        } else {
+            eventLoop.execute { self.handler.value.authenticated() }
+        }
+    }
+
     /// Stops reading from the connection, so that the peer feels it. Messages of bytes that were read already may still
     /// come. Silence does not count while reading is paused.
     package func pauseReading() { setReading(false) }

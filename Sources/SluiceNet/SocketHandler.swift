@@ -3,7 +3,7 @@ import NIOWebSocket
 
 /// The last handler of an upgraded connection: WebSocket frames in, shared frames out. Lives on the event loop.
 final class SocketHandler: ChannelInboundHandler {
-    typealias InboundIn = WebSocketFrame
+    typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
     private enum State {
@@ -18,7 +18,13 @@ final class SocketHandler: ChannelInboundHandler {
     private var owner: (any SocketOwner)?
     private var socket: ServerSocket?
     private var context: ChannelHandlerContext?
+    private let ticket: ConnectionTicket
+    private let deadline: NIODeadline
+    private var parser: FrameParser
     private var assembler: MessageAssembler
+    private var isAuthenticated = false
+    /// `true` from a peer's first message until it has authenticated: what else it sends stays in the kernel's buffer.
+    private var isHeld = false
     /// Pings in a row since which nothing came. Not a time: after a pause of the whole machine every peer would look silent.
     private var unansweredPings = 0
     private var isPaused = false
@@ -28,11 +34,16 @@ final class SocketHandler: ChannelInboundHandler {
     private var owedPong: ByteBuffer?
     private var pulse: Scheduled<Void>?
     private var hardClose: Scheduled<Void>?
+    private var opening: Scheduled<Void>?
 
-    init(owner: any SocketOwner, limits: WebSocketLimits) {
+    /// - Parameter deadline: for the peer's first whole message.
+    init(owner: any SocketOwner, limits: WebSocketLimits, ticket: ConnectionTicket, deadline: NIODeadline) {
         self.owner = owner
         self.limits = limits
-        assembler = MessageAssembler(limit: limits.messageBytes)
+        self.ticket = ticket
+        self.deadline = deadline
+        parser = FrameParser(limit: limits.openingBytes)
+        assembler = MessageAssembler(limit: limits.openingBytes)
     }
 
     // MARK: Called by the socket
@@ -46,18 +57,40 @@ final class SocketHandler: ChannelInboundHandler {
     }
 
     func setReading(_ reads: Bool) {
-        guard case .open = state, let context, isPaused == reads else { return }
+        guard case .open = state, isPaused == reads else { return }
         isPaused = !reads
+        updateReading()
+    }
+
+    func authenticated() {
+        guard case .open = state, !isAuthenticated, let context else { return }
+        isAuthenticated = true
+        opening?.cancel()
+        ticket.authenticate()
+        parser.limit = limits.messageBytes
+        assembler.limit = limits.messageBytes
+        release()
+        proceed(context)
+    }
+
+    private func release() {
+        isHeld = false
+        updateReading()
+    }
+
+    private func updateReading() {
         unansweredPings = 0
         // Setting the option on a channel that is just closing fails, which is of no consequence.
-        _ = context.channel.setOption(.autoRead, value: reads)
+        _ = context?.channel.setOption(.autoRead, value: !isPaused && !isHeld)
     }
 
     func close(_ code: SocketCloseCode, reason: String, because cause: SocketCloseReason, last: [UInt8]? = nil) {
         guard case .open = state, let context else { return }
         setReading(true)
+        release()
         state = .closing(cause)
         pulse?.cancel()
+        opening?.cancel()
         if let last { flush(reserved(.encode(binary: last)), context) }
         flush(reserved(.close(code.rawValue, reason: reason)), context)
         if decoderIsBroken {
@@ -66,6 +99,8 @@ final class SocketHandler: ChannelInboundHandler {
             context.close(mode: .output, promise: nil)
         }
         hardClose = context.eventLoop.assumeIsolated().scheduleTask(in: limits.closeGrace) { context.close(promise: nil) }
+        // The peer's goodbye may have come already.
+        proceed(context)
     }
 
     private func reserved(_ frame: SharedFrame) -> SharedFrame {
@@ -86,6 +121,7 @@ final class SocketHandler: ChannelInboundHandler {
         let socket = ServerSocket(channel: context.channel, handler: self)
         self.socket = socket
         scheduleBeat(context)
+        opening = context.eventLoop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in self?.isLate() }
         owner?.opened(socket)
     }
 
@@ -98,14 +134,33 @@ final class SocketHandler: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         unansweredPings = 0
-        let frame = unwrapInboundIn(data)
+        if decoderIsBroken { return }
+        parser.append(unwrapInboundIn(data))
+        proceed(context)
+    }
+
+    /// Handles the frames that are complete, unless the peer has to authenticate first.
+    private func proceed(_ context: ChannelHandlerContext) {
+        while !isHeld, !decoderIsBroken {
+            do throws(FrameParser.Failure) {
+                guard let frame = try parser.next() else { return }
+                receive(frame, context)
+            } catch {
+                decoderIsBroken = true
+                parser.clear()
+                fail(error)
+            }
+        }
+    }
+
+    private func receive(_ frame: WebSocketFrame, _ context: ChannelHandlerContext) {
         guard case .open = state else {
             if case .closing = state, frame.opcode == .connectionClose { context.close(promise: nil) }
             return
         }
         switch assembler.take(frame) {
         case .wait, .pong: break
-        case .message(let bytes): owner?.message(bytes)
+        case .message(let bytes): take(bytes)
         case .ping(let payload): answer(payload, context)
         case .close(let code): goodbye(code, context)
         case .oversize: refuseOversize()
@@ -136,20 +191,34 @@ final class SocketHandler: ChannelInboundHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard case .open = state else { return }
-        switch error {
-        case NIOWebSocketError.invalidFrameLength:
-            decoderIsBroken = true
-            refuseOversize()
-        case is NIOWebSocketError:
-            decoderIsBroken = true
-            refuse("a control frame is fragmented or too long")
-        default:
-            state = .closing(.lost("\(error)"))
-            context.close(promise: nil)
-        }
+        state = .closing(.lost("\(error)"))
+        context.close(promise: nil)
     }
 
     // MARK: Steps
+
+    private func take(_ message: ByteBuffer) {
+        if !isAuthenticated {
+            // From here on the time is the owner's.
+            opening?.cancel()
+            isHeld = true
+            updateReading()
+        }
+        owner?.message(message)
+    }
+
+    private func fail(_ failure: FrameParser.Failure) {
+        guard case .open = state else { return }
+        switch failure {
+        case .tooLong: refuseOversize()
+        case .badControl: refuse("a control frame is fragmented or too long")
+        }
+    }
+
+    private func isLate() {
+        ticket.connections.refused(.openingTimeout)
+        close(.policyViolation, reason: "no first message in time", because: .late, last: owner?.refused(.late))
+    }
 
     private func answer(_ payload: ByteBuffer, _ context: ChannelHandlerContext) {
         // A peer that pings and does not read must not fill the outbox with answers.
@@ -164,7 +233,10 @@ final class SocketHandler: ChannelInboundHandler {
     }
 
     private func refuseOversize() {
-        close(.messageTooBig, reason: "a message is over \(limits.messageBytes) bytes", because: .oversize, last: owner?.oversize())
+        let reason = "a message is over \(parser.limit) bytes"
+        guard !isAuthenticated else { return close(.messageTooBig, reason: reason, because: .oversize, last: owner?.oversize()) }
+        ticket.connections.refused(.openingTooLarge)
+        close(.messageTooBig, reason: reason, because: .oversize, last: owner?.refused(.tooLarge))
     }
 
     private func refuse(_ how: String) { close(.protocolError, reason: how, because: .malformed(how)) }
@@ -176,7 +248,7 @@ final class SocketHandler: ChannelInboundHandler {
     private func beat() {
         guard case .open = state, let context else { return }
         scheduleBeat(context)
-        if isPaused { return }
+        if isPaused || isHeld { return }
         if unansweredPings >= limits.patience {
             pulse?.cancel()
             state = .closing(.silent)
@@ -197,8 +269,10 @@ final class SocketHandler: ChannelInboundHandler {
         }
         state = .closed
         pulse?.cancel()
+        opening?.cancel()
         hardClose?.cancel()
         context = nil
+        parser.clear()
         owedPong = nil
         // The socket, which the owner may keep, refers to this handler: break the circle.
         socket = nil

@@ -3,7 +3,7 @@ package import NIOCore
 /// Whoever a WebSocket connection talks to: a session of the gateway.
 ///
 /// All calls come on the connection's event loop, in the order `opened`, then `message` and `writabilityChanged`, then
-/// `closed` once. They must not block. An owner whose connection ends before it is open gets `closed` alone.
+/// `closed` once. After the first message nothing is read until the owner calls `ServerSocket.authenticated`. They must not block. An owner whose connection ends before it is open gets `closed` alone.
 package protocol SocketOwner: AnyObject, Sendable {
     /// The connection is ready to send.
     func opened(_ socket: ServerSocket)
@@ -13,6 +13,8 @@ package protocol SocketOwner: AnyObject, Sendable {
     func writabilityChanged(_ isWritable: Bool)
     /// A message is larger than the limit. What is returned is sent as the last message before close 1009.
     func oversize() -> [UInt8]?
+    /// The peer has not authenticated and is refused. What is returned is sent as the last message before the close.
+    func refused(_ refusal: OpeningRefusal) -> [UInt8]?
     /// The server is stopping. What is returned is sent as the last message before close 1001.
     func shuttingDown() -> [UInt8]?
     /// The connection has ended; nothing follows.
@@ -22,7 +24,16 @@ package protocol SocketOwner: AnyObject, Sendable {
 extension SocketOwner {
     package func writabilityChanged(_ isWritable: Bool) {}
     package func oversize() -> [UInt8]? { nil }
+    package func refused(_ refusal: OpeningRefusal) -> [UInt8]? { nil }
     package func shuttingDown() -> [UInt8]? { nil }
+}
+
+/// A reason to refuse a peer that has not authenticated.
+package enum OpeningRefusal: Hashable, Sendable {
+    /// Its first message was not complete in time.
+    case late
+    /// Its first message is over `WebSocketLimits.openingBytes`.
+    case tooLarge
 }
 
 /// Why a connection ended.
@@ -35,6 +46,8 @@ package enum SocketCloseReason: Hashable, Sendable {
     case silent
     /// A message was larger than the limit.
     case oversize
+    /// The first message was not complete in time.
+    case late
     /// The peer broke the WebSocket protocol; the text says how.
     case malformed(String)
     /// `ServerSocket.close` with this code.

@@ -3,8 +3,12 @@ package import SluiceCore
 
 /// Bounds of one WebSocket connection.
 package struct WebSocketLimits: Sendable {
-    /// One message, bytes. Beyond: `SocketOwner.oversize`, close 1009.
+    /// One message of a peer that has authenticated, bytes. Beyond: `SocketOwner.oversize`, close 1009.
     package var messageBytes: Int
+    /// One message, and one frame, before the peer has authenticated, bytes. Beyond: `SocketOwner.refused`, close 1009.
+    package var openingBytes: Int
+    /// The time from accepting the connection to the peer's first whole message. Beyond: `SocketOwner.refused`, close 1008.
+    package var openingPatience: TimeAmount
     /// How often the server pings.
     package var pingInterval: TimeAmount
     /// How long nothing at all may come from a peer whose connection is read, counted in pings. Beyond: dropped.
@@ -15,10 +19,14 @@ package struct WebSocketLimits: Sendable {
     package var outboxWatermark: ClosedRange<Int>
 
     package init(
-        messageBytes: Int = Limits.messageBytes, pingInterval: TimeAmount = .seconds(30), silence: TimeAmount = .seconds(90),
+        messageBytes: Int = Limits.messageBytes, openingBytes: Int = Limits.openingBytes,
+        openingPatience: TimeAmount = .seconds(Limits.openingSeconds), pingInterval: TimeAmount = .seconds(30),
+        silence: TimeAmount = .seconds(90),
         closeGrace: TimeAmount = .seconds(2), outboxWatermark: ClosedRange<Int> = (256 << 10)...(1 << 20)
     ) {
         self.messageBytes = messageBytes
+        self.openingBytes = min(openingBytes, messageBytes)
+        self.openingPatience = openingPatience
         self.pingInterval = pingInterval
         self.silence = silence
         self.closeGrace = closeGrace

@@ -2,9 +2,13 @@ package import SluiceCore
 
 /// What `configure` tells plugins about the app, as sluice_plugin.h describes it.
 package enum AppDescription {
-    /// - Parameter directory: the files of the app directory as text, by path from its root, with `/` between the parts.
+    /// - Parameters:
+    ///   - directory: the files of the app directory as text, by path from its root, with `/` between the parts.
+    ///   - isDevelopment: `true` while clients may bring classes and properties.
+    ///   - customDataFields: the columns of the table that users' custom data follow; nil if there is none.
     package static func json(
-        appID: String, directory: [String: String], schema: Schema, queryableFields: QueryableFields
+        appID: String, directory: [String: String], schema: Schema, queryableFields: QueryableFields, isDevelopment: Bool = false,
+        customDataFields: [String]? = nil
     ) -> JSON {
         let files = directory.sorted { $0.key < $1.key }.map { JSON.Member($0.key, .string($0.value)) }
         let types = schema.types.map { JSON.Member($0.name, json($0)) }
@@ -15,6 +19,8 @@ package enum AppDescription {
                 "global": names(queryableFields.global), "types": .object(fieldsByType),
                 "indexed": queryableFields.indexed.map { .string($0) } ?? .null,
             ],
+            "development": .bool(isDevelopment),
+            "custom_data_fields": customDataFields.map { .array($0.sorted().map { .string($0) }) } ?? .null,
         ]
     }
 

@@ -13,7 +13,7 @@ extension TypePlan {
 
     /// A text that is no query by itself stands alone, to be refused where it is read: between parentheses it could undo the other.
     private static func both(_ left: String, _ right: String, _ isQuery: (String) -> Bool) -> String {
-        if left == right || right == "TRUEPREDICATE" { return left }
+        if left.hasSameBytes(as: right) || right == "TRUEPREDICATE" { return left }
         if left == "TRUEPREDICATE" { return right }
         if left == "FALSEPREDICATE" || right == "FALSEPREDICATE" { return "FALSEPREDICATE" }
         guard isQuery(left) else { return left }

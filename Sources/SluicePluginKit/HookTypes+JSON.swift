@@ -39,6 +39,8 @@ extension AppConfiguration {
         for file in value["directory"]?.members ?? [] { directory[file.key] = file.value.string }
         config = value["config"] ?? .null
         for type in value["schema"]?.members ?? [] { schema[type.key] = try PluginObjectType(type.value) }
+        isDevelopment = value["development"]?.bool ?? false
+        customDataFields = (value["custom_data_fields"]?.array).map { Set($0.compactMap(\.string)) }
         guard let fields = value["queryable_fields"], !fields.isNull else { return }
         queryableFields = Set(try fields.names("global"))
         for type in fields["types"]?.members ?? [] {

@@ -48,6 +48,12 @@ public struct PluginObjectType: Hashable, Sendable {
         self.primaryKey = primaryKey
         self.properties = properties
     }
+
+    /// Returns the property whose name has the same bytes.
+    public func property(named name: String) -> PluginProperty? {
+        guard let index = properties.index(forKey: name), ByteText(properties[index].key) == ByteText(name) else { return nil }
+        return properties[index].value
+    }
 }
 
 /// What `configure` is told.
@@ -62,12 +68,19 @@ public struct AppConfiguration: Hashable, Sendable {
     public var queryableFields: Set<String>
     public var queryableFieldsByType: [String: Set<String>]
     public var indexedField: String?
+    /// `true` while clients may bring classes and fields (`sluice dev`).
+    public var isDevelopment: Bool
+    /// The members that users' custom data can have; nil if no table determines them.
+    public var customDataFields: Set<String>?
 
     public init(
         appID: String = "", directory: [String: String] = [:], config: PluginValue = .null,
         schema: [String: PluginObjectType] = [:], queryableFields: Set<String> = [],
-        queryableFieldsByType: [String: Set<String>] = [:], indexedField: String? = nil
+        queryableFieldsByType: [String: Set<String>] = [:], indexedField: String? = nil, isDevelopment: Bool = false,
+        customDataFields: Set<String>? = nil
     ) {
+        self.isDevelopment = isDevelopment
+        self.customDataFields = customDataFields
         self.appID = appID
         self.directory = directory
         self.config = config

@@ -100,7 +100,7 @@ public struct PluginRow: Sendable {
     /// Whether a field is the same in another row, as `[name]` of both tells; a field that is not there is null.
     public func hasSame(_ name: String, as other: PluginRow) -> Bool {
         if case .cells(let batch, let table, let start) = storage, case .cells(let theirs, let columns, let place) = other.storage,
-            batch === theirs, table === columns, let column = table.index[name],
+            batch === theirs, table === columns, let column = table.column(name),
             batch.read({ $0.areAlike($0.cell(start, column), $0.cell(place, column)) })
         {
             return true
@@ -110,7 +110,7 @@ public struct PluginRow: Sendable {
 
     /// Reads the cell of a field; nil when there is no such column.
     private func cell<R: Sendable>(_ name: String, _ body: (CellReader, sluice_cell) -> R) -> R? {
-        guard case .cells(let batch, let table, let start) = storage, let column = table.index[name] else { return nil }
+        guard case .cells(let batch, let table, let start) = storage, let column = table.column(name) else { return nil }
         return batch.read { body($0, $0.cell(start, column)) }
     }
 }

@@ -71,7 +71,7 @@ private struct Parser {
     mutating func object(depth: Int) throws(PluginValueError) -> PluginValue {
         position += 1
         var members: [PluginValue.Member] = []
-        var keys: Set<String> = []
+        var keys: Set<ByteText> = []
         skipBlanks()
         while next != UInt8(ascii: "}") {
             if !members.isEmpty {
@@ -81,7 +81,7 @@ private struct Parser {
             guard next == UInt8(ascii: "\"") else { throw error("a key in double quotes is expected") }
             let keyLine = line
             let key = try string()
-            guard keys.insert(key).inserted else { throw error("key \"\(key)\" stands twice in one object") }
+            guard keys.insert(ByteText(key)).inserted else { throw error("key \"\(key)\" stands twice in one object") }
             skipBlanks()
             try take(UInt8(ascii: ":"), for: "the colon after key \"\(key)\"")
             skipBlanks()

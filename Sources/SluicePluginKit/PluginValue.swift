@@ -24,21 +24,47 @@ public enum PluginValue: Sendable {
             self.line = line
         }
 
-        public static func == (lhs: Member, rhs: Member) -> Bool { lhs.key == rhs.key && lhs.value == rhs.value }
+        public static func == (lhs: Member, rhs: Member) -> Bool { ByteText(lhs.key) == ByteText(rhs.key) && lhs.value == rhs.value }
         public func hash(into hasher: inout Hasher) {
-            hasher.combine(key)
+            hasher.combine(ByteText(key))
             hasher.combine(value)
         }
     }
 }
 
-extension PluginValue: Hashable {}
+// Texts and keys are equal when their bytes are, as in PostgreSQL and in queries.
+extension PluginValue: Hashable {
+    public static func == (lhs: PluginValue, rhs: PluginValue) -> Bool {
+        switch (lhs, rhs) {
+        case (.null, .null): true
+        case (.bool(let l), .bool(let r)): l == r
+        case (.int(let l), .int(let r)): l == r
+        case (.double(let l), .double(let r)): l == r
+        case (.string(let l), .string(let r)): ByteText(l) == ByteText(r)
+        case (.array(let l), .array(let r)): l == r
+        case (.object(let l), .object(let r)): l == r
+        default: false
+        }
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        switch self {
+        case .null: hasher.combine(0)
+        case .bool(let v): hasher.combine(v)
+        case .int(let v): hasher.combine(v)
+        case .double(let v): hasher.combine(v)
+        case .string(let v): hasher.combine(ByteText(v))
+        case .array(let v): hasher.combine(v)
+        case .object(let v): hasher.combine(v)
+        }
+    }
+}
 
 extension PluginValue {
     /// The member of an object; nil for another kind of value or a missing key. The last of equal keys counts.
     public subscript(_ key: String) -> PluginValue? {
         guard case .object(let members) = self else { return nil }
-        return members.last { $0.key == key }?.value
+        return members.last { ByteText($0.key) == ByteText(key) }?.value
     }
 
     public var isNull: Bool { self == .null }
@@ -64,7 +90,7 @@ extension PluginValue {
     /// Sets a member of an object, in its place or at the end. No effect on other kinds of value.
     public mutating func set(_ key: String, to value: PluginValue) {
         guard case .object(var members) = self else { return }
-        if let index = members.lastIndex(where: { $0.key == key }) {
+        if let index = members.lastIndex(where: { ByteText($0.key) == ByteText(key) }) {
             members[index].value = value
         } else {
             members.append(Member(key, value))

@@ -52,6 +52,12 @@ final class ColumnTable: Sendable {
         index = Dictionary(names.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
         sorted = names.indices.sorted { names[$0].utf8.lexicographicallyPrecedes(names[$1].utf8) }
     }
+
+    /// Returns the index of the column whose name has the same bytes.
+    func column(_ name: String) -> Int? {
+        guard let column = index[name], ByteText(names[column]) == ByteText(name) else { return nil }
+        return column
+    }
 }
 
 /// The column tables of the types seen lately, so that names are made into strings when the schema changes and not for each batch.

@@ -18,6 +18,7 @@ extension AppConfiguration {
             "queryable_fields": [
                 "global": names(queryableFields), "types": .object(fields), "indexed": indexedField.map { .string($0) } ?? .null,
             ],
+            "development": .bool(isDevelopment), "custom_data_fields": customDataFields.map(names) ?? .null,
             "config": config,
         ]
     }

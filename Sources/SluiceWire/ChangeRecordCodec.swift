@@ -49,17 +49,7 @@ package struct ChangeRecordCodec: Sendable {
         passage: Passage, into writer: inout ByteWriter
     ) {
         let codec = types[Int(change.type)]
-        ChangeRecordCodec.position(1, change.position, into: &writer)
-        if let previous { ChangeRecordCodec.position(2, previous, into: &writer) }
-        writer.ifNotZero(3, varint: UInt64(transaction.xid))
-        writer.ifNotZero(4, zigzag: transaction.commitTime)
-        if let origin = transaction.origin {
-            let content = writer.open(5)
-            writer.ifNotZero(1, varint: origin.client.rawValue)
-            writer.ifNotZero(2, varint: origin.changeset)
-            writer.close(content)
-        }
-        writer.ifNotEmpty(6, string: codec.type.name)
+        encodeOrder(of: change, of: transaction, previous: previous, into: &writer)
         if let key = codec.type.primaryKey, let image = change.after ?? change.before {
             rows.withView(image) { view in
                 let content = writer.open(7)
@@ -71,6 +61,35 @@ package struct ChangeRecordCodec: Sendable {
         writer.ifNotZero(9, varint: UInt64(passage.rawValue))
         if let before = change.before { image(10, before, of: codec, rows, into: &writer) }
         if let after = change.after { image(11, after, of: codec, rows, into: &writer) }
+    }
+
+    /// Appends a record without images: one that says only that something happened to the object.
+    /// - Parameter previous: the position of the last record written to the same partition.
+    package func encodeHead(
+        of change: CapturedChange, of transaction: CapturedTransaction, key: Value, previous: Position?, into writer: inout ByteWriter
+    ) {
+        encodeOrder(of: change, of: transaction, previous: previous, into: &writer)
+        let content = writer.open(7)
+        ValueCodec.encode(key, into: &writer)
+        writer.close(content)
+        writer.field(8, varint: UInt64(change.operation.rawValue))
+    }
+
+    /// Where the record belongs, and of which class it is.
+    private func encodeOrder(
+        of change: CapturedChange, of transaction: CapturedTransaction, previous: Position?, into writer: inout ByteWriter
+    ) {
+        ChangeRecordCodec.position(1, change.position, into: &writer)
+        if let previous { ChangeRecordCodec.position(2, previous, into: &writer) }
+        writer.ifNotZero(3, varint: UInt64(transaction.xid))
+        writer.ifNotZero(4, zigzag: transaction.commitTime)
+        if let origin = transaction.origin {
+            let content = writer.open(5)
+            writer.ifNotZero(1, varint: origin.client.rawValue)
+            writer.ifNotZero(2, varint: origin.changeset)
+            writer.close(content)
+        }
+        writer.ifNotEmpty(6, string: types[Int(change.type)].type.name)
     }
 
     private func image(_ field: UInt32, _ row: RowRef, of codec: RowCodec, _ rows: RowBuffer, into writer: inout ByteWriter) {

@@ -35,6 +35,10 @@ struct NetworkOptions: ParsableArguments {
     @Option(help: "The port of metrics and the admin API; 0 is any free one.")
     var adminPort = 8091
 
+    @Option(
+        help: "Connections that one address, or IPv6 network of 64 bits, may have open; a quarter of them may be without a valid token.")
+    var connectionsPerAddress = Limits.connectionsPerAddress
+
     @OptionGroup var proxies: ProxyOptions
 
     @Flag(help: "Once ready, print one line of JSON with the addresses on standard output.")
@@ -42,7 +46,9 @@ struct NetworkOptions: ParsableArguments {
 
     /// - Throws: `configInvalid` for a range that is none.
     func configuration() throws(SluiceError) -> GatewayConfiguration.Network {
-        .init(host: host, port: port, adminHost: adminHost, adminPort: adminPort, trustedProxies: try proxies.trusted())
+        .init(
+            host: host, port: port, adminHost: adminHost, adminPort: adminPort, trustedProxies: try proxies.trusted(),
+            admission: try GatewayConfiguration.admission(connectionsPerAddress: connectionsPerAddress))
     }
 }
 

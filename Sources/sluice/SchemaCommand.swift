@@ -10,7 +10,7 @@ struct SchemaCommand: AsyncParsableCommand {
             Adding classes, properties and queryable fields breaks nothing; gateways that run take it up within seconds, without a restart. \
             Taking away, renaming and retyping breaks: 'sluice serve' refuses it, and so does 'apply' unless it is told otherwise.
 
-            Exit codes: 0; 1 when PostgreSQL cannot be reached or a table does not fit; 78 when something breaks.
+            Exit codes: 0; 1 when PostgreSQL cannot be reached, a table does not fit or the roles are refused; 78 when something breaks.
             """,
         subcommands: [SchemaDiff.self, SchemaApply.self])
 }
@@ -42,8 +42,8 @@ struct SchemaApply: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "apply", abstract: "Run those statements and make the app directory's schema the one in use.",
         discussion: """
-            Existing columns are never changed or dropped: that is for you, before you apply. A table that is locked for longer than a few \
-            seconds ends the command; run it again, it goes on where it stopped.
+            Existing columns and rows are never changed or dropped: that is for you, before you apply. It is one transaction: a table that \
+            is locked for longer than five seconds ends the command, and nothing has been changed.
             """)
 
     @OptionGroup var app: AppOptions

@@ -49,6 +49,17 @@ struct App {
         "owner_id", "team", "collaborators", "size", "open", "ref", "day", "tag", "account", "ratio", "weight", "extra",
     ]
 
+    var isDevelopment = false
+    /// The columns of the table of custom user data.
+    var customDataFields: [String]?
+
+    /// The same in development mode, in which fields may come later.
+    var inDevelopment: App {
+        var app = self
+        app.isDevelopment = true
+        return app
+    }
+
     static let schema = Schema([
         ObjectType(
             name: "Task",
@@ -145,7 +156,8 @@ struct App {
         try await chain.start()
         do {
             let app = AppDescription.json(
-                appID: "test", directory: directory, schema: Self.schema, queryableFields: QueryableFields(global: queryable))
+                appID: "test", directory: directory, schema: Self.schema, queryableFields: QueryableFields(global: queryable),
+                isDevelopment: isDevelopment, customDataFields: customDataFields)
             try await chain.configure(app: app)
             let result = try await body(chain, warnings.texts.withLock { $0 })
             await chain.stop()

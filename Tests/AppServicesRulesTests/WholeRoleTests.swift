@@ -140,7 +140,8 @@ import Testing
                            "title": {"fields": {"x": {"read": true}}}, "place": {"fields": {"ctiy": {"read": true}}}},
                 "additional_fields": {"read": true, "write": true}
                 """#))]
-                """)
+                """
+        ).inDevelopment
         let plan = try await app.task(for: user("ann"))
         let names = Set(App.schema["Task"]?.properties.map(\.name) ?? [])
         #expect(plan.readableFields == names.subtracting(["address", "title", "place"]))
@@ -148,7 +149,6 @@ import Testing
         let warnings = try await app.warnings
         for text in [
             "address may be read in part only", "places may be written in part only", "title is no embedded object",
-            "there is no field place.ctiy",
         ] {
             #expect(warnings.contains { $0.contains("Task: role \"r\": ") && $0.contains(text) }, "\(text): \(warnings)")
         }

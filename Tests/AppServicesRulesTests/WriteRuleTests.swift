@@ -129,7 +129,6 @@ import Testing
     }
 
     @Test(arguments: [
-        (#""check_write": {"%%root.ownr_id": "x"}"#, #"check_write: Task has no field ownr_id; did you mean "owner_id"?"#),
         (#""check_write": {"owner_id": "x"}"#, "check_write: field owner_id is to be %%root.owner_id or %%prevRoot.owner_id"),
         (#""check_write": {"%%this": "x"}"#, "check_write: %%this is not available in sync"),
         (#""check_write": {"%function": {"name": "f"}}"#, "check_write: %function \"f\" is not available in sync"),

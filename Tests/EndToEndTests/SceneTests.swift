@@ -19,7 +19,7 @@ import Testing
         _ = try await server.script("CREATE DATABASE \(database)")
         let log = StepLog()
         let scene = try await AirportScene(
-            SceneSetup(
+            try SceneSetup(
                 postgres: "\(postgres) dbname=\(database)", kafka: kafka, restartKafka: environment["SLUICE_TEST_KAFKA_RESTART"],
                 binaries: try Self.binaries, app: root.appendingPathComponent("Examples/AirportOps/app").path,
                 data: FlightData(folder: root.appendingPathComponent(".sluice/flights").path), workspace: workspace.path),

@@ -63,4 +63,48 @@ import Testing
             #expect(lists[0].contains("is string"), "\(lists[0])")
         }
     }
+
+    @Test func `refuses a table with a key of another name as serve does, and leaves its rows alone`() async throws {
+        try await Self.withDatabase { conninfo in
+            let folder = try DataFolder()
+            defer { withExtendedLifetime(folder) {} }
+            let app = try folder.app().path
+            let connection = try await PostgresConnection.connect(conninfo)
+            try await connection.script(
+                "CREATE TABLE planes (id bigserial PRIMARY KEY, tail text); INSERT INTO planes (tail) SELECT 'T' || g FROM generate_series(1, 200) g"
+            )
+            for words in [["schema", "diff"], ["schema", "apply"], ["serve", "--port", "0", "--admin-port", "0"]] {
+                let refused = try await Self.run(words, app, conninfo)
+                #expect(refused.code == .exit(1) && !refused.out.contains(#"ADD COLUMN "_id""#), "\(refused)")
+                #expect(refused.err.contains(#"ALTER TABLE "public"."planes" RENAME COLUMN "id" TO "_id""#), "\(refused)")
+            }
+            let rows = try await connection.query(
+                """
+                SELECT count(*) FILTER (WHERE tail = 'T' || id), (SELECT count(*) FROM pg_attribute
+                    WHERE attrelid = 'planes'::regclass AND attnum > 0) FROM planes
+                """)
+            #expect(rows.int(0, 0) == 200 && rows.int(0, 1) == 2)
+            await connection.close()
+        }
+    }
+
+    @Test func `refuses roles that name a field which the class lacks`() async throws {
+        try await Self.withDatabase { conninfo in
+            let folder = try DataFolder()
+            defer { withExtendedLifetime(folder) {} }
+            let app = try folder.app().path
+            let path = "data_sources/postgres/public/planes/rules.json"
+            let rules = try String(contentsOfFile: "\(app)/\(path)", encoding: .utf8)
+            let misspelt = rules.replacingOccurrences(of: #""read": true,"#, with: #""read": { "_idd": "%%user.id" },"#)
+            #expect(misspelt != rules)
+            try misspelt.write(toFile: "\(app)/\(path)", atomically: true, encoding: .utf8)
+            for words in [["schema", "diff"], ["schema", "apply"]] {
+                let refused = try await Self.run(words, app, conninfo)
+                #expect(refused.code == .exit(1) && refused.err.contains("\(path) line "), "\(refused)")
+                #expect(refused.err.contains(#"has no field _idd; did you mean "_id"?"#), "\(refused)")
+            }
+            try rules.write(toFile: "\(app)/\(path)", atomically: true, encoding: .utf8)
+            #expect(try await Self.run(["schema", "apply"], app, conninfo).code == .exit(0))
+        }
+    }
 }

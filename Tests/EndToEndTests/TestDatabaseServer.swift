@@ -38,7 +38,7 @@ final class TestDatabaseServer: Sendable {
     private init(_ folder: DataFolder, _ first: PrivatePostgres) {
         self.folder = folder
         server = Mutex(first)
-        conninfo = first.conninfo
+        conninfo = first.administration
     }
 
     private static func start(_ folder: DataFolder) async throws -> PrivatePostgres {
@@ -66,7 +66,7 @@ final class TestDatabaseServer: Sendable {
     /// Has it recover what it had, and answer again where it did.
     func restart() async throws {
         let next = try await Self.start(folder)
-        let isSame = next.conninfo == conninfo
+        let isSame = next.administration == conninfo
         server.withLock { $0 = next }
         try #require(isSame, "Somebody else has taken PostgreSQL's port.")
     }

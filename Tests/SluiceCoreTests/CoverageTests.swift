@@ -32,6 +32,7 @@ import Testing
     private static let elsewhere: [ErrorCode: (suite: String, reason: String)] = [
         .postgresStatement: ("SluicePostgresTests", "a gateway sends no statement that PostgreSQL does not take"),
         .postgresSetting: ("SluicePostgresTests", "it needs a server with other settings, and all tests have one server"),
+        .logNotAuthorized: ("SluiceKafkaTests", "it needs brokers with access lists, and the tests' broker has none"),
         .slotLost: ("SluicePostgresTests", "it needs a server that drops its log, and all tests have one server"),
         .replicaCorrupt: ("SluiceReplicaTests", "it needs a damaged file, which is tried byte by byte there"),
         .replicaVersion: ("SluiceReplicaTests", "it needs a file of another release"),

@@ -6,7 +6,7 @@ import SluiceKafka
 // Sendable because: the mock cluster's functions lock inside; the pointers never change.
 final class MockCluster: @unchecked Sendable {
     private let client: OpaquePointer
-    private let cluster: OpaquePointer
+    fileprivate let cluster: OpaquePointer
     let brokers: Int32
 
     init(brokers: Int32 = 1) throws {
@@ -49,5 +49,27 @@ final class MockCluster: @unchecked Sendable {
         configuration.fetchWaitMilliseconds = 1
         configuration.compression = "none"
         return configuration
+    }
+}
+
+extension MockCluster {
+    /// The kinds of requests, as the protocol numbers them.
+    enum Request: Int16 {
+        case produce = 0
+        case fetch = 1
+        case listOffsets = 2
+    }
+
+    /// Answers the next requests of a kind with errors.
+    func failNext(_ request: Request, _ errors: [rd_kafka_resp_err_t]) {
+        errors.withUnsafeBufferPointer { rd_kafka_mock_push_request_errors_array(cluster, request.rawValue, $0.count, $0.baseAddress) }
+    }
+
+    /// Has the brokers answer questions about a topic with an error, until it is set to none.
+    func setError(of topic: String, _ error: rd_kafka_resp_err_t) { rd_kafka_mock_topic_set_error(cluster, topic, error) }
+
+    /// Moves a partition to a broker; -1 leaves it without a leader.
+    func setLeader(of partition: KafkaPartition, to broker: Int32) {
+        rd_kafka_mock_partition_set_leader(cluster, partition.topic, partition.partition, broker)
     }
 }

@@ -26,10 +26,12 @@ final class RawClient {
 
     /// - Parameter reads: false leaves everything that the server sends in the kernel until `startReading`.
     static func connect(
-        port: Int, reads: Bool = true, answersPings: Bool = false, tls: (@Sendable (any Channel) throws -> any ChannelHandler)? = nil
+        port: Int, from address: String = "127.0.0.1", reads: Bool = true, answersPings: Bool = false,
+        tls: (@Sendable (any Channel) throws -> any ChannelHandler)? = nil
     ) async throws -> RawClient {
         let (stream, continuation) = AsyncThrowingStream<ByteBuffer, any Error>.makeStream(bufferingPolicy: .bufferingOldest(1 << 20))
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .bind(to: SocketAddress(ipAddress: address, port: 0))
             .channelOption(.autoRead, value: reads)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -42,8 +44,10 @@ final class RawClient {
     }
 
     /// Connects and upgrades.
-    static func webSocket(port: Int, path: String = "/sync", reads: Bool = true) async throws -> RawClient {
-        let client = try await connect(port: port)
+    static func webSocket(
+        port: Int, from address: String = "127.0.0.1", path: String = "/sync", reads: Bool = true
+    ) async throws -> RawClient {
+        let client = try await connect(port: port, from: address)
         let head = try await client.upgrade(path: path)
         guard head.hasPrefix("HTTP/1.1 101 ") else { throw Ended() }
         if !reads { try await client.channel.setOption(.autoRead, value: false).get() }

@@ -23,13 +23,13 @@ struct TestServer: Sendable {
 }
 
 func withServer<Result: Sendable>(
-    _ configuration: NetServer.Configuration = .init(), limits: WebSocketLimits = .init(),
+    _ configuration: NetServer.Configuration = .init(), limits: WebSocketLimits = .init(), authenticates: Bool = true,
     _ body: @Sendable (TestServer) async throws -> Result
 ) async throws -> Result {
     let (owners, continuation) = AsyncStream<Recorder>.makeStream(bufferingPolicy: .bufferingOldest(10_000))
     let endpoint = WebSocketEndpoint(limits: limits, matches: { $0 == "/sync" || $0 == "/closed" }) { request in
         if request.path == "/closed" { return .refuse(SluiceError(.permissionDenied, "Nobody may enter \(request.path).")) }
-        let owner = Recorder(request: request)
+        let owner = Recorder(request: request, authenticates: authenticates)
         continuation.yield(owner)
         return .accept(owner)
     }
@@ -55,10 +55,17 @@ private func routes(_ configuration: NetServer.Configuration) -> Router<ClientCo
     let router = Router(context: ClientContext.self)
     router.add(middleware: ClientAddressMiddleware(proxies: configuration.trustedProxies))
     router.add(middleware: ErrorMiddleware())
+    if let limiter = configuration.requests { router.add(middleware: RequestLimitMiddleware(limiter: limiter)) }
     router.get("address") { _, context in JSONResponse(["address": .string(context.clientAddress?.description ?? "")]) }
     router.get("hello") { _, _ in JSONResponse(["greeting": "hello"]) }
     router.get("fail") { _, _ -> Response in throw SluiceError(.invalidPassword, "The password of 'a@b' is wrong.") }
     router.get("secret") { _, _ -> Response in throw RawClient.Ended() }
+    router.post("later") { request, context in
+        try await Task.sleep(for: .milliseconds(1_500))
+        var count = 0
+        for try await piece in request.body { count += piece.readableBytes }
+        return JSONResponse(["bytes": .int(Int64(count))])
+    }
     router.post("echo") { request, _ in JSONResponse(try await request.json(upTo: 64)) }
     return router
 }
@@ -73,12 +80,14 @@ final class Recorder: SocketOwner {
     }
 
     let request: UpgradeRequest
+    private let authenticates: Bool
     private let stream: AsyncStream<Event>
     private let events: AsyncStream<Event>.Continuation
     private let held = Mutex<ServerSocket?>(nil)
 
-    init(request: UpgradeRequest) {
+    init(request: UpgradeRequest, authenticates: Bool) {
         self.request = request
+        self.authenticates = authenticates
         (stream, events) = AsyncStream<Event>.makeStream(bufferingPolicy: .bufferingOldest(100_000))
     }
 
@@ -109,6 +118,7 @@ final class Recorder: SocketOwner {
 
     func opened(_ socket: ServerSocket) {
         held.withLock { $0 = socket }
+        if authenticates { socket.authenticated() }
         events.yield(.opened)
     }
 
@@ -120,6 +130,7 @@ final class Recorder: SocketOwner {
 
     func writabilityChanged(_ isWritable: Bool) { events.yield(.writable(isWritable)) }
     func oversize() -> [UInt8]? { Array("too big".utf8) }
+    func refused(_ refusal: OpeningRefusal) -> [UInt8]? { Array("\(refusal)".utf8) }
     func shuttingDown() -> [UInt8]? { Array("stopping".utf8) }
 
     func closed(_ reason: SocketCloseReason) {

@@ -108,6 +108,56 @@ extension FeedState {
         #expect(feed.release()?.resync == [flights])
     }
 
+    @Test func `resynchronises a partition whose promised end goes back, and reads on from there`() {
+        var feed = FeedState()
+        feed.assign(flights, from: 0)
+        for offset in 0..<4 as Range<UInt64> {
+            feed.take(Int64(offset), position(10 + offset), after: offset == 0 ? nil : position(9 + offset))
+        }
+        feed.progress(progress(20, [flights: 4]))
+        #expect(feed.release()?.records.count == 4 && feed.takeRewound().isEmpty)
+        feed.progress(progress(30, [flights: 3]))
+        #expect(feed.release()?.resync == [flights])
+        #expect(feed.takeRewound() == [flights: 2] && feed.takeRewound().isEmpty)
+        // What has the offset of a record that was read before is waited for.
+        feed.progress(progress(40, [flights: 4]))
+        #expect(feed.release() == nil)
+        feed.take(2, position(30), after: position(13))
+        feed.take(3, position(40), after: position(30))
+        let batch = feed.release()
+        #expect(batch?.records.map(\.position) == [position(40)] && batch?.resync == [])
+    }
+
+    @Test func `counts nothing as known that is older than a loss`() {
+        var feed = FeedState()
+        feed.assign(flights, from: 2)
+        feed.cut(flights)
+        feed.progress(progress(30))
+        #expect(feed.release()?.resync == [flights])
+        // The record before the end comes late.
+        feed.take(1, position(10))
+        #expect(feed.recent.records(of: [flights], after: LSN(rawValue: 20)) == nil)
+        #expect(feed.recent.records(of: [flights], after: LSN(rawValue: 30)) == [[]])
+    }
+
+    @Test func `waits after a gap for records at offsets that it has seen`() {
+        var feed = FeedState()
+        feed.assign(flights, from: 0)
+        feed.take(0, position(10))
+        feed.take(1, position(20), after: position(10))
+        feed.progress(progress(20, [flights: 2]))
+        #expect(feed.release()?.records.count == 2)
+        feed.gap(flights)
+        feed.progress(progress(25))
+        #expect(feed.release()?.resync == [flights])
+        feed.progress(progress(30, [flights: 1]))
+        #expect(feed.awaited == nil && feed.release()?.resync == [flights])
+        feed.progress(progress(40, [flights: 2]))
+        #expect(feed.awaited?.lsn == LSN(rawValue: 40) && feed.awaited?.ends == [flights: 2] && feed.release() == nil)
+        feed.cut(flights)
+        #expect(feed.awaited == nil && feed.release()?.resync == [flights])
+    }
+
     @Test func `takes whatever comes first in a partition assigned in the middle`() {
         var feed = FeedState()
         feed.assign(flights, from: 7)

@@ -1,6 +1,7 @@
 import SluiceCore
 import SluiceWire
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import SluicePipeline
@@ -60,6 +61,86 @@ import Testing
         #expect(read.isMissing && read.resync == Set(PublishingStage.partitions))
     }
 
+    /// Records that were promised, and that PostgreSQL was told are there, are gone; a publisher that takes over finds the rest.
+    @Test(arguments: [1, 2, 100]) func `says that something is missing when partitions are shorter than promised`(count: Int) async throws {
+        let log = CutLog()
+        let stage = try await PublishingStage([.rows(20, ["a", "b", "c", "d"]), .rows(30, ["a", "b", "c", "d"])], log: log)
+        try await stage.publish()
+        let partition = try #require(PublishingStage.partitions.first { log.count(of: $0) > 0 })
+        log.cut(partition, by: min(count, log.count(of: partition)))
+        stage.slot.lose(20...30)
+        stage.slot.write([.rows(40, ["a", "b", "c", "d"]), .rows(50, ["e"])])
+        try await stage.publish()
+        let content = try await stage.content()
+        #expect(content.progress.map(\.lsn.rawValue) == [20, 30, 40, 50])
+        #expect(content.progress.map(\.completeSince.rawValue) == [10, 10, 40, 40])
+        let read = content.read()
+        #expect(read.isMissing && read.resync == Set(PublishingStage.partitions))
+        // Nor does the chain hide it from a reader that has yet to hear of that.
+        let records = content.records[partition] ?? []
+        let headers = records.compactMap { ChangeHeaderReader().read($0.bytes[...]) }
+        let first = try #require(headers.firstIndex { $0.position.lsn > LSN(rawValue: 30) })
+        #expect(headers[first].previous != (first > 0 ? headers[first - 1].position : nil))
+    }
+
+    /// The log refuses records for their size, steps fail, and publishers take over from each other.
+    @Test(arguments: seeds(60)) func `leaves out records that the log refuses for good, and appends all others once`(
+        seed: UInt64
+    ) async throws {
+        var random = SplitMix64(seed: seed)
+        let refused = Set((0..<3).map { _ in "k\(random.below(12))" })
+        let faults = (0..<random.below(4)).map { _ in
+            PublishingStage.Fault(
+                step: random.pick([.append, .progress, .confirm]), number: 1 + random.below(6), isBefore: random.chance(50))
+        }
+        var end: UInt64 = 20
+        func writes() -> [PublishingStage.Write] {
+            (0..<(1 + random.below(5))).map { _ in
+                defer { end += 10 }
+                return .rows(end, (0..<(1 + random.below(6))).map { _ in "k\(random.below(12))" })
+            }
+        }
+        let stage = try await PublishingStage(writes(), faults: faults, refused: refused)
+        for _ in 0..<random.below(3) {
+            try await stage.publish(steps: random.below(8))
+            stage.slot.write(writes())
+        }
+        try await stage.publish()
+        try await stage.expectAllButRefused(seed: seed)
+    }
+
+    @Test func `publishes what follows a refused record, and has readers resynchronise also when nothing follows`() async throws {
+        let followed = try await PublishingStage([.rows(20, ["a"]), .rows(30, ["large"]), .rows(40, ["large", "b"])], refused: ["large"])
+        try await followed.publish()
+        #expect(followed.reported == ["large", "large"])
+        try await followed.expectAllButRefused(seed: 0)
+        let last = try await PublishingStage([.rows(20, ["large"])], refused: ["large"])
+        try await last.publish()
+        #expect(last.story == ["append ", "progress 20", "confirm 20"])
+        try await last.expectAllButRefused(seed: 0)
+    }
+
+    /// The log takes the records and its answer is lost, again and again.
+    @Test func `appends a batch once and pauses longer each time, while its progress is not announced`() async throws {
+        let faults = (1...8).map { PublishingStage.Fault(step: .progress, number: $0, isBefore: true) }
+        let stage = try await PublishingStage([.rows(20, ["a", "b"]), .rows(30, ["c"])], faults: faults)
+        try await stage.publish()
+        #expect(stage.hasFailed)
+        #expect(stage.story.count { $0.hasPrefix("append") } == 2, "\(stage.story)")
+        #expect(stage.paused >= 100 + 200 + 400 + 800 + 1_600 + 3_200 + 5_000 + 5_000)
+        try await stage.expectWhole()
+    }
+
+    @Test func `names every partition in its first progress record`() async throws {
+        let stage = try await PublishingStage([.rows(20, ["a", "b", "c", "d", "e", "f"]), .rows(30, ["a"])])
+        try await stage.publish()
+        stage.slot.write([.rows(40, ["a"])])
+        try await stage.publish()
+        let content = try await stage.content()
+        #expect(content.progress.map(\.grown.count) == [content.records.count, 1, content.records.count])
+        try await stage.expectWhole()
+    }
+
     @Test func `has deletions remembered before anybody can see them`() async throws {
         let stage = try await PublishingStage([.deletions(20, ["a", "b"])])
         try await stage.publish()
@@ -85,12 +166,14 @@ import Testing
     private static func lsn(_ number: UInt64) -> LSN { LSN(rawValue: number) }
 
     private static func state(start: UInt64, after before: (lsn: UInt64, completeSince: UInt64)?) -> PublisherState {
-        let before = before.map {
-            LogProgress(
-                lsn: lsn($0.lsn), commitTime: 3, grown: [], since: .zero, completeSince: lsn($0.completeSince),
-                witness: Witness(transaction: 9, commitTime: 3))
+        var promise = LogPromise()
+        if let before {
+            promise.add(
+                LogProgress(
+                    lsn: lsn(before.lsn), commitTime: 3, grown: [], since: .zero, completeSince: lsn(before.completeSince),
+                    witness: Witness(transaction: 9, commitTime: 3)))
         }
-        return PublisherState(last: [:], start: lsn(start), after: before)
+        return PublisherState(last: [:], start: lsn(start), after: promise)
     }
 
     /// The log is complete from where it was before when the slot begins at or before what was promised last.
@@ -145,6 +228,46 @@ import Testing
         state.appended([two: 2])
         state.passed(Self.lsn(30))
         #expect(state.takeProgress()?.grown == [two: 2])
+    }
+
+    @Test func `is complete from the next promise on when an acknowledged record is not behind those before`() {
+        var state = Self.state(start: 10, after: nil)
+        let one = LogPartition("app.Order", 1)
+        #expect(state.appended([one: 5]) == [])
+        state.passed(Self.lsn(20))
+        #expect(state.takeProgress()?.completeSince == Self.lsn(10))
+        #expect(state.appended([one: 5]) == [one])
+        state.passed(Self.lsn(30))
+        let after = state.takeProgress()
+        #expect(after?.since == Self.lsn(30) && after?.completeSince == Self.lsn(30) && after?.grown == [one: 5])
+        state.passed(Self.lsn(40))
+        #expect(state.takeProgress()?.completeSince == Self.lsn(30))
+    }
+
+    @Test func `is broken for its readers also when it says the same again after a loss`() {
+        var promise = LogPromise()
+        let one = LogPartition("app.Order", 1)
+        promise.add(
+            LogProgress(
+                lsn: Self.lsn(50), commitTime: 3, grown: [PartitionEnd(topic: one.topic, partition: 1, end: 9)], since: Self.lsn(40),
+                completeSince: Self.lsn(10)))
+        #expect(promise.lost(in: [one: 9]) == [] && promise.lost(in: [one: 8]) == [one])
+        var state = PublisherState(
+            last: [one: Position(lsn: Self.lsn(45), ordinal: 0)], start: Self.lsn(40), after: promise, ends: [one: 8])
+        // No reader has seen this position.
+        let slot = state.slot(of: one)
+        #expect(state.link(slot, Position(lsn: Self.lsn(47), ordinal: 0)) == Position(lsn: Self.lsn(50), ordinal: .max))
+        var reader = FeedState()
+        reader.assign(one, from: 9)
+        reader.progress(ProgressRecord(promise.last ?? LogProgress(lsn: .zero, commitTime: 0, grown: [], since: .zero)))
+        _ = reader.release()
+        for (lsn, follows) in [(45, true), (60, false), (70, true)] as [(UInt64, Bool)] {
+            state.passed(Self.lsn(lsn))
+            let record = state.takeProgress()
+            let answer = record.map { reader.progress($0) }
+            #expect(answer == follows && record?.completeSince == Self.lsn(51), "\(lsn)")
+        }
+        #expect(reader.release()?.resync == [one])
     }
 
     @Test func `links each record of a partition to the one before, from what was there already`() {

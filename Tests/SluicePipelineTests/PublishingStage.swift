@@ -41,16 +41,23 @@ struct PublishingStage: Sendable {
     private let log: WatchedLog
     let slot: Slot
 
-    init(_ writes: [Write], faults: [Fault] = []) async throws {
-        let inner = EmbeddedLog(environment: time)
+    /// - Parameter refused: keys whose records the log refuses for good.
+    init(
+        _ writes: [Write], faults: [Fault] = [], refused: Set<String> = [],
+        log inner: any MessageLog = EmbeddedLog(environment: PassingTime())
+    ) async throws {
         _ = try await inner.prepare([TopicSpec(name: "app.Order", partitions: 3), TopicSpec(name: "app.progress", partitions: 1)])
-        book = Book(faults)
+        book = Book(faults, refused: refused)
         slot = Slot(book, inner, writes)
         log = WatchedLog(inner: inner, book: book, slot: slot)
     }
 
     /// The steps that were begun, in their order.
     var story: [String] { book.story }
+    /// The keys of the rows that the publishers reported as refused, in their order.
+    var reported: [String] { book.state.withLock(\.reported) }
+    /// The time that passed in pauses, milliseconds.
+    var paused: UInt64 { time.monotonicNanoseconds() / 1_000_000 }
     var hasFailed: Bool { book.state.withLock(\.faults.isEmpty) }
 
     func publisher() -> Publisher {
@@ -59,7 +66,11 @@ struct PublishingStage: Sendable {
         return Publisher(
             source: slot, deletions: Memory(book: book), log: log, authority: authority, layouts: FixedLayout(layout: layout),
             topics: Topics(app: "app"), environment: time, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-            catchUp: { _ in }, report: { _ in })
+            catchUp: { _ in },
+            report: { [book] report in
+                guard case .refused(let rows, _) = report else { return }
+                book.state.withLock { $0.reported += rows.map(\.key) }
+            })
     }
 
     /// Runs a publisher until everything is confirmed, or it has done so many steps.
@@ -80,7 +91,7 @@ struct PublishingStage: Sendable {
         var records: [LogPartition: [(offset: Int64, bytes: [UInt8])]] = [:]
         var progress: [LogProgress] = []
 
-        init(of log: EmbeddedLog) async throws {
+        init(of log: any MessageLog) async throws {
             let fetch = try await log.withReader { reader in
                 try await reader.assign(
                     Dictionary(uniqueKeysWithValues: (partitions + [PublishingStage.progress]).map { ($0, Int64(0)) }))
@@ -120,12 +131,40 @@ struct PublishingStage: Sendable {
     func expectWhole(sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let content = try await content()
         let read = content.read()
+        // Whatever failed, no record is appended again.
+        let stored = content.records.values.joined().compactMap { ChangeHeaderReader().read($0.bytes[...])?.position }
+        #expect(stored.count == Set(stored).count, sourceLocation: sourceLocation)
         let positions = slot.writes.flatMap { write in write.keys.indices.map { write.position($0) } }
         #expect(read.positions == positions, sourceLocation: sourceLocation)
         #expect(read.resync.isEmpty && !read.isMissing, sourceLocation: sourceLocation)
         #expect(slot.confirmed == slot.writes.last?.end && content.progress.last?.lsn == slot.confirmed, sourceLocation: sourceLocation)
         // Nothing is missing since the first publisher began.
         #expect(content.progress.allSatisfy { $0.completeSince == Slot.start }, sourceLocation: sourceLocation)
+    }
+
+    /// Expects that the log has each change that it does not refuse exactly once, and that readers of the others' partitions resynchronise.
+    func expectAllButRefused(seed: UInt64, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        let content = try await content()
+        let refused = book.refused
+        var wanted: [Position: String] = [:]
+        for write in slot.writes { for (index, key) in write.keys.enumerated() { wanted[write.position(index)] = key } }
+        var counts: [Position: Int] = [:]
+        for record in content.records.values.joined() {
+            guard let header = ChangeHeaderReader().read(record.bytes[...]) else { continue }
+            counts[header.position, default: 0] += 1
+        }
+        for (position, key) in wanted {
+            let count = counts[position] ?? 0
+            // A stand-in is the head of a refused record.
+            #expect(
+                refused.contains(key) ? count <= 1 : count == 1, "seed \(seed): \(key) is there \(count) times",
+                sourceLocation: sourceLocation)
+        }
+        let read = content.read()
+        #expect(
+            read.resync.isEmpty == refused.isDisjoint(with: wanted.values), "seed \(seed): \(read.resync)", sourceLocation: sourceLocation)
+        #expect(!read.isMissing && slot.confirmed == slot.writes.last?.end, "seed \(seed)", sourceLocation: sourceLocation)
+        #expect(Set(reported) == refused.intersection(wanted.values), "seed \(seed): \(reported)", sourceLocation: sourceLocation)
     }
 
     // MARK: The parts
@@ -137,11 +176,16 @@ struct PublishingStage: Sendable {
             var story: [String] = []
             var counts: [Step: Int] = [:]
             var left: Int?
+            var reported: [String] = []
         }
 
         let state: Mutex<State>
+        let refused: Set<String>
 
-        init(_ faults: [Fault]) { state = Mutex(State(faults: Set(faults))) }
+        init(_ faults: [Fault], refused: Set<String> = []) {
+            self.refused = refused
+            state = Mutex(State(faults: Set(faults)))
+        }
 
         var story: [String] { state.withLock(\.story) }
         var isStopped: Bool { state.withLock { $0.left == 0 } }
@@ -195,9 +239,9 @@ struct PublishingStage: Sendable {
 
         let state: Mutex<State>
         private let book: Book
-        private let log: EmbeddedLog
+        private let log: any MessageLog
 
-        init(_ book: Book, _ log: EmbeddedLog, _ writes: [Write]) {
+        init(_ book: Book, _ log: any MessageLog, _ writes: [Write]) {
             self.book = book
             self.log = log
             state = Mutex(State(writes: writes))
@@ -214,6 +258,11 @@ struct PublishingStage: Sendable {
                 state.confirmed = LSN(rawValue: lsn)
             }
         }
+        /// The log has lost records that were committed in between.
+        func lose(_ lsns: ClosedRange<UInt64>) {
+            state.withLock { $0.gap = LSN(rawValue: lsns.lowerBound)...LSN(rawValue: lsns.upperBound) }
+        }
+
         /// The database is as it was before the log's last transaction.
         func forget() { state.withLock { $0.isForgetful = true } }
 
@@ -272,7 +321,7 @@ struct PublishingStage: Sendable {
             let positions = Set(content.records.values.joined().compactMap { ChangeHeaderReader().read($0.bytes[...])?.position })
             let (writes, gap) = state.withLock { ($0.writes, $0.gap) }
             for write in writes where write.end <= lsn && gap?.contains(write.end) != true {
-                for index in write.keys.indices {
+                for index in write.keys.indices where !book.refused.contains(write.keys[index]) {
                     #expect(positions.contains(write.position(index)), "\(write) is not in the log when \(lsn) is promised or confirmed")
                 }
             }
@@ -284,7 +333,7 @@ struct PublishingStage: Sendable {
 
     /// A log that is written by one who may fail.
     struct WatchedLog: MessageLog {
-        let inner: EmbeddedLog
+        let inner: any MessageLog
         let book: Book
         let slot: Slot
 
@@ -299,10 +348,27 @@ struct PublishingStage: Sendable {
                 slot.expect(progress.lsn, in: content)
                 for grown in progress.grown {
                     let last = content.records[LogPartition(grown.topic, grown.partition)]?.last?.offset
-                    #expect(last == grown.end - 1, "\(grown) is promised")
+                    #expect(last ?? -1 == grown.end - 1, "\(grown) is promised")
                 }
                 return try await inner.append(batch)
             }
+        }
+
+        /// Refuses the records of some keys, and appends the others.
+        func offer(_ batch: LogBatch) async throws -> LogOutcome {
+            var outcome = LogOutcome()
+            var others = batch
+            others.entries.removeAll()
+            for (index, entry) in batch.entries.enumerated() {
+                let key = String(decoding: batch.arena[entry.key], as: UTF8.self)
+                if book.refused.contains(key) {
+                    outcome.refused[index] = SluiceError(.logRecordTooLarge, "The record of \(key) is too large.")
+                } else {
+                    others.entries.append(entry)
+                }
+            }
+            if !others.isEmpty { outcome.ends = try await append(others) }
+            return outcome
         }
 
         func prepare(_ topics: [TopicSpec]) async throws -> [Int32] { try await inner.prepare(topics) }

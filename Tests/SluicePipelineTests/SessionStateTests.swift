@@ -11,9 +11,9 @@ import Testing
     }
 
     @Test(arguments: SessionState.Message.allCases)
-    func `takes only hello first`(message: SessionState.Message) {
+    func `takes only hello first, or a token`(message: SessionState.Message) {
         var state = SessionState()
-        if message == .hello {
+        if message == .hello || message == .refreshToken {
             #expect(throws: Never.self) { try state.receive(message) }
         } else {
             #expect(performing: { try state.receive(message) }, throws: { ($0 as? SluiceError)?.code == .badMessageOrder })
@@ -27,6 +27,17 @@ import Testing
             #expect(performing: { try state.receive(message) }, throws: { ($0 as? SluiceError)?.code == .badMessageOrder })
         } else {
             #expect(throws: Never.self) { try state.receive(message) }
+        }
+    }
+
+    @Test(arguments: SessionState.Message.allCases)
+    func `takes only hello behind a token`(message: SessionState.Message) throws {
+        var state = SessionState()
+        try state.receive(.refreshToken)
+        if message == .hello {
+            #expect(throws: Never.self) { try state.receive(message) }
+        } else {
+            #expect(performing: { try state.receive(message) }, throws: { ($0 as? SluiceError)?.code == .badMessageOrder })
         }
     }
 

@@ -49,8 +49,9 @@ private func item(_ properties: Property...) -> TableCatalog {
             #expect(misfits == [])
             #expect(try await catalog.create(connection) == [])
             try await CompanionSchema.migrate(connection)
-            #expect(try await catalog.setReplicaIdentity(connection).count == 1)
-            #expect(try await catalog.setReplicaIdentity(connection) == [])
+            #expect(try await catalog.plan(connection).statements == [#"ALTER TABLE "app data"."Every Thing" REPLICA IDENTITY FULL"#])
+            try await catalog.apply(connection) { _ in }
+            #expect(try await catalog.plan(connection).statements == [])
             let failure = await postgresFailure {
                 try await connection.execute("INSERT INTO \"app data\".\"Every Thing\" (_id) VALUES ('no object id')")
             }

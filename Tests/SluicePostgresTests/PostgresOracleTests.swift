@@ -47,7 +47,7 @@ struct PostgresOracle: SQLOracleDatabase {
         var stored = sample
         for type in sample.schema.types where type.kind == .topLevel {
             let forms = type.properties.map { ColumnForm($0, in: sample.schema) }
-            let columns = zip(type.properties, forms).map { "\(SQLDialect.quoted($0.name)) \(PostgresOracle.columnType($1))" }
+            let columns = zip(type.properties, forms).map { "\(SQLQuote.identifier($0.name)) \(PostgresOracle.columnType($1))" }
             try session.script("DROP TABLE IF EXISTS \"\(type.name)\"")
             try session.script("CREATE TABLE \"\(type.name)\" (\(columns.joined(separator: ", ")), number bigint, PRIMARY KEY (_id))")
             var bytes: [UInt8] = []

@@ -107,7 +107,7 @@ private func catalog(_ types: ObjectType...) -> TableCatalog { TableCatalog(sche
     @Test func `is no table while somebody writes to it: what they wrote would be in no log`() async throws {
         try await ReplicationFixture.run { fixture in
             _ = try await fixture.connection.script(
-                "ALTER PUBLICATION \(SQLText.identifier(fixture.names.publication)) DROP TABLE \(fixture.catalog.tables[0].sqlName)")
+                "ALTER PUBLICATION \(SQLQuote.identifier(fixture.names.publication)) DROP TABLE \(fixture.catalog.tables[0].sqlName)")
             let writer = try await PostgresConnection.connect(fixture.conninfo)
             _ = try await writer.script(#"BEGIN; INSERT INTO "Item" VALUES (1, 'before')"#)
             let failure = await postgresFailure {

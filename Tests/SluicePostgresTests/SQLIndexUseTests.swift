@@ -55,7 +55,7 @@ struct SQLIndexUseTests {
                 uniqueKeysWithValues: schema.types.map { type in
                     (
                         type.name,
-                        SQLTable(name: SQLDialect.quoted(type.name), columns: type.properties.map { SQLDialect.quoted($0.name) })
+                        SQLTable(name: SQLQuote.identifier(type.name), columns: type.properties.map { SQLQuote.identifier($0.name) })
                     )
                 }))
     }

@@ -12,7 +12,7 @@ import Testing
         let server = try await PrivatePostgres.start(in: folder, settings: ["fsync": "off"])
         let pool = PostgresPool(server.conninfo, size: 2)
         let writer = try await PostgresConnection.connect(server.conninfo)
-        let other = try await PostgresConnection.connect(server.conninfo)
+        let other = try await PostgresConnection.connect(server.administration)
         _ = try await writer.script("CREATE TABLE \"Item\" (_id bigint PRIMARY KEY)")
         _ = try await other.script("SET synchronous_commit = local")
         _ = try await other.script("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")

@@ -27,7 +27,7 @@ struct SQLiteOracle: SQLOracleDatabase {
         database = try #require(SQLiteLibrary())
         for type in sample.schema.types where type.kind == .topLevel {
             let columns = type.properties.enumerated().map { index, property in
-                "\(SQLDialect.quoted(property.name)) \(declaration(property, sample.schema))\(index == 0 ? " PRIMARY KEY NOT NULL" : "")"
+                "\(SQLQuote.identifier(property.name)) \(declaration(property, sample.schema))\(index == 0 ? " PRIMARY KEY NOT NULL" : "")"
             }
             try database.run("CREATE TABLE \"\(type.name)\" (\(columns.joined(separator: ", ")), \"number\" INTEGER)")
             let places = (0...type.properties.count).map { "?\($0 + 1)" }.joined(separator: ", ")

@@ -86,7 +86,7 @@ package struct SQLOracle<Database: SQLOracleDatabase> {
     private static func found(
         _ query: BoundQuery, _ selection: SQLSelection, _ database: Database, _ graph: MemoryGraph
     ) throws -> [Value] {
-        var sql = "SELECT t0.\"number\" FROM \(SQLDialect.quoted(query.type.name)) AS t0 WHERE \(selection.condition.text)"
+        var sql = "SELECT t0.\"number\" FROM \(SQLQuote.identifier(query.type.name)) AS t0 WHERE \(selection.condition.text)"
         if let order = selection.order { sql += " ORDER BY \(order)" } else { sql += " ORDER BY 1" }
         if let limit = selection.limit { sql += " LIMIT \(limit)" }
         let keys = graph.keys(of: query.type)
@@ -134,7 +134,7 @@ package struct SQLOracle<Database: SQLOracleDatabase> {
         var tables: [String: SQLTable] = [:]
         for type in schema.types where type.kind == .topLevel {
             tables[type.name] = SQLTable(
-                name: SQLDialect.quoted(type.name), columns: type.properties.map { SQLDialect.quoted($0.name) },
+                name: SQLQuote.identifier(type.name), columns: type.properties.map { SQLQuote.identifier($0.name) },
                 ownOrder: dialect == .sqlite ? "\"number\"" : nil)
         }
         return SQLLayout(dialect, schema: schema, tables: tables)

@@ -88,6 +88,8 @@ struct Setup {
             try rules.write(toFile: "\(app)/data_sources/postgres/public/items/rules.json", atomically: true, encoding: .utf8)
         }
         var arguments = ["serve", "--app", app, "--postgres", conninfo, "--port", "0", "--admin-port", "0", "--json"]
+        // All clients come from this machine.
+        arguments += ["--connections-per-address", "12000"]
         if kafka { arguments += ["--kafka", self.kafka] }
         return try await RunningGateway.ready(Child(program("sluice"), arguments, log: log(name)))
     }

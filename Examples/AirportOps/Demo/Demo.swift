@@ -39,7 +39,7 @@ enum DemoSetup {
             guard let value = environment[name], !value.isEmpty else { throw Missing(name: name) }
             return value
         }
-        return SceneSetup(
+        return try SceneSetup(
             postgres: try need("SLUICE_TEST_POSTGRES"), kafka: try need("SLUICE_TEST_KAFKA"),
             restartKafka: environment["SLUICE_TEST_KAFKA_RESTART"], binaries: try need("DEMO_BINARIES"), app: try need("DEMO_APP"),
             data: FlightData(folder: try need("DEMO_DATA")), workspace: try need("DEMO_WORKSPACE"))
@@ -96,7 +96,7 @@ enum KeepText {
             \(agents.joined(separator: "\n"))
             Try:
               psql "\(setup.postgres)" -c "UPDATE flights SET gate = 'A1' WHERE origin = 'JFK' AND month = 12 AND dep_delay > 60"
-              \(setup.binaries)/sluice watch --url \(scene.url) --app airport-ops --email \(login.email) --password \(login.password) \
+              \(setup.binaries)/sluice watch --url \(scene.url) --app \(setup.appID) --email \(login.email) --password \(login.password) \
             --type Flight 'origin == "JFK" AND month == 12 AND dep_delay > 60'
             """
     }

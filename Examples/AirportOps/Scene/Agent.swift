@@ -9,6 +9,7 @@ final class Agent {
     let origin: String
     private let email: String
     private let password = "gate-agents-2013"
+    private let appID: String
     private let folder: String
     private(set) var realm: Realm?
     private(set) var user: User?
@@ -22,11 +23,12 @@ final class Agent {
     private static let refusedByUser = Box<[String: Box<[(key: String, reason: String)]>]>([:])
 
     /// - Parameter custom: the user's custom data, which the rules read.
-    init(_ name: String, origin: String, folder: String) {
+    init(_ name: String, origin: String, appID: String, folder: String) {
         self.name = name
         self.origin = origin
         email = "\(name.lowercased())@airport.example"
         self.folder = folder
+        self.appID = appID
     }
 
     var credentials: (email: String, password: String) { (email, password) }
@@ -37,7 +39,7 @@ final class Agent {
 
     /// Logs in and opens the replica with one subscription, and waits until it is complete.
     func open(_ url: String, query: @escaping @Sendable (Query<Flight>) -> Query<Bool>) async throws -> Results<Flight> {
-        let app = App(id: "airport-ops", configuration: AppConfiguration(baseURL: url))
+        let app = App(id: appID, configuration: AppConfiguration(baseURL: url))
         // Agents of one gateway share its `App`, and so the handler: the session says whose error it is.
         let byUser = Self.refusedByUser
         app.syncManager.errorHandler = { error, session in

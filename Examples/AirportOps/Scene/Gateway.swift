@@ -38,7 +38,7 @@ final class Gateway {
         let line = await firstLine(of: output.fileHandleForReading)
         guard let line, let ready = try? JSONDecoder().decode(Ready.self, from: line) else {
             process.terminate()
-            throw SceneFailure("The gateway did not start; see \(setup.logPath).")
+            throw SceneFailure("The gateway did not start: \(setup.lastFault ?? "it wrote no line"). See \(setup.logPath).")
         }
         return Gateway(process: process, ready: ready)
     }

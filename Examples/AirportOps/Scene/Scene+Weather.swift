@@ -96,7 +96,7 @@ extension AirportScene {
         for index in reports.indices {
             let text = line(reports[index], "kafka", impossible: Self.isImpossible(index))
             _ = try await producer.send(
-                topic: "airport-ops.ingest.WeatherObservation", key: Array(reports[index].origin.utf8), value: Array(text.utf8))
+                topic: "\(setup.appID).ingest.WeatherObservation", key: Array(reports[index].origin.utf8), value: Array(text.utf8))
         }
         await producer.close()
     }

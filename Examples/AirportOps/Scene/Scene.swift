@@ -39,9 +39,9 @@ public final class AirportScene {
         self.setup = setup
         self.reporter = reporter
         sql = try await PostgresConnection.connect(setup.postgres)
-        a = Agent("Ada", origin: "JFK", folder: setup.workspace)
-        b = Agent("Bob", origin: "LGA", folder: setup.workspace)
-        c = Agent("Cleo", origin: "JFK", folder: setup.workspace)
+        a = Agent("Ada", origin: "JFK", appID: setup.appID, folder: setup.workspace)
+        b = Agent("Bob", origin: "LGA", appID: setup.appID, folder: setup.workspace)
+        c = Agent("Cleo", origin: "JFK", appID: setup.appID, folder: setup.workspace)
     }
 
     /// Runs every step in order, then verifies the end state.

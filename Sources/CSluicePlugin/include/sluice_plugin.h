@@ -100,7 +100,8 @@ typedef struct sluice_plugin {
      * in:  {"app_id": text, "directory": {relative path: file content as text, ...}, "config": any JSON,
      *       "schema": {Type: {"kind": "top_level"|"embedded"|"asymmetric", "primary_key": text,
      *                         "properties": {name: {"type": text, "optional": bool, "collection": text}}}},
-     *       "queryable_fields": {"global": [text], "types": {Type: [text]}, "indexed": text or null}}
+     *       "queryable_fields": {"global": [text], "types": {Type: [text]}, "indexed": text or null},
+     *       "development": bool, "custom_data_fields": null or [column of the table of custom user data]}
      * out: nothing, or {"warnings": [text]}
      */
     sluice_status (*_Nullable configure)(void *_Nullable state, sluice_text input, const sluice_sink *_Nonnull answer);

@@ -31,7 +31,7 @@ final class PostgresCapture: ChangeSource {
             let opened = try await ReplicationStream.open(
                 ReplicationConfiguration(
                     conninfo: conninfo, slot: slot, publications: [names.publication], schema: schema,
-                    tables: TableCatalog(schema: schema, places: tables.places).tables))
+                    tables: TableCatalog(schema: schema, places: tables.places).tables, bounds: tables.bounds))
             stream.withLock { $0 = opened }
             // Asked now that nobody else can take the slot away, and before anything is confirmed.
             return try await pool.withConnection { try await ReplicationSlot.state($0, name: slot)?.confirmed } ?? .zero

@@ -2,12 +2,17 @@ import SluiceCore
 import SluiceMerge
 import SluicePipeline
 import SluicePostgres
+import Synchronization
 
 /// PostgreSQL's write side as the pipeline's port.
+///
+/// Writes the objects of a changeset in an order that satisfies the foreign keys between the app's tables.
 struct PostgresWrites: WriteStore {
     private let rows: PostgresRowStore
+    private let tables: GatewayTables
 
     init(_ pools: GatewayPools, tables: GatewayTables) {
+        self.tables = tables
         rows = PostgresRowStore(
             pool: pools.main, waiting: pools.judged, log: DurableLog(pool: pools.disk), tables: { try tables.shape(of: $0) })
     }
@@ -16,21 +21,30 @@ struct PostgresWrites: WriteStore {
 
     func transaction(_ request: WriteRequest, _ decide: WriteDecider) async throws -> WriteOutcome {
         let written: ((decision: WriteDecision, compensation: UInt64?), lsn: LSN)
+        let keys = tables.foreignKeys
+        let attempt = Attempt()
         do {
             switch decide {
             case .atOnce(let decide):
                 written = try await rows.transaction { transaction, session in
-                    try Self.write(decide(try Self.begin(request, transaction, session)), request, transaction, session)
+                    let basis = try Self.begin(request, transaction, session)
+                    let decision = try decide(basis)
+                    attempt.set(ChangesetImages(decision, basis, request, keys))
+                    return try Self.write(decision, attempt.images, keys, request, transaction, session)
                 }
             case .waiting(let decide):
                 written = try await rows.waitingTransaction { transaction, connection in
                     let basis = try await connection.withSession { try Self.begin(request, transaction, $0) }
                     let decision = try await decide(basis)
-                    return try await connection.withSession { try Self.write(decision, request, transaction, $0) }
+                    attempt.set(ChangesetImages(decision, basis, request, keys))
+                    return try await connection.withSession {
+                        try Self.write(decision, attempt.images, keys, request, transaction, $0)
+                    }
                 }
             }
         } catch let refused as RefusedRow {
-            throw RefusedByDatabase(object: refused.object, error: refused.error)
+            let isWithin = refused.isReference && attempt.images.links(refused.object, keys)
+            throw RefusedByDatabase(object: refused.object, error: refused.error, isWithin: isWithin)
         }
         let (decision, compensation) = written.0
         return WriteOutcome(lsn: written.lsn, rejected: decision.rejected, compensation: compensation, futile: decision.futile)
@@ -55,10 +69,13 @@ struct PostgresWrites: WriteStore {
     }
 
     private static func write(
-        _ decision: WriteDecision, _ request: WriteRequest, _ transaction: PostgresRowTransaction, _ session: PostgresSession
+        _ decision: WriteDecision, _ images: ChangesetImages, _ keys: [ForeignKey], _ request: WriteRequest,
+        _ transaction: PostgresRowTransaction, _ session: PostgresSession
     ) throws -> (decision: WriteDecision, compensation: UInt64?) {
         guard !decision.isOld else { return (decision, nil) }
-        for write in decision.writes {
+        let order = WriteOrder(images.written, keys)
+        transaction.postpone(order.deferred)
+        for write in keys.isEmpty ? decision.writes : order.indices.map({ decision.writes[$0] }) {
             try transaction.write(
                 write.type.name, key: write.key, write.change.row, clocks: write.clocks.encoded,
                 deleted: write.clocks.isDeleted ? write.clocks.deletion?.lsn : nil)
@@ -71,7 +88,78 @@ struct PostgresWrites: WriteStore {
     }
 }
 
+/// The images of the last attempt to write a changeset.
+private final class Attempt: Sendable {
+    private let kept = Mutex(ChangesetImages())
+
+    var images: ChangesetImages { kept.withLock(\.self) }
+
+    func set(_ images: ChangesetImages) { kept.withLock { $0 = images } }
+}
+
+/// The images of the objects that a changeset writes or names.
+private struct ChangesetImages: Sendable {
+    /// Of the decision's writes, in their order; empty without foreign keys.
+    private(set) var written: [RowImages] = []
+    private var objects: [(object: ObjectKey, images: RowImages, primaryKey: Int?)] = []
+
+    init() {}
+
+    init(_ decision: WriteDecision, _ basis: WriteBasis, _ request: WriteRequest, _ keys: [ForeignKey]) {
+        guard !keys.isEmpty else { return }
+        var images: [ObjectKey: RowImages] = [:]
+        for write in decision.writes {
+            let object = ObjectKey(type: write.type.name, key: write.key)
+            let before = basis.stored[object]?.row
+            let row = RowImages(type: object.type, before: before, after: write.change.row(after: before))
+            written.append(row)
+            images[object] = row
+        }
+        for (type, keys) in request.objects {
+            for key in keys {
+                let object = ObjectKey(type: type.name, key: key)
+                let row = basis.stored[object]?.row
+                objects.append((object, images[object] ?? RowImages(type: type.name, before: row, after: row), type.primaryKey))
+            }
+        }
+    }
+
+    /// `true` if a foreign key leads from the object to another one of the changeset, or from another one to it.
+    func links(_ object: ObjectKey, _ keys: [ForeignKey]) -> Bool {
+        guard let own = objects.first(where: { $0.object == object })?.images else { return false }
+        let others = objects.filter { $0.object != object }
+        return keys.contains { key in
+            let refers = key.child == object.type ? WriteOrder.tuple(own.after, key.childProperties) : nil
+            let referred = key.parent == object.type ? WriteOrder.tuple(own.before, key.parentProperties) : nil
+            return others.contains { other in
+                if let refers, other.object.type == key.parent {
+                    // An object that was refused has no row.
+                    if key.parentProperties == [other.primaryKey], refers == [other.object.key] { return true }
+                    if [other.images.before, other.images.after].contains(where: { WriteOrder.tuple($0, key.parentProperties) == refers }) {
+                        return true
+                    }
+                }
+                guard let referred, other.object.type == key.child else { return false }
+                return WriteOrder.tuple(other.images.before, key.childProperties) == referred
+            }
+        }
+    }
+}
+
 extension StoredWrite {
+    /// The row that it leaves; nil when there is none.
+    fileprivate func row(after before: Row?) -> Row? {
+        switch self {
+        case .insert(let row): return row
+        case .delete: return nil
+        case .nothing: return before
+        case .update(let values):
+            var row = before
+            for (index, value) in values { row?[index] = value }
+            return row
+        }
+    }
+
     fileprivate var row: RowWrite {
         switch self {
         case .insert(let row): .insert(row)

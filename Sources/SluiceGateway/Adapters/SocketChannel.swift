@@ -203,6 +203,17 @@ final class SocketChannel: SocketOwner, SessionChannel {
         SessionMessages.error(SluiceError(.limitsExceeded, "A message is over \(Limits.messageBytes) bytes."))
     }
 
+    func refused(_ refusal: OpeningRefusal) -> [UInt8]? {
+        let error =
+            switch refusal {
+            case .late: SluiceError(.helloTimeout, "No complete Hello came within \(Limits.openingSeconds) s.")
+            case .tooLarge:
+                SluiceError(.helloTooLarge, "A message before authentication is over \(Limits.openingBytes) bytes.")
+            }
+        services.observer.failed(error.code)
+        return SessionMessages.error(error)
+    }
+
     func shuttingDown() -> [UInt8]? { SessionMessages.error(SluiceError(.shuttingDown, "The gateway is stopping.")) }
 
     func closed(_ reason: SocketCloseReason) {
@@ -230,7 +241,13 @@ final class SocketChannel: SocketOwner, SessionChannel {
 
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    func belongs(to user: String) { state.withLock { $0.user = user } }
+    func belongs(to user: String) {
+        let socket = state.withLock { state in
+            state.user = user
+            return state.socket
+        }
+        socket?.authenticated()
+    }
 
     func drained(below bytes: Int) async {
         let time = services.environment

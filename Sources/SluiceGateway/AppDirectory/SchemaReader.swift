@@ -2,9 +2,6 @@ import SluiceCore
 
 /// Makes object types of the collections' JSON schemas (SCH of the server specification).
 struct SchemaReader {
-    /// A class's name becomes that of a table and of a topic.
-    static let classNameBytes = 57
-
     let list: ProblemList
 
     struct Result {
@@ -132,8 +129,8 @@ struct SchemaReader {
     }
 
     private func checkClassName(_ title: String, _ node: ConfigNode) {
-        if title.isEmpty || title.utf8.count > Self.classNameBytes {
-            node.problem("The class name '\(title)' has \(title.utf8.count) bytes.", fix: "Use 1 to \(Self.classNameBytes).")
+        if title.isEmpty || title.utf8.count > Limits.classNameBytes {
+            node.problem("The class name '\(title)' has \(title.utf8.count) bytes.", fix: "Use 1 to \(Limits.classNameBytes).")
         }
     }
 

@@ -4,7 +4,7 @@ package import SluiceCore
 package struct UserAccount: Hashable, Sendable {
     /// 24 hexadecimal digits.
     package var id: String
-    /// The name of a `local-userpass` account; case sensitive. Nil for other accounts.
+    /// The name of a `local-userpass` account, in the normal form of `EmailAddress`. Nil for other accounts.
     package var email: String?
     /// As `PasswordHasher` writes it.
     package var passwordHash: String?
@@ -48,6 +48,7 @@ package protocol UserDirectory: Sendable {
     /// - Throws: `nameInUse` when the e-mail is taken.
     func create(_ account: UserAccount) async throws
     func find(id: String) async throws -> UserAccount?
+    /// - Parameter email: in its normal form.
     func find(email: String) async throws -> UserAccount?
     /// Accounts in the order of their ids, after the given one; from the first when it is empty.
     func list(after id: String, limit: Int) async throws -> [UserAccount]

@@ -41,8 +41,6 @@ package struct UserService: Sendable {
     let throttle: LoginThrottle
 
     static let anonymousLifetime: Int64 = 5 * 365 * 86_400
-    /// One e-mail, bytes.
-    static let emailBytes = 320
     /// One custom data document, bytes: it travels in every access token (AUTH-20).
     package static let customDataBytes = 16 << 10
 
@@ -77,13 +75,14 @@ package struct UserService: Sendable {
         return try await login(account, lifetime: max(Self.anonymousLifetime, settings.refreshTokenLifetime))
     }
 
-    /// - Throws: `invalidPassword` alike for a wrong password and an unknown e-mail, in the same time; `userDisabled`;
+    /// - Throws: `invalidPassword` alike for a wrong password and an unknown e-mail, in the same time; `invalidEmail`; `userDisabled`;
     ///   `TooManyAttempts`; `tooManyRequests` when too many passwords wait to be checked.
     package func login(email: String, password: String, from address: String) async throws -> Login {
         try require(provider: "local-userpass")
         // No account has a longer name, and none is remembered.
-        let isPossible = email.utf8.count <= Self.emailBytes
-        let attempt = try throttle.begin(account: isPossible ? email : "", from: address)
+        let isPossible = email.utf8.count <= Limits.emailBytes
+        let email = isPossible ? try EmailAddress(email).text : ""
+        let attempt = try throttle.begin(account: email, from: address)
         var outcome = LoginThrottle.Outcome.undecided
         defer { throttle.end(attempt, outcome) }
         let found = isPossible ? try await directory.find(email: email) : nil
@@ -144,7 +143,7 @@ package struct UserService: Sendable {
 
     // MARK: Registering
 
-    /// - Throws: `badRequest` naming what is wrong, `nameInUse`, `TooManyAttempts`.
+    /// - Throws: `invalidEmail`, `badRequest` naming what is wrong, `nameInUse`, `TooManyAttempts`.
     @discardableResult
     package func register(email: String, password: String, from address: String) async throws -> UserAccount {
         try require(provider: "local-userpass")
@@ -157,10 +156,7 @@ package struct UserService: Sendable {
     package func create(
         email: String, password: String, customData: JSON = .object([]), line: String = ""
     ) async throws -> UserAccount {
-        guard !email.isEmpty, email.utf8.count <= Self.emailBytes, !email.contains(where: \.isWhitespace) else {
-            throw SluiceError(
-                .badRequest, "The e-mail '\(email.prefix(80))' is not usable.", fix: "Use 1 to \(Self.emailBytes) bytes without spaces.")
-        }
+        let email = try EmailAddress(email).text
         guard PasswordHasher.lengths.contains(password.count) else {
             throw SluiceError(.badRequest, "password must be between 6 and 128 characters", fix: "Choose another password.")
         }

@@ -18,7 +18,7 @@ enum ConsoleError {
 
     static func paragraph(_ error: SluiceError) -> HTML {
         """
-        <p class="bad"><strong>\(error.message)</strong> <code>\(error.code.name)</code> (\(error.code.rawValue)). \
+        <p class="bad"><strong>\(error.operatorText)</strong> <code>\(error.code.name)</code> (\(error.code.rawValue)). \
         What to do: \(error.fix ?? error.code.fix)</p>
 
         """

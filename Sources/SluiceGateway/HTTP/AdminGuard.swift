@@ -1,6 +1,5 @@
 package import HTTPTypes
 package import Hummingbird
-import NIOCore
 package import SluiceCore
 import SluiceNet
 
@@ -25,7 +24,7 @@ package struct AdminGuard<Context: RequestContext>: RouterMiddleware {
 
     /// Why a request is refused; nil: it is not.
     package static func problem(_ head: HTTPRequest, names: Set<String> = []) -> SluiceError? {
-        if let authority = head.authority, !authority.isEmpty, !isOwn(authority, names) {
+        if let authority = head.authority, !authority.isEmpty, !SiteName(authority: authority).isOwn(names) {
             return SluiceError(.crossSiteRequest, "The admin port is not asked by the name '\(authority)'.")
         }
         guard head.method != .get, head.method != .head, !isOwnForm(head) else { return nil }
@@ -43,18 +42,5 @@ package struct AdminGuard<Context: RequestContext>: RouterMiddleware {
     private static func isOwnForm(_ head: HTTPRequest) -> Bool {
         guard ["/console/login", "/console/logout"].contains(head.path), let authority = head.authority else { return false }
         return ["http://\(authority)", "https://\(authority)"].contains(head.headerFields[.origin] ?? "")
-    }
-
-    private static func isOwn(_ authority: String, _ names: Set<String>) -> Bool {
-        var host = authority.lowercased()
-        if host.hasPrefix("[") {
-            // Only an address of IPv6 is written so.
-            host = String(host.dropFirst().prefix { $0 != "]" })
-        } else if let colon = host.lastIndex(of: ":") {
-            host = String(host[..<colon])
-        }
-        if host.hasSuffix(".") { host.removeLast() }
-        return !host.contains(".") || host.hasSuffix(".localhost") || names.contains(host)
-            || (try? SocketAddress(ipAddress: host, port: 0)) != nil
     }
 }

@@ -47,7 +47,7 @@ struct AdminIngestRoutes: Sendable {
             outcome: { ["asked": body, "sent": .int(Int64($0.sent)), "refused": .int(Int64($0.refused.count))] }
         ) { try await letters.replay(filter, limit: limit) }
         let refused = outcome.refused.sorted { $0.letter.id < $1.letter.id }.map { letter, error -> JSON in
-            ["id": .int(letter.id), "code": .int(Int64(error.code.rawValue)), "error": .string(error.message)]
+            ["id": .int(letter.id), "code": .int(Int64(error.code.rawValue)), "error": .string(error.operatorText)]
         }
         return JSONResponse([
             "sent": .int(Int64(outcome.sent)), "refused": .array(refused), "last": outcome.last.map { .int($0) } ?? .null,

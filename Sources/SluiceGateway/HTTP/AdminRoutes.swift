@@ -29,7 +29,7 @@ struct AdminRoutes: Sendable {
 
     func router(by door: AdminAccess.Door) -> Router<AdminContext> {
         let router = Router(context: AdminContext.self)
-        router.add(middleware: ErrorMiddleware())
+        router.add(middleware: ErrorMiddleware(for: .operators))
         router.add(middleware: AdminAuthentication(access: access, door: door))
         // Probes ask without a token and by any name, and learn nothing of users or machines.
         HealthRoutes(readiness: parts.readiness, givesCauses: { ($0 as? AdminContext)?.identity != nil }).add(to: router)

@@ -21,6 +21,14 @@ package final class Readiness: Sendable {
         problems.withLock { $0[part] = problem.map { Problem(error: $0, cause: cause) } }
     }
 
+    private let warnings = Mutex<[String: String]>([:])
+
+    /// Notes something that lowers a bound and keeps nobody from being served; nil clears the part.
+    func warn(_ part: String, _ text: String?) { warnings.withLock { $0[part] = text } }
+
+    /// For operators alone.
+    var notes: [String: String] { warnings.withLock(\.self) }
+
     package var current: [String: SluiceError] { problems.withLock { $0.mapValues(\.error) } }
     var causes: [String: String] { problems.withLock { $0.compactMapValues(\.cause) } }
 }
@@ -28,23 +36,32 @@ package final class Readiness: Sendable {
 /// `GET /health` (the process answers) and `GET /ready` (it can serve clients; 503 with the parts that cannot).
 struct HealthRoutes: Sendable {
     let readiness: Readiness
-    /// Whether who asks may know the causes, which name brokers.
+    /// `true` if the answer goes to an operator. Others get fixed texts without causes.
     let givesCauses: @Sendable (any RequestContext) -> Bool
 
     func add(to router: Router<some RequestContext>) {
         router.get("/health") { _, _ in JSONResponse(["status": "ok"]).response }
         router.get("/ready") { _, context in
-            let causes = givesCauses(context) ? readiness.causes : [:]
+            let isOperator = givesCauses(context)
+            let causes = isOperator ? readiness.causes : [:]
             let problems = readiness.current.sorted { $0.key < $1.key }
             let parts = problems.map { part, error in
                 JSON.object(
                     [
                         .init("part", .string(part)), .init("code", .int(Int64(error.code.rawValue))),
-                        .init("error", .string(error.message)),
+                        .init("error", .string(isOperator ? error.operatorText : ClientError(error).message)),
                     ] + (causes[part].map { [.init("cause", .string($0))] } ?? []))
             }
+            var members: [JSON.Member] = [
+                .init("status", .string(problems.isEmpty ? "ready" : "not ready")), .init("problems", .array(parts)),
+            ]
+            let notes = givesCauses(context) ? readiness.notes.sorted { $0.key < $1.key } : []
+            if !notes.isEmpty {
+                let warnings = notes.map { JSON.object([.init("part", .string($0)), .init("warning", .string($1))]) }
+                members.append(.init("warnings", .array(warnings)))
+            }
             return JSONResponse(
-                ["status": .string(problems.isEmpty ? "ready" : "not ready"), "problems": .array(parts)],
+                .object(members),
                 status: problems.isEmpty ? .ok : .serviceUnavailable
             ).response
         }

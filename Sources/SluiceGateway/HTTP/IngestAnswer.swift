@@ -90,9 +90,10 @@ package enum IngestAnswer {
     }
 
     private static func refusal(_ line: Int, _ error: SluiceError) -> [JSON.Member] {
-        [
-            .init("line", .int(Int64(line))), .init("accepted", .bool(false)), .init("code", .int(Int64(error.code.rawValue))),
-            .init("error", .string(error.message)), .init("fix", .string(error.fix ?? error.code.fix)),
+        let told = ClientError(error)
+        return [
+            .init("line", .int(Int64(line))), .init("accepted", .bool(false)), .init("code", .int(Int64(told.code.rawValue))),
+            .init("error", .string(told.message)), .init("fix", .string(told.fix)),
         ]
     }
 }

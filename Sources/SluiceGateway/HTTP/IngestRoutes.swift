@@ -19,18 +19,20 @@ struct IngestRoutes: Sendable {
     let idempotency: IdempotencyKeys
     let gate = IngestGate()
 
-    func add(to router: Router<some RequestContext>) {
+    func add(to router: Router<some ProvableContext>) {
         router.post("/v1/ingest/:type") { request, context in
             do {
-                return try await self.take(request, type: try context.parameters.require("type"))
+                return try await self.take(request, type: try context.parameters.require("type"), proven: { context.senderIsProven() })
             } catch let error as SluiceError where error.code.isPassing {
                 throw ErrorResponse(error, retryAfter: IngestGate.retryAfter)
             }
         }
     }
 
-    private func take(_ request: Request, type name: String) async throws -> Response {
+    /// - Parameter proven: called once the sender has authenticated.
+    private func take(_ request: Request, type name: String, proven: () -> Void) async throws -> Response {
         let (sender, user) = try await authenticate(request)
+        proven()
         let schema = services.authority.current().schema
         guard let type = schema[name], type.kind == .asymmetric else {
             throw ErrorResponse(SluiceError(.ingestUnknownType, "There is no asymmetric type \(name)."), status: .notFound)
@@ -53,7 +55,7 @@ struct IngestRoutes: Sendable {
         }
         let work = Work(
             form: form, type: type, schema: schema, rights: rights, review: review, intake: services.ingest, gate: gate, pass: pass,
-            lease: lease)
+            lease: lease, logger: services.logger)
         return IngestAnswer.isStreamed(request) ? stream(request, work) : IngestAnswer.response(try await work.run(request.body) { _ in })
     }
 
@@ -79,6 +81,7 @@ struct IngestRoutes: Sendable {
         let gate: IngestGate
         let pass: IngestGate.Pass
         let lease: IdempotencyKeys.Lease?
+        let logger: Logger
 
         @concurrent func run(_ body: RequestBody, each: @concurrent ([IngestResult]) async throws -> Void) async throws -> IngestSummary {
             do {
@@ -87,6 +90,12 @@ struct IngestRoutes: Sendable {
                 try await run.run(body) { results in
                     try await lease?.renew()
                     try await each(results)
+                }
+                if let failure = run.summary.failure, failure.code.isInternal || failure.detail != nil {
+                    // The answer withholds the cause.
+                    logger.error(
+                        "A body of objects was not taken to its end.",
+                        metadata: ["type": "\(type.name)", "error": .string(failure.description)])
                 }
                 await lease?.finish(run.summary, body: run.digest)
                 return run.summary

@@ -151,7 +151,7 @@ package final class IngestRun {
         } catch is CancellationError {
             throw SluiceError(.shuttingDown, "The gateway is stopping.")
         } catch {
-            throw SluiceError(.badRequest, "The body ended in the middle: \(error).", fix: "Send the rest again.")
+            throw SluiceError(.badRequest, "The body ended in the middle.", fix: "Send the rest again.", detail: "\(error)")
         }
     }
 

@@ -2,6 +2,7 @@
 package enum MetricName: String, CaseIterable, Sendable {
     // Sessions
     case connections = "sluice_connections"
+    case netRefusals = "sluice_net_refusals_total"
     case sessions = "sluice_sessions"
     case sessionsStarted = "sluice_sessions_started_total"
     case sessionsEnded = "sluice_sessions_ended_total"
@@ -31,6 +32,7 @@ package enum MetricName: String, CaseIterable, Sendable {
     case feedBytes = "sluice_feed_bytes"
     case isPublisher = "sluice_publisher"
     case quarantined = "sluice_quarantined_rows"
+    case refusedRecords = "sluice_refused_records_total"
 
     // Ingest
     case ingested = "sluice_ingested_objects_total"
@@ -74,6 +76,7 @@ package enum MetricName: String, CaseIterable, Sendable {
     package var label: String? {
         switch self {
         case .sessionErrors, .adminRefused: "code"
+        case .netRefusals: "reason"
         case .uploads, .httpRequests: "result"
         case .pluginCalls, .pluginSeconds, .pluginFailures: "hook"
         case .pluginSandbox: "part"
@@ -89,6 +92,7 @@ package enum MetricName: String, CaseIterable, Sendable {
     package var help: String {
         switch self {
         case .connections: "Open connections, HTTP and WebSocket."
+        case .netRefusals: "Connections and requests refused or ended to protect the client port, by reason."
         case .sessions: "Sessions of clients that are open."
         case .sessionsStarted: "Sessions that began."
         case .sessionsEnded: "Sessions that ended."
@@ -112,6 +116,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .feedBytes: "Bytes read from the log and not yet below the watermark."
         case .isPublisher: "1 on the gateway that holds the replication slot."
         case .quarantined: "Rows that do not fit their classes and are not sent, as far as they have been met."
+        case .refusedRecords: "Records that the brokers refused for good; their rows are quarantined."
         case .ingested: "Asymmetric objects accepted, by type."
         case .ingestRefused: "Asymmetric objects refused, by type."
         case .ingestDuplicates: "Of the accepted ones those whose primary keys were there already, by type."

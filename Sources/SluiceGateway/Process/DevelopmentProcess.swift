@@ -58,7 +58,8 @@ package struct DevelopmentProcess: Sendable {
         let gateway = Gateway(
             GatewayConfiguration(
                 app: app, directory: self.app, postgres: postgres.conninfo, kafka: kafka,
-                network: .init(port: port, adminPort: 0, trustedProxies: trustedProxies), plugins: plugins,
+                network: .init(port: port, adminPort: 0, trustedProxies: trustedProxies, admission: .init(exemptsLoopback: true)),
+                plugins: plugins,
                 isDevelopment: true),
             logger: ProcessLogger.make())
         try await gateway.run { addresses in

@@ -10,16 +10,16 @@ package struct QuerySQL: Sendable {
     package init(_ query: BoundQuery, _ dialect: SQLDialect) {
         let stored = query.schema.types.filter { $0.kind != .embedded }
         let tables = stored.map { type in
-            let columns = type.properties.map { SQLDialect.quoted($0.name) }
+            let columns = type.properties.map { SQLQuote.identifier($0.name) }
             return (
                 type.name,
-                SQLTable(name: SQLDialect.quoted(type.name), columns: columns, ownOrder: dialect == .sqlite ? "rowid" : nil)
+                SQLTable(name: SQLQuote.identifier(type.name), columns: columns, ownOrder: dialect == .sqlite ? "rowid" : nil)
             )
         }
         let layout = SQLLayout(dialect, schema: query.schema, tables: Dictionary(tables, uniquingKeysWith: { first, _ in first }))
         selection = query.sql(layout)
         self.dialect = dialect
-        table = SQLDialect.quoted(query.type.name)
+        table = SQLQuote.identifier(query.type.name)
     }
 
     /// Whether the database narrows the rows down at all.

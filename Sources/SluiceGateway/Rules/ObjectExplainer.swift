@@ -115,7 +115,7 @@ extension UserDirectory {
     /// - Throws: `userNotFound`.
     func account(calledOrMailed name: String) async throws -> UserAccount {
         if let account = try await find(id: name) { return account }
-        if let account = try await find(email: name) { return account }
+        if let email = try? EmailAddress(name), let account = try await find(email: email.text) { return account }
         throw SluiceError(.userNotFound, "There is no user with the id or e-mail \(name).")
     }
 }

@@ -14,8 +14,10 @@ final class RuleGenerations: Sendable {
         var app: AppConfiguration
 
         /// What its plugins are told.
-        fileprivate func description(_ schema: AppSchema) -> JSON {
-            AppDescription.json(appID: app.appID, directory: app.files, schema: schema.schema, queryableFields: schema.fields)
+        fileprivate func description(_ schema: AppSchema, _ customDataFields: [String]?) -> JSON {
+            AppDescription.json(
+                appID: app.appID, directory: app.files, schema: schema.schema, queryableFields: schema.fields,
+                isDevelopment: schema.isDevelopment, customDataFields: customDataFields)
         }
     }
 
@@ -29,6 +31,7 @@ final class RuleGenerations: Sendable {
 
     private let state: Mutex<State>
     private let environment: any Environment
+    private let customDataFields: @Sendable (AppConfiguration) async throws -> [String]?
     /// Generations begin and are told about schemas one after another.
     private let turns = OneAfterAnother()
 
@@ -36,8 +39,14 @@ final class RuleGenerations: Sendable {
     private static let patience: UInt64 = 75_000_000_000
     private static let pause: UInt64 = 20_000_000
 
-    /// - Parameter chain: not started yet.
-    init(_ chain: PluginChain, app: AppConfiguration, environment: any Environment) {
+    /// - Parameters:
+    ///   - chain: not started yet.
+    ///   - customDataFields: the columns of the table that users' custom data follow; nil if there is none.
+    init(
+        _ chain: PluginChain, app: AppConfiguration, environment: any Environment,
+        customDataFields: @escaping @Sendable (AppConfiguration) async throws -> [String]?
+    ) {
+        self.customDataFields = customDataFields
         state = Mutex(State(current: Generation(number: 1, chain: chain, app: app)))
         self.environment = environment
     }
@@ -71,7 +80,7 @@ final class RuleGenerations: Sendable {
     func start(_ schema: AppSchema) async throws {
         let first = state.withLock { $0.current }
         try await first.chain.start()
-        try await first.chain.configure(app: first.description(schema))
+        try await first.chain.configure(app: first.description(schema, customDataFields(first.app)))
         try await first.chain.conform(schema: schema.schema)
     }
 
@@ -79,7 +88,7 @@ final class RuleGenerations: Sendable {
     func configure(_ schema: AppSchema) async throws {
         try await turns.run {
             let current = self.state.withLock { $0.current }
-            try await current.chain.configure(app: current.description(schema))
+            try await current.chain.configure(app: current.description(schema, self.customDataFields(current.app)))
         }
     }
 
@@ -95,8 +104,9 @@ final class RuleGenerations: Sendable {
             let next = Generation(number: before.number + 1, chain: chain, app: app)
             do {
                 try await chain.start()
+                let fields = try await self.customDataFields(app)
                 let schema = schema()
-                try await chain.configure(app: next.description(schema))
+                try await chain.configure(app: next.description(schema, fields))
                 try await chain.conform(schema: schema.schema)
             } catch {
                 await chain.stop()

@@ -72,6 +72,6 @@ struct RulePlugins: Sendable {
     }
 
     private func warn(_ message: Logger.Message, _ file: PluginFile, _ error: SluiceError) {
-        logger.warning(message, metadata: ["file": .string(file.path), "reason": .string(error.message)])
+        logger.warning(message, metadata: ["file": .string(file.path), "reason": .string(error.operatorText)])
     }
 }

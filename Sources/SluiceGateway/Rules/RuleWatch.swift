@@ -7,8 +7,8 @@ import SluicePluginHost
 ///
 /// It looks every second. What it finds becomes a new generation of the rules, and every session goes on with what its user may
 /// under it; those who may what they might before notice nothing. A directory that cannot be read, or plugins that refuse it, are
-/// logged and counted, and the rules stay as they are. Where it was a plugin's host that failed and not the files, the same edit is
-/// tried again, after 1 s, 2 s and so on up to 60 s: it may be one that takes somebody's rights away. Of the directory it is what plugins are told that is taken up: its rules,
+/// logged and counted, and the rules stay as they are; they are tried again when the schema has grown.
+/// Where it was a plugin's host that failed, or PostgreSQL, and not the files, the same edit is tried again, after 1 s, 2 s and so on up to 60 s: it may be one that takes somebody's rights away. Of the directory it is what plugins are told that is taken up: its rules,
 /// values and functions; providers and schemas are for the next start and for `sluice schema apply`.
 struct RuleWatch: Sendable {
     let directory: String
@@ -40,16 +40,20 @@ struct RuleWatch: Sendable {
         var seen: FileStamps?
         var files = try await work.run { plugins.stamps(generations.app) }
         var retry: (at: UInt64, pause: UInt64)?
+        /// The schema that refused rules were held against: one that has grown may have what they name.
+        var refusedBy: UInt64?
         while !Task.isCancelled {
             let stamps = try await settledStamps(seen)
-            let isNew = stamps != seen
+            let isNew = stamps != seen || refusedBy.map { $0 != schema().version } == true
             if isNew || retry.map({ $0.at <= environment.monotonicNanoseconds() }) == true {
                 seen = stamps
                 let pause = isNew ? Self.pause : min((retry?.pause ?? Self.pause) * 2, Self.longestPause)
-                retry = nil
+                (retry, refusedBy) = (nil, nil)
+                // Before the look: what comes during it is looked at again.
+                let version = schema().version
                 switch await takeUp(files, isNew: isNew) {
                 case .inUse(let stamps): files = stamps
-                case .refused: break
+                case .refused: refusedBy = version
                 case .failed: retry = (environment.monotonicNanoseconds() + pause, pause)
                 }
             }
@@ -91,7 +95,9 @@ struct RuleWatch: Sendable {
             logger.notice("New rules are in use.", metadata: ["generation": "\(generations.number)"])
             await generations.retire(before)
             return .inUse(stamps)
-        } catch let error as SluiceError where error.code.isPluginFailure {
+        } catch let error as SluiceError
+            where error.code.isPluginFailure || error.code == .postgresUnreachable || error.code == .timeout
+        {
             if isNew { metrics.number(.rulesRefused).add() }
             logger.error("The edited rules cannot be used yet; those before stay meanwhile.", metadata: ["error": "\(error)"])
             return .failed

@@ -55,11 +55,7 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
 
     func extend(by client: [ObjectType]) async throws -> AppSchema {
         guard current().isDevelopment else { throw missing(client) }
-        if let type = client.first(where: { $0.name.utf8.count > SchemaReader.classNameBytes }) {
-            throw SluiceError(
-                .invalidSchemaChange, "The class name '\(type.name)' has \(type.name.utf8.count) bytes.",
-                fix: "Use 1 to \(SchemaReader.classNameBytes).")
-        }
+        try SchemaName.check(client, beyond: current().schema)
         return try await growth.run {
             let before = self.current()
             let grown = self.merge(client, into: before.schema)

@@ -1,3 +1,4 @@
+import Logging
 import SluiceCore
 import SluicePostgres
 import Synchronization
@@ -10,14 +11,22 @@ final class GatewayTables: Sendable {
         var published: TableCatalog?
         /// Where the tables of classes are that are not in `public` under their own names.
         var places: [String: AppConfiguration.Table]
+        /// Those that the log has: each is logged once.
+        var findings: Set<TableFinding> = []
+        /// The foreign keys between the tables of the app, as they were at the last look.
+        var foreignKeys: [ForeignKey] = []
     }
 
+    private let logger: Logger
     private let pool: PostgresPool
     private let names: ReplicationNames
     private let partitions: [String: TimePartitions]
     private let state: Mutex<State>
+    /// Of the rows of each class.
+    let bounds = RowBounds()
 
-    init(app: AppConfiguration, pool: PostgresPool, names: ReplicationNames) {
+    init(app: AppConfiguration, pool: PostgresPool, names: ReplicationNames, logger: Logger) {
+        self.logger = logger
         state = Mutex(State(places: app.tables))
         self.pool = pool
         self.names = names
@@ -34,23 +43,39 @@ final class GatewayTables: Sendable {
         let mappings = catalog.tables
         let publication = names.publication
         let readable = mappings.filter { schema[$0.type]?.kind == .topLevel }
-        try await PostgresFailure.translating {
+        let (findings, foreignKeys) = try await PostgresFailure.translating {
             try await pool.withConnection { connection in
                 if create { _ = try await catalog.create(connection) }
                 try await catalog.requireFit(connection)
                 try await catalog.notePartitions(connection)
                 _ = try await Publication.ensure(connection, name: publication, tables: readable)
+                return (try await catalog.findings(connection), try await catalog.foreignKeys(connection))
             }
         }
+        log(findings)
         var shapes: [String: TableShape] = [:]
         for (type, mapping) in zip(numbered.filter { $0.kind != .embedded }, mappings) {
-            shapes[type.name] = try TableShape(type, in: schema, mapping: mapping)
+            shapes[type.name] = try TableShape(type, in: schema, mapping: mapping, bound: bounds[type.name])
         }
         state.withLock {
             $0.shapes = shapes
+            $0.foreignKeys = foreignKeys
             $0.published = TableCatalog(schema: schema, tables: readable)
         }
         return numbered
+    }
+
+    private func log(_ findings: [TableFinding]) {
+        let new = state.withLock { state in findings.filter { state.findings.insert($0).inserted } }
+        for finding in new {
+            logger.warning(
+                "A table will give trouble.",
+                metadata: [
+                    "code": "\(finding.code.rawValue)", "class": .string(finding.type), "table": .string(finding.table),
+                    "subject": .string(finding.subject), "reason": .string(finding.message),
+                    "statements": .array(finding.statements.map { .string($0) }),
+                ])
+        }
     }
 
     /// Publishes the tables that were made anew since, got or lost partitions, or were not published with their old rows.
@@ -61,6 +86,9 @@ final class GatewayTables: Sendable {
         let publication = names.publication
         return try await PostgresFailure.translating {
             try await pool.withConnection { connection in
+                // Operators add and drop foreign keys while the gateway runs.
+                let foreignKeys = try await catalog.foreignKeys(connection)
+                state.withLock { $0.foreignKeys = foreignKeys }
                 let missing = try await Publication.missing(connection, name: publication, tables: catalog.tables)
                 guard !missing.isEmpty else { return [] }
                 try await TableCatalog(schema: catalog.schema, tables: missing).requireFit(connection)
@@ -85,6 +113,8 @@ final class GatewayTables: Sendable {
     }
 
     var places: [String: AppConfiguration.Table] { state.withLock(\.places) }
+
+    var foreignKeys: [ForeignKey] { state.withLock(\.foreignKeys) }
 
     /// Learns where the tables of new classes are.
     func add(_ places: [String: AppConfiguration.Table]) { state.withLock { $0.places.merge(places) { known, _ in known } } }

@@ -1,5 +1,5 @@
 package import SluiceCore
-import SluicePostgres
+package import SluicePostgres
 
 /// What an app directory would change of a database, and doing so: `sluice schema`.
 package struct SchemaTool: Sendable {
@@ -14,46 +14,54 @@ package struct SchemaTool: Sendable {
     /// Looks, and changes nothing.
     package func diff() async throws -> SchemaDifference { try await withPool { try await difference($0) } }
 
-    /// Runs the statements and records the schema; gateways that run take up what it adds.
+    /// Runs the statements and records the schema in one transaction; gateways that run take up what it adds.
     ///
     /// - Parameter acceptsBreaking: whether to go on when apps in use lose something.
     /// - Returns: what was changed.
-    /// - Throws: `breakingSchemaChange`; `tableUnfit` naming what no statement mends; then nothing has been changed.
+    /// - Throws: `breakingSchemaChange`; `tableUnfit` naming what no statement mends. Nothing has been changed then.
     package func apply(acceptsBreaking: Bool) async throws -> SchemaDifference {
         try await withPool { pool in
-            try await PostgresFailure.translating { try await pool.withConnection { try await CompanionSchema.migrate($0) } }
             var difference = try await difference(pool)
             if let refusal = difference.refusal(isBreakingAccepted: acceptsBreaking) { throw refusal }
-            let catalog = TableCatalog(schema: app.schema, places: app.tables, partitions: app.partitions)
-            try await PostgresFailure.translating {
+            let (catalog, definition, found) = (self.catalog(after: difference.newest), AppSchemaRecord(app).json, difference)
+            difference.applied = try await PostgresFailure.translating {
                 try await pool.withConnection { connection in
-                    _ = try await catalog.create(connection)
-                    _ = try await catalog.setReplicaIdentity(connection)
+                    try await CompanionSchema.migrate(connection)
+                    return try await catalog.apply(connection) { session -> UInt64? in
+                        guard found.isNews else { return nil }
+                        let version = try AppSchemaStore.record(
+                            definition, after: found.version, retiring: found.comparison.retired, in: session)
+                        if let version { return version }
+                        throw SluiceError(
+                            .breakingSchemaChange, "Another schema was applied while this one was.",
+                            fix: "Look at `sluice schema diff` again.")
+                    }
                 }
             }
-            guard difference.isNews else { return difference }
-            let version = try await AppSchemaStore(pool: pool).record(
-                AppSchemaRecord(app).json, after: difference.version, retiring: difference.comparison.retired)
-            guard let version else {
-                throw SluiceError(
-                    .breakingSchemaChange, "Another schema was applied while this one was.", fix: "Look at `sluice schema diff` again.")
-            }
-            difference.applied = version
             return difference
         }
+    }
+
+    /// - Parameter newest: the schema in use.
+    private func catalog(after newest: AppSchemaRecord?) -> TableCatalog {
+        var catalog = TableCatalog(schema: app.schema, places: app.tables, partitions: app.partitions)
+        catalog.adopted = Set(app.schema.types.map(\.name).filter { newest?.schema[$0] == nil })
+        return catalog
     }
 
     private func difference(_ pool: PostgresPool) async throws -> SchemaDifference {
         let newest = try await AppliedSchema(store: AppSchemaStore(pool: pool)).newest()
         let new = AppSchemaRecord(app)
-        let catalog = TableCatalog(schema: app.schema, places: app.tables, partitions: app.partitions)
-        let (statements, misfits) = try await PostgresFailure.translating {
+        let catalog = self.catalog(after: newest?.record)
+        let plan = try await PostgresFailure.translating {
             try await pool.withConnection { try await catalog.plan($0) }
         }
+        let customData = try await PostgresFailure.translating { try await CustomDataTable(pool: pool).columns(of: app) }
+        let rules = await RuleCheck(app: app, customDataFields: customData).refusal()
         let none = AppSchemaRecord(schema: Schema([]), tables: [:], fields: QueryableFields(indexed: new.fields.indexed))
         return SchemaDifference(
-            version: newest?.version ?? 0, comparison: SchemaComparison(from: newest?.record ?? none, to: new), statements: statements,
-            unfit: misfits.map(\.message))
+            version: newest?.version ?? 0, newest: newest?.record, comparison: SchemaComparison(from: newest?.record ?? none, to: new),
+            statements: plan.statements, unfit: plan.misfits.map { "\($0.message) \($0.fix)" }, findings: plan.findings, rules: rules)
     }
 
     private func withPool<R>(_ body: (PostgresPool) async throws -> R) async throws -> R {
@@ -73,11 +81,17 @@ package struct SchemaTool: Sendable {
 package struct SchemaDifference: Sendable {
     /// Of the schema in use; 0: none.
     package var version: UInt64
+    /// The schema in use.
+    package var newest: AppSchemaRecord?
     package var comparison: SchemaComparison
     /// What PostgreSQL has to run, in order.
     package var statements: [String]
     /// What of the tables does not fit and no statement here mends.
     package var unfit: [String]
+    /// Trouble that the tables will give, though they fit.
+    package var findings: [TableFinding] = []
+    /// Why a gateway would refuse the directory's roles; nil if it would not.
+    package var rules: SluiceError?
     /// The version that it has become.
     package var applied: UInt64?
 
@@ -86,8 +100,9 @@ package struct SchemaDifference: Sendable {
 
     /// Why it cannot be applied; nil when it can.
     package func refusal(isBreakingAccepted: Bool) -> SluiceError? {
+        // In the order in which a gateway meets them.
         if !isBreakingAccepted, let refusal = comparison.refusal(version: version) { return refusal }
-        return unfit.isEmpty ? nil : SluiceError(.tableUnfit, unfit.joined(separator: " "))
+        return unfit.isEmpty ? rules : SluiceError(.tableUnfit, unfit.joined(separator: " "))
     }
 
     /// For people, and for psql: what is no statement is a comment.
@@ -98,8 +113,22 @@ package struct SchemaDifference: Sendable {
         if !additions.isEmpty { lines += ["-- Adds:"] + additions.map { "--   \($0.text)" } }
         if comparison.isBreaking { lines += ["-- BREAKS:"] + comparison.breaking.map { "--   \($0.text): \($0.breaks ?? "")" } }
         if !unfit.isEmpty { lines += ["-- DOES NOT FIT, and no statement below mends it:"] + unfit.map { "--   \($0)" } }
-        if comparison.changes.isEmpty, statements.isEmpty, unfit.isEmpty { lines.append("-- Nothing changes.") }
+        if let rules { lines += ["-- THE ROLES ARE REFUSED:"] + rules.message.split(separator: "\n").map { "--   \($0)" } }
+        if !findings.isEmpty { lines += ["-- WARNINGS; run one of the statements below each:"] + findings.flatMap(Self.lines) }
+        if comparison.changes.isEmpty, statements.isEmpty, unfit.isEmpty, rules == nil { lines.append("-- Nothing changes.") }
         return (lines + statements.map { "\($0);" }).joined(separator: "\n")
+    }
+
+    private static func lines(_ finding: TableFinding) -> [String] {
+        ["--   \(finding.message) (\(finding.code.name), \(finding.code.rawValue))"] + finding.statements.map { "--     \($0);" }
+    }
+
+    private static func json(_ finding: TableFinding) -> JSON {
+        [
+            "code": .int(Int64(finding.code.rawValue)), "name": .string(finding.code.name), "class": .string(finding.type),
+            "table": .string(finding.table), "subject": .string(finding.subject), "message": .string(finding.message),
+            "statements": .array(finding.statements.map { .string($0) }),
+        ]
     }
 
     package var json: JSON {
@@ -108,6 +137,7 @@ package struct SchemaDifference: Sendable {
             "changes": .array(
                 comparison.changes.map { ["change": .string($0.text), "breaks": $0.breaks.map { .string($0) } ?? .null] }),
             "statements": .array(statements.map { .string($0) }), "unfit": .array(unfit.map { .string($0) }),
+            "rules": rules.map { .string($0.message) } ?? .null, "warnings": .array(findings.map(Self.json)),
         ]
     }
 }

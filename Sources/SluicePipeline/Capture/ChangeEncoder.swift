@@ -60,9 +60,30 @@ struct ChangeEncoder {
         _ change: CapturedChange, _ transaction: CapturedTransaction, _ rows: RowBuffer, _ partition: Int32,
         _ passage: Passage, key: [UInt8], _ chain: inout PublisherState, _ batch: inout LogBatch
     ) {
+        let slot = slots[Int(change.type)][Int(partition)]
+        if chain.isStored(slot, change.position) { return }
         writer.removeAll()
-        let previous = chain.link(slots[Int(change.type)][Int(partition)], change.position)
+        let previous = chain.link(slot, change.position)
         codec.encode(change, of: transaction, rows: rows, previous: previous, passage: passage, into: &writer)
-        batch.append(topic: Int(change.type), partition: partition, key: key, value: writer.bytes)
+        // A long key would lie in the record three times. Readers do not use it.
+        batch.append(
+            topic: Int(change.type), partition: partition, key: key.count > Limits.recordKeyBytes ? [] : key, value: writer.bytes)
+    }
+
+    /// Appends the stand-in of a record that the log refused: its head, without images. Its predecessor is no position that a reader has
+    /// seen, so that whoever reads it resynchronises.
+    mutating func appendStandIn(
+        for change: CapturedChange, of transaction: CapturedTransaction, rows: RowBuffer, partition: Int32, to batch: inout LogBatch
+    ) {
+        writer.removeAll()
+        codec.encodeHead(
+            of: change, of: transaction, key: primaryKey(of: change, rows), previous: Position(lsn: .max, ordinal: 0), into: &writer)
+        batch.append(topic: Int(change.type), partition: partition, key: [], value: writer.bytes)
+    }
+
+    /// The primary key of a changed object; null for a truncation.
+    func primaryKey(of change: CapturedChange, _ rows: RowBuffer) -> Value {
+        guard let image = change.after ?? change.before, let key = primaryKeys[Int(change.type)] else { return .null }
+        return rows.withView(image) { $0.value(key) } ?? .null
     }
 }

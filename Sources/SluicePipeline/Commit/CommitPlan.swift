@@ -100,7 +100,7 @@ struct CommitPlan {
 
     /// Refuses an object whose key no table can hold.
     mutating func refuse(unkeyable object: ObjectKey, wanted: [ObjectChange]) {
-        let name = "\(object.type) \(object.key.keyText)".replacing("\0", with: "␀")
+        let name = "\(object.type) \(object.key.keyText)".unicodeScalars.map { $0 == "\0" ? "␀" : String($0) }.joined()
         let error = SluiceError(.writeNotAllowed, "\(name) has a NUL character in its key, which PostgreSQL cannot store.")
         reject(object, Self.refusal(error), wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } })
     }
@@ -121,7 +121,7 @@ struct CommitPlan {
     }
 
     private static func refusal(_ error: SluiceError) -> Refusal {
-        Refusal(code: error.code, cause: .database, message: error.message, rule: error.code.name)
+        Refusal(code: error.code, cause: .database, message: error.message, rule: error.detail ?? error.code.name)
     }
 
     /// Asks the plugins that want to see writes, where it is not known what they say; a plugin that cannot answer denies.

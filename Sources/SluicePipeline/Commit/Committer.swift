@@ -9,11 +9,17 @@ package struct Committer: Sendable {
     private let store: any WriteStore
     private let rules: any Rules
     private let environment: any Environment
+    private let bound: @Sendable (String) -> RowBound
 
-    package init(store: any WriteStore, rules: any Rules, environment: any Environment) {
+    /// - Parameter bound: of the objects of a class. A write that makes a larger one is undone.
+    package init(
+        store: any WriteStore, rules: any Rules, environment: any Environment,
+        bound: @escaping @Sendable (_ type: String) -> RowBound = { _ in RowBound() }
+    ) {
         self.store = store
         self.rules = rules
         self.environment = environment
+        self.bound = bound
     }
 
     /// On whose behalf.
@@ -38,17 +44,22 @@ package struct Committer: Sendable {
         let types = Set(changeset.changes.map(\.object.type))
         let work = Work(
             changeset: changeset, writer: writer, types: types,
-            check: WriteCheck(plan: writer.plan, view: writer.view, schema: writer.schema, types: types))
+            check: WriteCheck(plan: writer.plan, view: writer.view, schema: writer.schema, types: types, bound: bound))
         let request = WriteRequest(
             origin: Origin(client: writer.client, changeset: changeset.number), session: writer.session,
             acknowledged: writer.compensation, time: changeset.time, base: changeset.base, objects: try objects(changeset, writer))
         var refused: [ObjectKey: SluiceError] = [:]
+        var first: SluiceError?
         while true {
             do {
                 return try await store.transaction(request, decider(work, refusing: .some(of: refused)))
+            } catch let refusal as RefusedByDatabase where refusal.isWithin {
+                // Objects that depend on each other stand or fall together. The first refusal is the cause of this one.
+                return try await store.transaction(request, decider(work, refusing: .all(first ?? refusal.error)))
             } catch let refusal as RefusedByDatabase where refused[refusal.object] == nil && refused.count < Self.refusedOneByOne {
                 // A constraint of the database: the other objects stand (UP-6).
                 refused[refusal.object] = refusal.error
+                first = first ?? refusal.error
             } catch let refusal as RefusedByDatabase {
                 return try await store.transaction(request, decider(work, refusing: .all(refusal.error)))
             } catch let error as SluiceError where error.code == .writeNotAllowed {

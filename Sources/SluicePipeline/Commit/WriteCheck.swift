@@ -52,9 +52,14 @@ struct WriteCheck {
 
     private var entries: [String: Entry] = [:]
     private let fit: SchemaFit
+    private let bound: @Sendable (String) -> RowBound
 
     /// A class whose predicate is none, or does not fit the schema, is denied.
-    init(plan: SessionPlan, view: View, schema: AppSchema, types: Set<String>) {
+    init(
+        plan: SessionPlan, view: View, schema: AppSchema, types: Set<String>,
+        bound: @escaping @Sendable (_ type: String) -> RowBound = { _ in RowBound() }
+    ) {
+        self.bound = bound
         fit = SchemaFit(schema: schema.schema)
         for name in types {
             guard let index = schema.schema.index(of: name) else { continue }
@@ -154,7 +159,7 @@ struct WriteCheck {
         }
         if let fields = bound.rights.writableFields, write.operation != .delete {
             let unseen = write.operation == .update ? write.named.intersection(bound.rights.hidden(of: write.type)) : []
-            let names = write.changed.union(unseen).map { write.type.properties[$0].name }.filter { !fields.contains($0) }.sorted()
+            let names = write.changed.union(unseen).map { write.type.properties[$0].name }.filter { !fields.contains(bytesOf: $0) }.sorted()
             if let first = names.first {
                 return denied(
                     .fields, "write field \(first) of", "writable fields without \(names.joined(separator: ", "))", fields: names)
@@ -167,10 +172,11 @@ struct WriteCheck {
     func misfit(_ write: IntendedWrite) -> Refusal? {
         guard let after = write.after else { return nil }
         let name = "\(write.object.type) \(write.object.key.keyText)"
-        if !write.changed.isEmpty, after.isTooLarge {
+        let bound = bound(write.object.type)
+        if !write.changed.isEmpty, after.isLarger(than: bound) {
             return Refusal(
                 cause: .database,
-                message: "\(name) would take more than the \(Limits.rowBytes >> 20) MiB that an object may have; the write was undone.",
+                message: "\(name) would take more than the \(bound.text) that an object may have; the write was undone.",
                 rule: "the size", fields: write.changed.map { write.type.properties[$0].name }.sorted())
         }
         for (index, property) in write.type.properties.enumerated() where write.operation == .insert || write.changed.contains(index) {
@@ -205,7 +211,7 @@ extension WriteCheck.Refusal {
     init(unasked error: SluiceError, about subject: String = "") {
         self.init(
             cause: .pluginFailed, message: "The rules of the server could not be asked about this write, so it was undone.",
-            rule: "\(subject)\(error.code.name) (\(error.code.rawValue)): \(error.message)")
+            rule: "\(subject)\(error.code.name) (\(error.code.rawValue)): \(error.operatorText)")
     }
 }
 

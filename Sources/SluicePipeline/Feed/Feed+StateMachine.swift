@@ -28,7 +28,7 @@ package struct ReleasedBatch: Hashable, Sendable {
 struct FeedState {
     private struct Partition {
         /// Where reading began. The record before tells only what precedes the first.
-        let begin: Int64
+        var begin: Int64
         /// The offset after the last record seen.
         var consumed: Int64
         var last: Position?
@@ -36,6 +36,8 @@ struct FeedState {
         /// Set while records are thrown away because too many wait: the newest position thrown away.
         var discarded: Position?
         var isBroken = false
+        /// The watermark when the partition last lacked records: nothing before it may count as known.
+        var wholeSince: LSN = .zero
 
         /// Whether a step of the watermark to `lsn` has anything to do with it.
         func isConcerned(by lsn: LSN) -> Bool {
@@ -49,6 +51,10 @@ struct FeedState {
     /// Partitions that are going to be read, and whose ends are being asked for.
     private var expected: Set<LogPartition> = []
     private var progress = Fifo<ProgressRecord>()
+    /// The ends that progress records promise. A partition that is shorter has lost records.
+    private var promised: [LogPartition: Int64] = [:]
+    /// Partitions whose offsets were given out again, and where reading them goes on.
+    private var rewound: [LogPartition: Int64] = [:]
     private(set) var waitingBytes = 0
     private let bound: Int
     /// Steps of the watermark that wait for their records at most; beyond them the last becomes wider.
@@ -84,6 +90,7 @@ struct FeedState {
 
     mutating func unassign(_ partition: LogPartition) {
         recent.end(partition)
+        rewound[partition] = nil
         guard var state = partitions.removeValue(forKey: partition) else { return }
         throwAway(&state.waiting)
     }
@@ -92,8 +99,37 @@ struct FeedState {
         while let record = waiting.popFirst() { waitingBytes -= record.bytes.count }
     }
 
-    /// The broker no longer has what comes next in the partition.
-    mutating func gap(_ partition: LogPartition) { partitions[partition]?.isBroken = true }
+    /// The partition lacks the records at the offset that comes next. Its reader goes on with the oldest record there is.
+    mutating func gap(_ partition: LogPartition) {
+        cut(partition)
+        // Offsets may be given out again: those that were read before say nothing of the records that have them now.
+        partitions[partition]?.consumed = 0
+    }
+
+    /// The partition lacks records that were promised. Its sessions start again with the next step of the watermark.
+    mutating func cut(_ partition: LogPartition) {
+        guard partitions[partition] != nil else { return }
+        partitions[partition]?.isBroken = true
+        recent.begin(partition, at: nil)
+    }
+
+    /// The promised ends of partitions, as far as they are known.
+    func promised(of wanted: [LogPartition]) -> [LogPartition: Int64] {
+        Dictionary(wanted.compactMap { partition in promised[partition].map { (partition, $0) } }, uniquingKeysWith: { max($0, $1) })
+    }
+
+    /// The step that the watermark waits to take, with the partitions that it waits for and their promised ends.
+    var awaited: (lsn: LSN, ends: [LogPartition: Int64])? {
+        guard let next = progress.first else { return nil }
+        let ends = next.grown.filter { partition, end in partitions[partition].map { $0.consumed < end && !$0.isBroken } ?? false }
+        return ends.isEmpty ? nil : (next.lsn, ends)
+    }
+
+    /// Takes the partitions that have to be read from another offset, since theirs were given out again.
+    mutating func takeRewound() -> [LogPartition: Int64] {
+        defer { rewound.removeAll() }
+        return rewound
+    }
 
     /// Takes a record. Positions that were seen are dropped (a publisher that took over repeats itself); a record whose
     /// predecessor was not seen breaks the partition.
@@ -107,11 +143,19 @@ struct FeedState {
         if let last = state.last {
             guard position > last else { return }
             if previous != last { state.isBroken = true }
+        } else if offset == 0, state.begin == 0, previous != nil {
+            // The partition was empty, and its first record follows on another.
+            state.isBroken = true
         }
         let isFirst = state.last == nil
         state.last = position
-        if isFirst, offset < state.begin { return recent.begin(partition, at: position.lsn) }
-        if isFirst, state.begin > 0 { recent.begin(partition, at: previous?.lsn) }
+        if isFirst, offset < state.begin {
+            if !state.isBroken { recent.begin(partition, at: max(position.lsn, state.wholeSince)) }
+            return
+        }
+        if isFirst, state.begin > 0, !state.isBroken {
+            recent.begin(partition, at: previous.map { max($0.lsn, state.wholeSince) })
+        }
         if waitingBytes + bytes.count > bound || state.discarded != nil {
             throwAway(&state.waiting)
             state.discarded = position
@@ -127,7 +171,15 @@ struct FeedState {
     @discardableResult
     mutating func progress(_ record: ProgressRecord) -> Bool {
         let known = progress.last?.lsn ?? watermark
-        guard record.lsn > known else { return true }
+        guard record.lsn > known else {
+            // A publisher that took over and found a loss, while it says again what was promised before.
+            if let since = completeSince, record.completeSince > since {
+                completeSince = record.completeSince
+                promise(record.grown)
+            }
+            return true
+        }
+        promise(record.grown)
         if progress.count >= Self.mostProgress, let last = progress.last {
             var wider = record
             wider.grown.merge(last.grown) { max($0, $1) }
@@ -140,6 +192,19 @@ struct FeedState {
         guard known > .zero, record.since > known else { return true }
         for partition in partitions.keys { partitions[partition]?.isBroken = true }
         return false
+    }
+
+    /// Notes promised ends. An end that goes back tells that records were lost and others have their offsets now.
+    private mutating func promise(_ ends: [LogPartition: Int64]) {
+        for (partition, end) in ends {
+            let before = promised.updateValue(end, forKey: partition) ?? 0
+            guard end < before, partitions[partition] != nil else { continue }
+            cut(partition)
+            partitions[partition]?.begin = end
+            partitions[partition]?.consumed = end
+            partitions[partition]?.last = nil
+            rewound[partition] = max(end - 1, 0)
+        }
     }
 
     /// The next step of the watermark, when everything that it promises has been read.
@@ -181,6 +246,7 @@ struct FeedState {
             }
             if state.isBroken {
                 state.isBroken = false
+                state.wholeSince = lsn
                 batch.resync.insert(partition)
                 recent.begin(partition, at: lsn)
             }

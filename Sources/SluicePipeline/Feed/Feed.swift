@@ -47,16 +47,20 @@ package actor Feed {
         state.recent.records(of: partitions, after: lsn)
     }
 
+    /// The ends that progress records promise of partitions, as far as the feed has read them.
+    func promised(of partitions: [LogPartition]) -> [LogPartition: Int64] { state.promised(of: partitions) }
+
     /// Of records that have been read and are not yet below the watermark.
     package var bytes: Int { state.waitingBytes }
 
     private var progressPartition: LogPartition { LogPartition(topics.progress, 0) }
 
-    /// Starts at the newest progress record, which is the first watermark, and reads until the task is cancelled.
+    /// Starts with the newest progress records, the last of which is the first watermark, and reads until the task is cancelled.
     package func run() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await self.readLog() }
             group.addTask { try await self.leaveIdle() }
+            group.addTask { try await self.watchStalls() }
             defer { group.cancelAll() }
             try await group.next()
         }
@@ -71,15 +75,23 @@ package actor Feed {
         while !Task.isCancelled {
             fetch = try await reader.next(fetch, milliseconds: 1_000)
             take(fetch)
+            try await rewind()
             while let batch = state.release() { await fanout.deliver(batch) }
         }
     }
 
     private func begin(_ reader: any LogReader) async throws {
-        let end = try await log.ends(of: [progressPartition])[progressPartition] ?? 0
-        try await reader.assign([progressPartition: max(end - 1, 0)])
-        let places = try await places(of: Array(leases.keys) + Array(idle.keys))
-        for (partition, place) in places { state.assign(partition, from: place.end) }
+        let range = try await log.ranges(of: [progressPartition])[progressPartition] ?? 0..<0
+        // Those before the newest name the partitions that it does not.
+        try await reader.assign([progressPartition: LogPromise.start(in: range)])
+        let wanted = Array(leases.keys) + Array(idle.keys)
+        let (promised, known) = (state.promised(of: wanted), state.assigned)
+        let places = try await places(of: wanted)
+        for (partition, place) in places {
+            // What was read of it is gone; the reader does not meet that, as it begins before the end.
+            if let consumed = known[partition], consumed > place.end { note(gap: partition) }
+        }
+        assign(places, promised)
         // Those that were read before go on where they were.
         try await reader.assign(state.assigned.merging(places.mapValues(\.start)) { min($0, $1) })
         self.reader = reader
@@ -95,12 +107,17 @@ package actor Feed {
             }, uniquingKeysWith: { first, _ in first })
     }
 
-    private func take(_ fetch: LogFetch) {
-        for gap in fetch.gaps {
-            logger.warning(
-                "The log lost records of a partition.", metadata: ["partition": "\(gap)", "code": "\(ErrorCode.logGap.rawValue)"])
-            state.gap(gap)
+    private func assign(_ places: [LogPartition: (start: Int64, end: Int64)], _ promised: [LogPartition: Int64]) {
+        for (partition, place) in places {
+            state.assign(partition, from: place.end)
+            guard place.end < promised[partition] ?? 0 else { continue }
+            warn(of: partition)
+            state.cut(partition)
         }
+    }
+
+    private func take(_ fetch: LogFetch) {
+        for gap in fetch.gaps { note(gap: gap) }
         for entry in fetch.entries {
             let bytes = fetch.arena[entry.value]
             if entry.partition == progressPartition {
@@ -108,7 +125,8 @@ package actor Feed {
                     logger.error("A progress record is malformed.", metadata: ["offset": "\(entry.offset)"])
                     continue
                 }
-                if !state.progress(ProgressRecord(progress)) {
+                // At the start it may be of long ago.
+                if !state.progress(ProgressRecord(progress)), !state.assigned.isEmpty {
                     logger.warning(
                         "Commits are missing in the log: all sessions start again.",
                         metadata: ["code": "\(ErrorCode.logGap.rawValue)"])
@@ -119,15 +137,72 @@ package actor Feed {
         }
     }
 
+    private func note(gap partition: LogPartition) {
+        warn(of: partition)
+        state.gap(partition)
+    }
+
+    private func warn(of partition: LogPartition) {
+        logger.warning(
+            "The log lost records of a partition. Its sessions start again.",
+            metadata: ["partition": "\(partition)", "code": "\(ErrorCode.logGap.rawValue)"])
+    }
+
     private func take(_ bytes: ArraySlice<UInt8>, _ entry: LogFetch.Entry) {
         guard let header = headers.read(bytes) else {
             logger.error("A change record is malformed.", metadata: ["partition": "\(entry.partition)", "offset": "\(entry.offset)"])
-            state.gap(entry.partition)
+            state.cut(entry.partition)
             return
         }
         state.record(
             entry.partition, offset: entry.offset, position: header.position, previous: header.previous, xid: header.xid,
             bytes: bytes)
+    }
+
+    // MARK: Losses
+
+    /// Nanoseconds that the watermark waits for a partition before its end is asked for.
+    private static let stallPatience: UInt64 = 2_000_000_000
+
+    /// Moves the reader in partitions whose offsets were given out again.
+    private func rewind() async throws {
+        let rewound = state.takeRewound()
+        guard !rewound.isEmpty else { return }
+        for partition in rewound.keys { warn(of: partition) }
+        try await changes.run { try await self.move(rewound) }
+    }
+
+    /// Only as one of `changes`: a partition may have been taken away meanwhile.
+    private func move(_ partitions: [LogPartition: Int64]) async throws {
+        let assigned = state.assigned
+        try await reader?.assign(partitions.filter { assigned[$0.key] != nil })
+    }
+
+    /// Compares partitions with what was promised of them while the watermark waits for them. Records that are lost never come, and a
+    /// reader at the end of its partition does not notice.
+    private func watchStalls() async throws {
+        var stall: (lsn: LSN, since: UInt64)?
+        while true {
+            try await environment.sleep(nanoseconds: Self.stallPatience / 2)
+            guard let awaited = state.awaited else {
+                stall = nil
+                continue
+            }
+            let now = environment.monotonicNanoseconds()
+            guard let begun = stall, begun.lsn == awaited.lsn else {
+                stall = (awaited.lsn, now)
+                continue
+            }
+            guard now - begun.since >= Self.stallPatience else { continue }
+            stall = (awaited.lsn, now)
+            // A log that is away says nothing of its partitions.
+            guard let ranges = try? await log.ranges(of: Array(awaited.ends.keys)) else { continue }
+            for (partition, end) in awaited.ends {
+                guard let range = ranges[partition], range.upperBound < end || range.lowerBound >= end else { continue }
+                warn(of: partition)
+                state.cut(partition)
+            }
+        }
     }
 
     // MARK: Leases
@@ -174,8 +249,10 @@ package actor Feed {
     private func begin(_ partitions: [LogPartition]) async throws {
         state.expect(partitions)
         defer { state.unexpect(partitions) }
+        // Before the ends are asked for: they grow meanwhile, and so does what is promised of them.
+        let promised = state.promised(of: partitions)
         let places = try await places(of: partitions)
-        for (partition, place) in places { state.assign(partition, from: place.end) }
+        assign(places, promised)
         do {
             try await reader?.assign(places.mapValues(\.start))
         } catch {

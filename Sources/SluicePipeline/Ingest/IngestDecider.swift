@@ -72,7 +72,7 @@ struct IngestDecider: Sendable {
                 objects.records.append(record)
             } catch {
                 let code: ErrorCode = error.code == .ingestTooLarge ? .ingestTooLarge : .ingestMalformed
-                decision.refused.append(RefusedObject(record: record, code: code, reason: error.message))
+                decision.refused.append(RefusedObject(record: record, code: code, reason: error.operatorText))
             }
         }
         return objects
@@ -105,7 +105,7 @@ private struct VerdictSorter {
             do throws(SluiceError) {
                 try apply(try verdict?.get() ?? .accept, to: index)
             } catch {
-                decision.refused.append(RefusedObject(record: objects.records[index], code: error.code, reason: error.message))
+                decision.refused.append(RefusedObject(record: objects.records[index], code: error.code, reason: error.operatorText))
             }
         }
     }

@@ -30,7 +30,7 @@ package struct IngestRights: Sendable {
         }
         forbidden =
             plan.writableFields.map { fields in
-                type.properties.indices.filter { $0 != type.primaryKey && !fields.contains(type.properties[$0].name) }
+                type.properties.indices.filter { $0 != type.primaryKey && !fields.contains(bytesOf: type.properties[$0].name) }
             } ?? []
     }
 
@@ -89,6 +89,6 @@ extension IngestRights.Refusal {
         self.init(
             error: SluiceError(
                 .writeNotAllowed, "The rules of the server could not be asked about an object of class \(type), so it was refused."),
-            rule: "\(subject)\(error.code.name) (\(error.code.rawValue)): \(error.message)")
+            rule: "\(subject)\(error.code.name) (\(error.code.rawValue)): \(error.operatorText)")
     }
 }

@@ -1,4 +1,4 @@
-import SluiceCore
+package import SluiceCore
 
 /// One partition of one topic.
 package struct LogPartition: Hashable, Sendable {
@@ -58,6 +58,18 @@ package struct LogBatch: Sendable {
     }
 }
 
+/// The outcome of a batch in which the log may refuse records for good.
+package struct LogOutcome: Sendable {
+    /// The offset after the last stored record of each partition touched.
+    package var ends: [LogPartition: Int64]
+    /// The log's reasons, by index of the batch's entries. Everything else is stored.
+    package var refused: [Int: SluiceError]
+
+    package init(ends: [LogPartition: Int64] = [:], refused: [Int: SluiceError] = [:]) {
+        (self.ends, self.refused) = (ends, refused)
+    }
+}
+
 /// Records read from the log, all their values in one arena.
 package struct LogFetch: Sendable {
     package struct Entry: Sendable {
@@ -101,6 +113,11 @@ package protocol MessageLog: Sendable {
     /// `append`, for who wants to know of each record where it is.
     /// - Returns: the offset of each record, in the order of the batch.
     func place(_ batch: LogBatch) async throws -> [Int64]
+    /// `append`, for a batch in which the log may refuse records for good, by their size above all. It stores the others.
+    /// - Throws: when a record is missing for any other reason. Others of the batch may be stored.
+    func offer(_ batch: LogBatch) async throws -> LogOutcome
+    /// Bytes of the largest record that each topic takes. Topics that the log does not limit are absent.
+    func recordBounds(of topics: [String]) async throws -> [String: Int]
     /// The offset after the last record of each partition.
     func ends(of partitions: [LogPartition]) async throws -> [LogPartition: Int64]
     /// The offsets of the records that are there, of each partition.
@@ -109,6 +126,10 @@ package protocol MessageLog: Sendable {
 }
 
 extension MessageLog {
+    package func offer(_ batch: LogBatch) async throws -> LogOutcome { LogOutcome(ends: try await append(batch)) }
+
+    package func recordBounds(of topics: [String]) async throws -> [String: Int] { [:] }
+
     /// Lends a reader. It is closed however the body ends: one that is not keeps its thread, and goes on fetching.
     package func withReader<R>(
         isolation: isolated (any Actor)? = #isolation, _ body: (any LogReader) async throws -> R

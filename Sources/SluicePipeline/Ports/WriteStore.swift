@@ -125,10 +125,13 @@ package enum StoredWrite: Sendable {
 package struct RefusedByDatabase: Error {
     package var object: ObjectKey
     package var error: SluiceError
+    /// `true` if a foreign key refused it that leads to or from another object of the changeset.
+    package var isWithin: Bool
 
-    package init(object: ObjectKey, error: SluiceError) {
+    package init(object: ObjectKey, error: SluiceError, isWithin: Bool = false) {
         self.object = object
         self.error = error
+        self.isWithin = isWithin
     }
 }
 

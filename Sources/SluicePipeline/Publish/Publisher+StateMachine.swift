@@ -7,8 +7,18 @@ struct PublisherState {
     /// since finding a partition by its topic's name costs more than the rest of a record's bookkeeping.
     private var last: [Position?] = []
     private var slots: [LogPartition: Int] = [:]
+    /// What the log had when publishing began, by slot: records up to this position, below this offset.
+    private var stored: [Int: (position: Position, partition: LogPartition, end: Int64)] = [:]
     /// Partitions that grew since the last progress record, with their ends.
     private var grown: [LogPartition: Int64] = [:]
+    /// The end of each partition that has had records.
+    private var ends: [LogPartition: Int64]
+    /// Progress records until the next one that names every partition.
+    private var untilWhole = 0
+    /// The highest LSN that an earlier publisher promised.
+    private let promised: LSN
+    /// `true` if partitions lost records since the last progress record.
+    private var isCut = false
     /// The LSN of the last progress record.
     private(set) var announced: LSN = .zero
     /// What the next progress record follows on.
@@ -23,13 +33,29 @@ struct PublisherState {
 
     /// - Parameters:
     ///   - start: from where on the source gives everything.
-    ///   - before: what the publisher before wrote last.
-    init(last: [LogPartition: Position], start: LSN, after before: LogProgress? = nil) {
+    ///   - promise: the progress records of the publishers before.
+    ///   - ends: the offset after the last record of each partition.
+    init(
+        last: [LogPartition: Position], start: LSN, after promise: LogPromise = LogPromise(), ends: [LogPartition: Int64] = [:]
+    ) {
+        let before = promise.last
         since = start
+        promised = promise.highest
+        self.ends = ends.filter { $0.value > 0 }
         let isJoined = before.map { $0.completeSince > .zero && start <= $0.lsn } ?? false
         completeSince = isJoined ? before?.completeSince ?? start : start
         witness = before?.witness
-        for (partition, position) in last { self.last[slot(of: partition)] = position }
+        for (partition, position) in last {
+            let slot = slot(of: partition)
+            self.last[slot] = position
+            if let end = ends[partition] { stored[slot] = (position, partition, end) }
+        }
+        for partition in promise.lost(in: ends) {
+            isCut = true
+            self.ends[partition] = ends[partition] ?? 0
+            // No record has this position, so that a reader of what comes next misses the one before.
+            self.last[slot(of: partition)] = Position(lsn: promised, ordinal: .max)
+        }
     }
 
     /// Where the partition's chain is kept; the same as long as this state lives.
@@ -47,7 +73,26 @@ struct PublisherState {
         return previous
     }
 
-    mutating func appended(_ ends: [LogPartition: Int64]) { grown.merge(ends) { max($0, $1) } }
+    /// Takes the ends of partitions after a batch. Records were lost if an end is not behind the one before.
+    /// - Returns: the partitions that lost records.
+    @discardableResult
+    mutating func appended(_ new: [LogPartition: Int64]) -> [LogPartition] {
+        let lost = new.filter { partition, end in end > 0 && end <= ends[partition] ?? 0 }.map(\.key)
+        if !lost.isEmpty { isCut = true }
+        grown.merge(new) { max($0, $1) }
+        ends.merge(new) { _, end in end }
+        return lost
+    }
+
+    /// Returns `true` if a publisher before this one has appended the record, which is promised with the next progress then.
+    ///
+    /// A partition has its records in the order of their positions. If one is missing before the last, the chain tells readers so, and they
+    /// would take no later copy of it.
+    mutating func isStored(_ slot: Int, _ position: Position) -> Bool {
+        guard let known = stored[slot], position <= known.position else { return false }
+        grown[known.partition] = max(grown[known.partition] ?? 0, known.end)
+        return true
+    }
 
     /// Changes from before this are missing, wherever the log was.
     mutating func lost(before lsn: LSN) {
@@ -67,9 +112,14 @@ struct PublisherState {
     mutating func takeProgress() -> ProgressRecord? {
         guard reached > announced else { return nil }
         announced = reached
+        // Readers pass over what was promised before: what follows on it has to lie behind.
+        if isCut { lost(before: max(reached, LSN(rawValue: promised.rawValue + 1))) }
+        isCut = false
+        if untilWhole == 0 { grown.merge(ends) { end, _ in end } }
+        untilWhole = (untilWhole == 0 ? LogPromise.wholeEvery : untilWhole) - 1
         defer {
             grown.removeAll(keepingCapacity: true)
-            since = reached
+            since = max(since, reached)
         }
         return ProgressRecord(
             lsn: reached, commitTime: commitTime, grown: grown, since: since, completeSince: completeSince, witness: witness)

@@ -42,19 +42,18 @@ package final class Publisher: Sendable {
         self.report = report
     }
 
-    /// Publishes until the task is cancelled. Troubles of either side are waited out with a growing pause (0.1 to 5 s).
+    /// Publishes until the task is cancelled. After a failure it starts again, with a pause that grows until progress is announced.
     /// - Throws: `logAhead` when the database was restored and the log was not: no waiting helps.
     package func run() async throws {
-        var pause: UInt64 = 100
+        var pause = PublishPause()
         while !Task.isCancelled {
             do {
                 let schema = authority.current()
                 let start = try await source.open(schema.schema)
-                pause = 100
                 report(.holding)
                 // What was announced to another publisher is not announced again.
                 try await catchUp([])
-                try await publish(schema, from: start)
+                try await publish(schema, from: start, pause: &pause)
                 await source.close()
             } catch is CancellationError {
                 break
@@ -65,25 +64,23 @@ package final class Publisher: Sendable {
                 if failure?.code == .slotBusy {
                     report(.waiting)
                     logger.debug("Another gateway publishes.")
-                    pause = 500
+                    try? await environment.sleep(nanoseconds: PublishPause.busyMilliseconds * 1_000_000)
                 } else {
                     report(.failed(failure ?? SluiceError(.internalError, "\(error)")))
-                    logger.error("Publishing stopped; it starts again.", metadata: ["error": "\(error)", "pause_ms": "\(pause)"])
-                    pause = min(pause * 2, 5_000)
+                    let milliseconds = pause.failed()
+                    logger.error("Publishing stopped; it starts again.", metadata: ["error": "\(error)", "pause_ms": "\(milliseconds)"])
+                    try? await environment.sleep(nanoseconds: milliseconds * 1_000_000)
                 }
-                try? await environment.sleep(nanoseconds: pause * 1_000_000)
             }
         }
         await source.close()
     }
 
     /// Publishes until there is another schema.
-    private func publish(_ schema: AppSchema, from start: LSN) async throws {
+    private func publish(_ schema: AppSchema, from start: LSN, pause: inout PublishPause) async throws {
         guard !isOutdated(schema) else { return }
         let layout = try await layouts.layout(of: schema)
-        let before = try await lastProgress()
-        if let witness = before?.witness { try await compare(witness) }
-        var state = PublisherState(last: try await lastPositions(layout), start: start, after: before)
+        var state = try await stateOfLog(layout, start: start)
         var encoder = ChangeEncoder(schema: schema.schema, layout: layout, chain: &state)
         var batch = LogBatch(topics: encoder.topics)
         var capture = CaptureBatch()
@@ -98,10 +95,42 @@ package final class Publisher: Sendable {
             if !gone.isEmpty { try await deletions.remember(gone) }
             batch.removeAll()
             encode(capture, with: &encoder, state: &state, into: &batch)
-            if !batch.isEmpty { state.appended(try await log.append(batch)) }
+            if !batch.isEmpty { try await append(batch, of: capture, &encoder, &state) }
             report(.batch(changes: capture.changes.count, bytes: batch.arena.count, unfit: capture.unfit))
-            if let progress = state.takeProgress() { try await announce(progress) }
+            if let progress = state.takeProgress() {
+                try await announce(progress)
+                pause.progressed()
+            }
         }
+    }
+
+    /// Returns the state to go on from: what was promised by the publishers before, and where each partition ends.
+    private func stateOfLog(_ layout: Partitioning, start: LSN) async throws -> PublisherState {
+        let promise = try await LogPromise.read(from: log, progress: LogPartition(topics.progress, 0), environment)
+        if let witness = promise.last?.witness { try await compare(witness) }
+        let ends = try await log.ends(of: layout.layouts.indices.flatMap { layout.partitions(of: $0, keys: nil) })
+        note(lost: Array(promise.lost(in: ends)))
+        return PublisherState(last: try await lastPositions(ends), start: start, after: promise, ends: ends)
+    }
+
+    private func note(lost partitions: [LogPartition]) {
+        guard !partitions.isEmpty else { return }
+        logger.error(
+            "The log lost acknowledged records. All sessions start again from the tables. Check the brokers' replication.",
+            metadata: ["partitions": "\(partitions)", "code": "\(ErrorCode.logGap.rawValue)"])
+    }
+
+    /// Appends a batch without the records that the log refuses for good, which are reported.
+    private func append(
+        _ batch: LogBatch, of capture: CaptureBatch, _ encoder: inout ChangeEncoder, _ state: inout PublisherState
+    ) async throws {
+        let outcome = try await log.offer(batch)
+        note(lost: state.appended(outcome.ends))
+        if outcome.refused.isEmpty { return }
+        let refused = RefusedRecords(outcome.refused, of: batch, capture, encoder: &encoder)
+        // Before the stand-ins: a session that resynchronises must not read the row.
+        report(.refused(refused.rows, sizes: refused.sizes))
+        if !refused.standIns.isEmpty { note(lost: state.appended(try await log.append(refused.standIns))) }
     }
 
     /// Ends with `logAhead` when the log has what never was in this database's history: publishing on would mix the two.
@@ -109,7 +138,8 @@ package final class Publisher: Sendable {
         guard try await source.hasSeen(last) == false else { return }
         throw SluiceError(
             .logAhead,
-            "The log ends with transaction \(last.transaction) at \(last.lsn), which the database never had: it was restored from a backup."
+            "The topic \(topics.progress) ends with transaction \(last.transaction) at \(last.lsn), which the database never had: "
+                + "it was restored from a backup, or the topics belong to another deployment of an app with this name."
         )
     }
 
@@ -136,28 +166,9 @@ package final class Publisher: Sendable {
         report(.announced(progress.lsn))
     }
 
-    /// What was promised last, by whichever publisher; nil before the first promise, or when it is no more there.
-    private func lastProgress() async throws -> LogProgress? {
-        let partition = LogPartition(topics.progress, 0)
-        guard let end = try await log.ends(of: [partition])[partition], end > 0 else { return nil }
-        return try await log.withReader { reader in
-            try await reader.assign([partition: end - 1])
-            let deadline = environment.monotonicNanoseconds() + 10_000_000_000
-            var fetch = LogFetch()
-            while environment.monotonicNanoseconds() < deadline {
-                fetch = try await reader.next(fetch, milliseconds: 200)
-                if !fetch.gaps.isEmpty { return nil }
-                guard let entry = fetch.entries.last else { continue }
-                return try? fetch.arena[entry.value].withUnsafeBytes { try ProgressCodec.decode($0) }
-            }
-            throw SluiceError(.logUnreachable, "The last progress record could not be read in 10 s.")
-        }
-    }
-
     /// The positions at the ends of all partitions, so that the chain goes on where the publisher before left off.
-    private func lastPositions(_ layout: Partitioning) async throws -> [LogPartition: Position] {
-        let partitions = layout.layouts.indices.flatMap { layout.partitions(of: $0, keys: nil) }
-        let ends = try await log.ends(of: partitions).filter { $0.value > 0 }
+    private func lastPositions(_ ends: [LogPartition: Int64]) async throws -> [LogPartition: Position] {
+        let ends = ends.filter { $0.value > 0 }
         guard !ends.isEmpty else { return [:] }
         return try await log.withReader { try await lastPositions(ends, $0) }
     }
@@ -190,5 +201,8 @@ package enum PublisherReport: Sendable {
     case waiting
     case failed(SluiceError)
     case batch(changes: Int, bytes: Int, unfit: [UnfitRow])
+    /// The log refused records of these rows for good.
+    /// - Parameter sizes: bytes of the smallest one that was too large, by type.
+    case refused([UnfitRow], sizes: [Int: Int])
     case announced(LSN)
 }

@@ -29,7 +29,8 @@ package actor LogResume {
 
     /// - Returns: nil when the log does not say, or is too busy.
     func tail(of view: View, after lsn: LSN, client: ClientID, schema: Schema) async throws -> LogTail? {
-        let tailReader = LogTailReader(view: view, schema: schema, client: client, after: lsn)
+        let promised = await feed.promised(of: view.partitions)
+        let tailReader = LogTailReader(view: view, schema: schema, client: client, after: lsn, promised: promised)
         if let recent = await feed.recent(view.partitions, after: lsn), let tail = tailReader.read(recent) {
             logger.debug("A client that came back is told what it lacks from memory.")
             return tail

@@ -37,14 +37,17 @@ struct LogTailReader {
     let client: ClientID
     /// Everything up to here is known.
     let after: LSN
+    /// The ends that progress records promise of the view's partitions.
+    let promised: [LogPartition: Int64]
     /// What decides, by type.
     private let programs: [Int: Program]
 
-    init(view: View, schema: Schema, client: ClientID, after: LSN) {
+    init(view: View, schema: Schema, client: ClientID, after: LSN, promised: [LogPartition: Int64] = [:]) {
         self.view = view
         self.schema = schema
         self.client = client
         self.after = after
+        self.promised = promised
         programs = Dictionary(view.types.map { ($0.type, $0.predicate.compile()) }, uniquingKeysWith: { first, _ in first })
     }
 
@@ -91,11 +94,12 @@ struct LogTailReader {
         return tail
     }
 
-    /// What there is to read; nil when a partition has had records and has none any more.
+    /// What there is to read; nil when a partition has had records and has none any more, or has lost the last ones.
     private func partitions(_ log: any MessageLog) async throws -> [LogPartition: Partition]? {
         let ranges = try await log.ranges(of: view.partitions)
         var open: [LogPartition: Partition] = [:]
         for partition in view.partitions {
+            if ranges[partition]?.upperBound ?? 0 < promised[partition] ?? 0 { return nil }
             guard let range = ranges[partition], range.upperBound > 0 else { continue }
             if range.isEmpty { return nil }
             open[partition] = Partition(

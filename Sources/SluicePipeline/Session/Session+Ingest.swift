@@ -40,7 +40,7 @@ extension Session {
                 send(answer)
                 batches.removeFirst()
             } catch {
-                return fail(error as? SluiceError ?? SluiceError(.internalError, "Objects could not be taken: \(error)."))
+                return fail(error as? SluiceError ?? SluiceError(.internalError, "Objects could not be taken.", detail: "\(error)"))
             }
         }
     }

@@ -31,7 +31,7 @@ extension Session {
                 // What was uploaded before the mark is acknowledged before it is answered.
                 await acknowledging?.value
             } catch {
-                return fail(error as? SluiceError ?? SluiceError(.timeout, "A mark was not reached: \(error)."))
+                return fail(error as? SluiceError ?? SluiceError(.timeout, "A mark was not reached.", detail: "\(error)"))
             }
             for id in ids where state.phase == .open { send(SessionMessages.markReached(id)) }
         }

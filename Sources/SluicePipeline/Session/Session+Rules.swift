@@ -59,7 +59,7 @@ extension Session {
     /// The rules' answer leaves no view.
     private func refuse(_ error: any Error) {
         guard let error = error as? SluiceError else {
-            return fail(SluiceError(.resync, "The new rules could not be asked: \(error)."))
+            return fail(SluiceError(.resync, "The new rules could not be asked.", detail: "\(error)"))
         }
         fail(error.code.isQueryError ? SluiceError(.resync, "The subscriptions do not fit the new rules: \(error.message)") : error)
     }
@@ -73,14 +73,14 @@ extension Session {
             plan = try await services.rules.openSession(user: now, types: clientTypes.map(\.name))
         } catch let error as SluiceError where error.code == .pluginRefused {
             // That is an answer: the user may do nothing.
-            logger.info("The rules deny the user everything.", metadata: ["reason": .string(error.message)])
+            logger.info("The rules deny the user everything.", metadata: ["reason": .string(error.operatorText)])
             plan = SessionPlan(types: [:])
         }
         planned = queryable
         self.user?.user = now
         if set.version == 0 { return nil }
         do { return try await build(set) } catch let error as SluiceError where error.code == .pluginRefused {
-            logger.info("The rules refuse the subscriptions.", metadata: ["reason": .string(error.message)])
+            logger.info("The rules refuse the subscriptions.", metadata: ["reason": .string(error.operatorText)])
             return try nothing()
         }
     }

@@ -18,6 +18,8 @@ package struct SessionState: Sendable {
     /// The version whose view is live.
     package private(set) var active: UInt64 = 0
     private var lastChangeset: UInt64 = 0
+    /// `true` once a token has been given ahead of a Hello.
+    private var hasToken = false
     private var reports = 0
     /// How many of a session's reports are logged.
     package static let reports = 16
@@ -32,6 +34,9 @@ package struct SessionState: Sendable {
         case (.open, .subscribe), (.open, .upload), (.open, .ingest), (.open, .mark), (.open, .refreshToken),
             (.open, .reportError):
             break
+        case (.awaitingHello, .refreshToken) where !hasToken:
+            // A Hello that is too large for a peer that has not authenticated is sent behind its token.
+            hasToken = true
         case (.awaitingHello, _):
             throw SluiceError(.badMessageOrder, "The first message was \(message.rawValue), not hello.")
         case (.open, .hello):

@@ -14,6 +14,10 @@ extension Session {
         } catch let error as SluiceError where error.code.isQueryError || error.code == .pluginRefused || error.code.isPluginFailure {
             // What was live or under way goes on (QL-8).
             services.observer.failed(error.code)
+            if error.code.isInternal || error.detail != nil {
+                // The client's copy withholds the cause.
+                logger.warning("A subscription set fails.", metadata: ["version": "\(set.version)", "error": .string(error.description)])
+            }
             send(SessionMessages.queryError(version: set.version, error))
         }
     }
@@ -117,7 +121,7 @@ extension Session {
         } catch let error as SluiceError where error.code.isPluginFailure {
             beInDoubt(error)
         } catch {
-            fail(SluiceError(.resync, "The objects of the subscriptions cannot be found again: \(error)."))
+            fail(SluiceError(.resync, "The objects of the subscriptions cannot be found again.", detail: "\(error)"))
         }
     }
 
@@ -135,7 +139,7 @@ extension Session {
         do {
             try await services.feed.require(view.partitions)
         } catch {
-            fail(error as? SluiceError ?? SluiceError(.logUnreachable, "The partitions of the view cannot be read: \(error)."))
+            fail(error as? SluiceError ?? SluiceError(.logUnreachable, "The partitions of the view cannot be read.", detail: "\(error)"))
             return
         }
         do {
@@ -173,7 +177,7 @@ extension Session {
             writable = self.view
             await services.feed.release(view.partitions)
             guard !Task.isCancelled, !channel.isClosed else { return }
-            fail(error as? SluiceError ?? SluiceError(.internalError, "A bootstrap failed: \(error)."))
+            fail(error as? SluiceError ?? SluiceError(.internalError, "A bootstrap failed.", detail: "\(error)"))
         }
     }
 }

@@ -80,6 +80,9 @@ package actor Session {
         // What was on its way when the session failed is part of nothing any more.
         guard state.phase != .closed else { return }
         do {
+            if state.phase == .awaitingHello {
+                guard try await prove(bytes) else { return }
+            }
             let message = try decode(bytes)
             if message.needsRules {
                 await settleDoubt()
@@ -99,8 +102,7 @@ package actor Session {
         } catch is CancellationError {
             fail(SluiceError(.shuttingDown, "The gateway is stopping."))
         } catch {
-            logger.error("A session failed.", metadata: ["error": "\(error)"])
-            fail(SluiceError(.internalError, "The gateway could not handle a message: \(error)."))
+            fail(SluiceError(.internalError, "The gateway could not handle a message.", detail: "\(error)"))
         }
     }
 
@@ -127,13 +129,12 @@ package actor Session {
     func fail(_ error: SluiceError) {
         guard state.phase != .closed else { return }
         state.close()
-        // What is wrong inside is for operators to read, and nothing that a user could mend.
-        let isOwn = error.code == .internalError
+        // The client gets neither a detail nor the text of an internal error.
+        let level: Logger.Level = error.code == .internalError ? .error : error.code.isInternal || error.detail != nil ? .warning : .info
         logger.log(
-            level: isOwn ? .error : .info, "A session ends with an error.",
-            metadata: ["code": "\(error.code.rawValue)", "reason": "\(error.message)"])
-        let told = isOwn ? SluiceError(.internalError, error.code.meaning) : error
-        channel.send([services.frames.frame(SessionMessages.error(told, isRecoveryAllowed: services.isRecoveryAllowed))])
+            level: level, "A session ends with an error.",
+            metadata: ["code": "\(error.code.rawValue)", "reason": "\(error.operatorText)"])
+        channel.send([services.frames.frame(SessionMessages.error(error, isRecoveryAllowed: services.isRecoveryAllowed))])
         channel.close(error)
     }
 
@@ -177,11 +178,7 @@ package actor Session {
     // MARK: Hello
 
     private func open(_ hello: PBHello) async throws {
-        guard hello.protocol == 1 else {
-            throw SluiceError(.wrongProtocolVersion, "The client speaks version \(hello.protocol); this gateway speaks 1.")
-        }
-        let user = try await authenticate(hello.accessToken)
-        logger[metadataKey: "user"] = "\(user.user.id)"
+        guard let user else { return }
         let file = try await openFile(hello, user: user.user.id)
         logger[metadataKey: "client"] = "\(file.id)"
         let types = try SessionMessages.types(of: hello.schema)
@@ -222,6 +219,16 @@ package actor Session {
             guard !channel.isClosed else { return }
             told = last.id
         }
+    }
+
+    /// Authenticates the user of a session that begins, or one whose token came ahead of its Hello.
+    func open(token: String) async throws {
+        let before = user?.user.id
+        let user = try await authenticate(token)
+        guard before == nil || before == user.user.id else {
+            throw SluiceError(.userMismatch, "The token of Hello belongs to another user than the one before it.")
+        }
+        logger[metadataKey: "user"] = "\(user.user.id)"
     }
 
     private func authenticate(_ token: String) async throws -> Authenticated {
@@ -296,8 +303,8 @@ package actor Session {
     /// For operators: one line for a changeset, however many of its writes were undone; the others are in the database.
     private func note(_ rejected: [RejectedWrite]) {
         guard let first = rejected.first else { return }
-        logger.info(
-            "Writes were undone.",
+        logger.log(
+            level: rejected.contains { $0.cause == .database } ? .warning : .info, "Writes were undone.",
             metadata: [
                 "count": "\(rejected.count)", "changeset": "\(first.changeset)", "type": "\(first.object.type)",
                 "key": "\(ExtendedJSON.json(first.object.key).text.prefix(200))", "reason": "\(first.reason)",
@@ -323,7 +330,9 @@ package actor Session {
             do {
                 try await services.committer.durable()
             } catch {
-                fail(error as? SluiceError ?? SluiceError(.internalError, "What was committed could not be made durable: \(error)."))
+                fail(
+                    error as? SluiceError
+                        ?? SluiceError(.internalError, "What was committed could not be made durable.", detail: "\(error)"))
                 return
             }
             for message in durable.compactMap(\.compensation) { send(message) }

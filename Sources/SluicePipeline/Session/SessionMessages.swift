@@ -116,8 +116,8 @@ extension ErrorCode {
         case .badClientFile: .clientReset
         // What one user wrote is not to be sent in another's name.
         case .userMismatch: .clientResetNoRecovery
-        case .unknownMessage, .badSyntax, .limitsExceeded, .wrongProtocolVersion, .badMessageOrder, .badChangeset,
-            .invalidSchemaChange, .unknownType, .unknownProperty, .wrongValueType, .permissionDenied:
+        case .unknownMessage, .badSyntax, .limitsExceeded, .helloTooLarge, .wrongProtocolVersion, .badMessageOrder, .badChangeset,
+            .invalidSchemaChange, .unknownType, .unknownProperty, .wrongValueType, .invalidName, .permissionDenied:
             .applicationBug
         default: .transient
         }

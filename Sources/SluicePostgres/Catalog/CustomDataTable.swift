@@ -21,7 +21,7 @@ package struct CustomDataTable: Sendable {
     /// - Parameter field: the column that has the user's id.
     /// - Returns: false when there is no such table or column; they follow none then.
     package func follow(schema: String, table: String, userID field: String) async throws -> Bool {
-        let name = "\(SQLText.identifier(schema)).\(SQLText.identifier(table))"
+        let name = "\(SQLQuote.identifier(schema)).\(SQLQuote.identifier(table))"
         return try await pool.transact { session in
             try session.query("SELECT pg_advisory_xact_lock(hashtextextended('sluice.custom_data', 0))")
             let column = try session.query(
@@ -39,21 +39,32 @@ package struct CustomDataTable: Sendable {
             if followed.count == 1 { return true }
             try Self.drop(session)
             try session.script(Self.extendedJSON + Self.functions)
-            let argument = SQLText.literal(field)
+            let argument = SQLQuote.postgresLiteral(field)
             try session.script(
                 """
                 CREATE TRIGGER sluice_custom_data AFTER INSERT OR UPDATE OR DELETE ON \(name)
-                    FOR EACH ROW EXECUTE FUNCTION sluice.custom_data_changed(\(argument), \(SQLText.literal(Self.form)));
+                    FOR EACH ROW EXECUTE FUNCTION sluice.custom_data_changed(\(argument), \(SQLQuote.postgresLiteral(Self.form)));
                 CREATE TRIGGER sluice_custom_data_emptied AFTER TRUNCATE ON \(name)
                     FOR EACH STATEMENT EXECUTE FUNCTION sluice.custom_data_emptied();
                 CREATE TRIGGER sluice_custom_data_of_new BEFORE INSERT ON sluice.user_account
-                    FOR EACH ROW EXECUTE FUNCTION sluice.custom_data_of_new(\(SQLText.literal(name)), \(argument));
+                    FOR EACH ROW EXECUTE FUNCTION sluice.custom_data_of_new(\(SQLQuote.postgresLiteral(name)), \(argument));
                 UPDATE sluice.user_account AS u SET custom_data = coalesce(
                     (SELECT sluice.custom_data(to_jsonb(t), t.tableoid) FROM \(name) AS t WHERE to_jsonb(t) ->> \(argument) = u.id LIMIT 1),
                     '{}')
                 WHERE provider <> 'api-key';
                 """)
             return true
+        }
+    }
+
+    /// Returns the columns of such a table: the members that custom data can have. Nil if it has no such column, or does not exist.
+    package func columns(schema: String, table: String, userID field: String) async throws -> [String]? {
+        let name = "\(SQLQuote.identifier(schema)).\(SQLQuote.identifier(table))"
+        return try await pool.perform { session in
+            let columns = try session.query(
+                "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped", [.text(name)]
+            ).column(0)
+            return columns.contains(field) ? columns : nil
         }
     }
 
@@ -64,7 +75,7 @@ package struct CustomDataTable: Sendable {
         let triggers = try session.query(
             "SELECT tgname, tgrelid::regclass FROM pg_trigger WHERE starts_with(tgname, 'sluice_custom_data') AND NOT tgisinternal")
         for row in 0..<triggers.count {
-            try session.script("DROP TRIGGER \(SQLText.identifier(triggers[row, 0] ?? "")) ON \(triggers[row, 1] ?? "")")
+            try session.script("DROP TRIGGER \(SQLQuote.identifier(triggers[row, 0] ?? "")) ON \(triggers[row, 1] ?? "")")
         }
     }
 

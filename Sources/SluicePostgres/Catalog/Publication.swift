@@ -39,7 +39,7 @@ package enum Publication {
     }
 
     package static func drop(_ connection: PostgresConnection, name: String) async throws {
-        try await connection.script("DROP PUBLICATION IF EXISTS \(SQLText.identifier(name))")
+        try await connection.script("DROP PUBLICATION IF EXISTS \(SQLQuote.identifier(name))")
     }
 
     // MARK: Steps
@@ -51,9 +51,9 @@ package enum Publication {
             [.text(name)])
         let options = "(publish = 'insert, update, delete, truncate', publish_via_partition_root = true)"
         if found.isEmpty {
-            try session.script("CREATE PUBLICATION \(SQLText.identifier(name)) WITH \(options)")
+            try session.script("CREATE PUBLICATION \(SQLQuote.identifier(name)) WITH \(options)")
         } else if found.bool(0, 0) != true {
-            try session.script("ALTER PUBLICATION \(SQLText.identifier(name)) SET \(options)")
+            try session.script("ALTER PUBLICATION \(SQLQuote.identifier(name)) SET \(options)")
         }
     }
 
@@ -70,7 +70,7 @@ package enum Publication {
             try session.script(
                 """
                 LOCK TABLE \(table.sqlName) IN SHARE ROW EXCLUSIVE MODE;
-                ALTER PUBLICATION \(SQLText.identifier(name)) ADD TABLE \(table.sqlName)
+                ALTER PUBLICATION \(SQLQuote.identifier(name)) ADD TABLE \(table.sqlName)
                 """)
         }
         try LogGap.write(table, session)

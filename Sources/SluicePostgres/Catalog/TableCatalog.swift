@@ -5,6 +5,8 @@ package struct TableCatalog: Sendable {
     package let schema: Schema
     /// One for each type that has a table: top-level and asymmetric ones.
     package let tables: [TableMapping]
+    /// Classes that no schema in use has. A table of theirs that has rows gets no required column: `TableCheck.isAdopted`.
+    package var adopted: Set<String> = []
 
     package init(schema: Schema, tables: [TableMapping]) {
         self.schema = schema
@@ -27,42 +29,78 @@ package struct TableCatalog: Sendable {
     /// - Returns: all that does not fit, each a `tableUnfit` naming table, column, expected and found type.
     package func check(_ connection: PostgresConnection) async throws -> [PostgresFailure] {
         try await connection.withSession { session in
-            try tables.flatMap { mapping in
-                guard let type = schema[mapping.type] else { return [PostgresFailure]() }
-                return try TableCheck(session: session, schema: schema, type: type, mapping: mapping).failures()
+            try checks(session).flatMap { try $0.failures() }
+        }
+    }
+
+    /// Returns the trouble that tables which fit will give.
+    package func findings(_ connection: PostgresConnection) async throws -> [TableFinding] {
+        try await connection.withSession { session in try findings(session) }
+    }
+
+    private func findings(_ session: PostgresSession) throws -> [TableFinding] {
+        try checks(session).flatMap { try $0.insertFindings() } + foreignKeyFindings(session)
+    }
+
+    private func checks(_ session: PostgresSession) -> [TableCheck] {
+        tables.compactMap { mapping in
+            schema[mapping.type].map {
+                TableCheck(session: session, schema: schema, type: $0, mapping: mapping, isAdopted: adopted.contains($0.name))
             }
         }
     }
 
     /// Checks, and throws all that does not fit as one error.
     package func requireFit(_ connection: PostgresConnection) async throws {
-        let failures = try await check(connection)
-        guard let first = failures.first else { return }
-        throw PostgresFailure(.tableUnfit, failures.map(\.message).joined(separator: " "), fix: first.asSluiceError.fix)
+        if let failure = Self.summary(try await check(connection)) { throw failure }
+    }
+
+    /// One failure for all: each with its own fix where there are several.
+    private static func summary(_ failures: [PostgresFailure]) -> PostgresFailure? {
+        guard failures.count > 1 else { return failures.first }
+        return PostgresFailure(.tableUnfit, failures.map { "\n  - \($0.message) \($0.fix)" }.joined() + "\n")
     }
 
     private static let objectIdDomain = #"sluice.objectid AS text COLLATE "C" CHECK (VALUE ~ '^[0-9a-f]{24}$')"#
 
-    /// What `create` and `setReplicaIdentity` would run now, and what of the tables that are there would still not fit. Changes nothing.
-    package func plan(_ connection: PostgresConnection) async throws -> (statements: [String], misfits: [PostgresFailure]) {
+    /// The schema `sluice` and its domain, where they are missing.
+    private static let makeDomain = """
+        CREATE SCHEMA IF NOT EXISTS sluice;
+        DO $$ BEGIN
+            IF to_regtype('sluice.objectid') IS NULL THEN
+                CREATE DOMAIN \(objectIdDomain);
+            END IF;
+        END $$
+        """
+
+    /// What `apply` would do to the tables.
+    package struct Plan: Sendable {
+        /// In order.
+        package var statements: [String] = []
+        /// What of the tables that are there would still not fit; `apply` then runs nothing.
+        package var misfits: [PostgresFailure] = []
+        package var findings: [TableFinding] = []
+    }
+
+    /// Returns what `apply` would run now. Changes nothing.
+    package func plan(_ connection: PostgresConnection) async throws -> Plan {
         try await connection.withSession { session in
-            var (statements, misfits): ([String], [PostgresFailure]) = ([], [])
-            for mapping in tables {
-                guard let type = schema[mapping.type] else { continue }
-                let check = TableCheck(session: session, schema: schema, type: type, mapping: mapping)
-                statements += try check.missing()
-                misfits += try check.misfits()
-                guard type.kind == .topLevel else { continue }
-                let isThere = try session.query("SELECT to_regclass($1) IS NOT NULL", [.text(mapping.sqlName)]).bool(0, 0) == true
-                let tables = isThere ? try Self.withoutFullIdentity(mapping, session) : [mapping.sqlName]
-                statements += tables.map { "ALTER TABLE \($0) REPLICA IDENTITY FULL" }
+            var plan = Plan()
+            for check in checks(session) {
+                plan.statements += try check.missing()
+                plan.misfits += try check.misfits()
+                guard check.type.kind == .topLevel else { continue }
+                let isThere = try check.relationKind() != nil
+                let tables = isThere ? try Self.withoutFullIdentity(check.mapping, session) : [check.mapping.sqlName]
+                plan.statements += tables.map { "ALTER TABLE \($0) REPLICA IDENTITY FULL" }
             }
-            if statements.contains(where: { $0.contains("sluice.objectid") }),
+            plan.findings = try findings(session)
+            if plan.statements.contains(where: { $0.contains("sluice.objectid") }),
                 try session.query("SELECT to_regtype('sluice.objectid') IS NULL").bool(0, 0) == true
             {
-                statements.insert(contentsOf: ["CREATE SCHEMA IF NOT EXISTS sluice", "CREATE DOMAIN \(Self.objectIdDomain)"], at: 0)
+                plan.statements.insert(contentsOf: ["CREATE SCHEMA IF NOT EXISTS sluice", "CREATE DOMAIN \(Self.objectIdDomain)"], at: 0)
             }
-            return (statements, misfits)
+            return plan
         }
     }
 
@@ -74,25 +112,46 @@ package struct TableCatalog: Sendable {
         try await connection.withSession { session in
             try session.inTransaction {
                 try Self.lock(session)
-                try session.script(
-                    """
-                    CREATE SCHEMA IF NOT EXISTS sluice;
-                    DO $$ BEGIN
-                        IF to_regtype('sluice.objectid') IS NULL THEN
-                            CREATE DOMAIN \(Self.objectIdDomain);
-                        END IF;
-                    END $$
-                    """)
-                var done: [String] = []
-                for mapping in tables {
-                    guard let type = schema[mapping.type] else { continue }
-                    let statements = try TableCheck(session: session, schema: schema, type: type, mapping: mapping).missing()
-                    for statement in statements { try session.script(statement, within: .seconds(60)) }
-                    done += statements
-                }
-                return done
+                try session.script(Self.makeDomain)
+                return try checks(session).flatMap { try Self.run($0.missing(), session) }
             }
         }
+    }
+
+    /// Makes missing tables and columns and sets REPLICA IDENTITY FULL, which changes need so that they come with their old rows. One
+    /// transaction: when anything fails nothing has been changed.
+    ///
+    /// Takes short exclusive locks, and gives up after five seconds of waiting for one.
+    /// - Parameter record: runs last in the transaction.
+    /// - Throws: `tableUnfit` for what no statement mends.
+    package func apply<R: Sendable>(_ connection: PostgresConnection, record: @Sendable (PostgresSession) throws -> R) async throws -> R {
+        try await connection.withSession { session in
+            try session.inTransaction {
+                try Self.lock(session)
+                try session.script("SET LOCAL lock_timeout = '5s'")
+                try session.script(Self.makeDomain)
+                let checks = checks(session)
+                // Rows that come between the look and the statement would get values that nobody was asked about.
+                for check in checks {
+                    guard try check.relationKind() != nil, try !check.missing().isEmpty else { continue }
+                    try session.script("LOCK TABLE \(check.mapping.sqlName) IN ACCESS EXCLUSIVE MODE", within: .seconds(60))
+                }
+                if let failure = Self.summary(try checks.flatMap { try $0.misfits() }) { throw failure }
+                for check in checks {
+                    _ = try Self.run(check.missing(), session)
+                    guard check.type.kind == .topLevel else { continue }
+                    let changed = try Self.setFullIdentity(check.mapping, session)
+                    // Its changes may have come without their old rows while it was published.
+                    if !changed.isEmpty { try LogGap.write(check.mapping, session) }
+                }
+                return try record(session)
+            }
+        }
+    }
+
+    private static func run(_ statements: [String], _ session: PostgresSession) throws -> [String] {
+        for statement in statements { try session.script(statement, within: .seconds(60)) }
+        return statements
     }
 
     /// Gateways that start at once must not trip over each other, until the end of the transaction.
@@ -117,23 +176,6 @@ package struct TableCatalog: Sendable {
                         .text(mapping.sqlName), .text(mapping.columns[time]), .text(cut.period.rawValue),
                         cut.keepDays.map { .int($0) } ?? .null,
                     ])
-            }
-        }
-    }
-
-    /// Sets REPLICA IDENTITY FULL where it is not, on the tables of top-level types and their partitions: without it
-    /// changes come without their old rows. Takes a short exclusive lock, and gives up after five seconds of waiting for it.
-    /// - Returns: the tables that were changed.
-    package func setReplicaIdentity(_ connection: PostgresConnection) async throws -> [String] {
-        try await connection.withSession { session in
-            try tables.filter { schema[$0.type]?.kind == .topLevel }.flatMap { mapping in
-                try session.inTransaction {
-                    try session.script("SET LOCAL lock_timeout = '5s'")
-                    let changed = try Self.setFullIdentity(mapping, session)
-                    // Its changes may have come without them while it was published.
-                    if !changed.isEmpty { try LogGap.write(mapping, session) }
-                    return changed
-                }
             }
         }
     }

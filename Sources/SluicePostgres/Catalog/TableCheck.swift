@@ -6,8 +6,11 @@ struct TableCheck {
     let schema: Schema
     let type: ObjectType
     let mapping: TableMapping
+    /// `true` if no schema in use has the class. A required property without a column is then a mismatch with a table that other
+    /// programs made, not growth.
+    var isAdopted = false
 
-    private struct Column {
+    struct Column {
         /// The type as declared, without its modifiers.
         var declared: String
         /// What it is made of: the domain's base type, or the array's element type.
@@ -37,9 +40,12 @@ struct TableCheck {
             return [failure("\(mapping.displayName) of type \(type.name) is not a table; views and foreign tables do not sync.")]
         }
         let columns = try columns()
-        var failures = type.properties.indices.compactMap { index -> PostgresFailure? in
+        var failures = try missingKey(columns, kind) ?? missingRequired(columns)
+        if failures.isEmpty, let failure = try unalterable(columns) { return [failure] }
+        failures += type.properties.indices.compactMap { index -> PostgresFailure? in
             let column = columns[mapping.columns[index]]
-            return isWhole || column != nil ? misfit(index, column) : nil
+            if column == nil, !isWhole || index == type.primaryKey { return nil }
+            return misfit(index, column)
         }
         if let partitions = mapping.partitions {
             if try !isPartitioned(by: partitions) { failures.append(unpartitioned(partitions)) }
@@ -47,7 +53,7 @@ struct TableCheck {
             failures.append(
                 failure(
                     "The table \(mapping.displayName) of type \(type.name) has no primary key on the column “\(mapping.columns[key])” alone.",
-                    fix: "Run ALTER TABLE \(mapping.sqlName) ADD PRIMARY KEY (\(mapping.sqlColumn(key)))."))
+                    fix: try uniquenessFix(key, kind)))
         }
         return failures
     }
@@ -59,7 +65,7 @@ struct TableCheck {
             fix: "Rename it, run `sluice schema apply`, which makes the partitioned one, and copy its rows; or take ingest.json away.")
     }
 
-    private func misfit(_ property: Int, _ column: Column?) -> PostgresFailure? {
+    func misfit(_ property: Int, _ column: Column?) -> PostgresFailure? {
         let form = ColumnForm(type.properties[property], in: schema)
         let place = "The table \(mapping.displayName) of type \(type.name)"
         let name = mapping.columns[property]
@@ -80,66 +86,16 @@ struct TableCheck {
         return failure("\(place) has the column “\(name)” of the wrong type: expected \(form.columnType), found \(found).")
     }
 
-    private func failure(_ message: String, fix: String? = nil) -> PostgresFailure { PostgresFailure(.tableUnfit, message, fix: fix) }
-
-    // MARK: What is missing
-
-    /// The statements that make the table, or its missing columns.
-    func missing() throws -> [String] {
-        guard try relationKind() != nil else {
-            var columns = type.properties.indices.map { definition($0, isNew: true) }
-            if type.primaryKey != nil { columns.append("PRIMARY KEY (\(mapping.sqlKey(type)))") }
-            let table = "CREATE TABLE \(mapping.sqlName) (\(columns.joined(separator: ", ")))"
-            let schema = mapping.schema == "public" ? [] : ["CREATE SCHEMA IF NOT EXISTS \(SQLText.identifier(mapping.schema))"]
-            guard let time = mapping.partitions.flatMap({ type.index(of: $0.property) }) else { return schema + [table] }
-            let rest = "\(SQLText.identifier(mapping.schema)).\(SQLText.identifier(mapping.table + "_default"))"
-            return schema + [
-                "\(table) PARTITION BY RANGE (\(mapping.sqlColumn(time)))",
-                "CREATE TABLE \(rest) PARTITION OF \(mapping.sqlName) DEFAULT",
-            ]
-        }
-        let found = try columns()
-        let added = type.properties.indices.filter { found[mapping.columns[$0]] == nil }
-        if added.isEmpty { return [] }
-        return ["ALTER TABLE \(mapping.sqlName) " + added.map { "ADD COLUMN \(definition($0, isNew: false))" }.joined(separator: ", ")]
-    }
-
-    /// A column as CREATE TABLE writes it; in a table that has rows (`isNew` false) required columns need a default.
-    private func definition(_ index: Int, isNew: Bool) -> String {
-        let property = type.properties[index]
-        let form = ColumnForm(property, in: schema)
-        var text = "\(mapping.sqlColumn(index)) \(form.columnType)"
-        if form.element == .string, form.code != .json { text += " COLLATE \"C\"" }
-        switch property.collection {
-        case .list, .set: return text + " NOT NULL DEFAULT '\(form.code == .json ? "[]" : "{}")'"
-        case .dictionary: return text + " NOT NULL DEFAULT '{}'"
-        case .none: break
-        }
-        guard property.isRequired || index == type.primaryKey else { return text }
-        return text + " NOT NULL" + (isNew ? "" : " DEFAULT \(zero(form.code))")
-    }
-
-    private func zero(_ code: ColumnForm.Code) -> String {
-        switch code {
-        case .bool: "false"
-        case .int, .float, .double, .decimal: "0"
-        case .string, .binary: "''"
-        case .timestamp: "'epoch'"
-        case .objectId: "'\(String(repeating: "0", count: 24))'"
-        case .uuid: "'00000000-0000-0000-0000-000000000000'"
-        case .array, .set: "'{}'"
-        case .json: "'null'"
-        }
-    }
+    func failure(_ message: String, fix: String? = nil) -> PostgresFailure { PostgresFailure(.tableUnfit, message, fix: fix) }
 
     // MARK: What is there
 
     /// `pg_class.relkind`; nil when there is no such relation.
-    private func relationKind() throws -> String? {
+    func relationKind() throws -> String? {
         try session.query("SELECT relkind FROM pg_class WHERE oid = to_regclass($1)", [.text(mapping.sqlName)])[0, 0]
     }
 
-    private func columns() throws -> [String: Column] {
+    func columns() throws -> [String: Column] {
         let result = try session.query(
             """
             SELECT a.attname, format_type(a.atttypid, NULL),
@@ -156,6 +112,16 @@ struct TableCheck {
                 isGenerated: result.bool(row, 4) ?? false)
         }
         return columns
+    }
+
+    /// The table whose columns this one has, so that it gets none of its own: one that it is a partition of, or a type.
+    func columnsOwner() throws -> String? {
+        try session.query(
+            """
+            SELECT COALESCE(i.inhparent::regclass::text, NULLIF(c.reloftype, 0)::regtype::text) FROM pg_class c
+                LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND c.relispartition
+            WHERE c.oid = to_regclass($1)
+            """, [.text(mapping.sqlName)])[0, 0]
     }
 
     private func isPartitioned(by partitions: TimePartitions) throws -> Bool {

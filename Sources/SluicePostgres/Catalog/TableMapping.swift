@@ -8,6 +8,8 @@ package struct TableMapping: Hashable, Sendable {
     package let table: String
     /// By property index.
     package let columns: [String]
+    /// The names of the properties.
+    let properties: [String]
     /// Nil for a table in one piece.
     package let partitions: TimePartitions?
 
@@ -21,38 +23,24 @@ package struct TableMapping: Hashable, Sendable {
         self.schema = schema
         self.table = table ?? type.name
         self.columns = type.properties.map { columns[$0.name] ?? $0.name }
+        properties = type.properties.map(\.name)
     }
 
     /// `"public"."Todo"`, for statements.
-    package var sqlName: String { "\(SQLText.identifier(schema)).\(SQLText.identifier(table))" }
+    package var sqlName: String { "\(SQLQuote.identifier(schema)).\(SQLQuote.identifier(table))" }
 
     /// `public.Todo`, for people.
     package var displayName: String { "\(schema).\(table)" }
 
     /// The columns in property order, quoted and separated by commas.
-    package var sqlColumns: String { columns.map(SQLText.identifier).joined(separator: ", ") }
+    package var sqlColumns: String { columns.map(SQLQuote.identifier).joined(separator: ", ") }
 
     /// What identifies a row: the key's column, and the time's where the table is cut by time.
     package func sqlKey(_ type: ObjectType) -> String {
         let key = type.primaryKey.map { [columns[$0]] } ?? []
         let time = partitions.flatMap { type.index(of: $0.property) }.map { [columns[$0]] } ?? []
-        return (key + time).map(SQLText.identifier).joined(separator: ", ")
+        return (key + time).map(SQLQuote.identifier).joined(separator: ", ")
     }
 
-    package func sqlColumn(_ property: Int) -> String { SQLText.identifier(columns[property]) }
-}
-
-/// Names and texts inside statements.
-package enum SQLText {
-    /// A quoted identifier.
-    package static func identifier(_ name: String) -> String {
-        "\"" + name.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
-    }
-
-    /// A quoted text, for the statements that take no parameters.
-    package static func literal(_ text: String) -> String {
-        let quoted = "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''") + "'"
-        guard text.contains("\\") else { return quoted }
-        return "E" + quoted.split(separator: "\\", omittingEmptySubsequences: false).joined(separator: "\\\\")
-    }
+    package func sqlColumn(_ property: Int) -> String { SQLQuote.identifier(columns[property]) }
 }

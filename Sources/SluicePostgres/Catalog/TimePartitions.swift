@@ -98,7 +98,7 @@ private struct Cut: Sendable {
         return work
     }
 
-    private var name: String { SQLText.identifier(column) }
+    private var name: String { SQLQuote.identifier(column) }
 
     private struct Partition {
         var name: String
@@ -155,7 +155,7 @@ private struct Cut: Sendable {
                 SELECT format('%I.%I', n.nspname, left(c.relname, 50) || '_' || $2::text)
                 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)
                 """, [.text(table), .text(partition.name)])[0, 0] ?? ""
-        let (from, to) = (SQLText.literal(partition.from), SQLText.literal(partition.to))
+        let (from, to) = (SQLQuote.postgresLiteral(partition.from), SQLQuote.postgresLiteral(partition.to))
         try session.script(
             """
             LOCK TABLE \(rest) IN ACCESS EXCLUSIVE MODE;

@@ -8,24 +8,34 @@ package struct PostgresFailure: Error, Hashable, Sendable, CustomStringConvertib
     package var asSluiceError: SluiceError
     /// The five characters of the server's answer; nil when there was none.
     package var sqlState: String?
-    /// The constraint, table and column the server named.
+    /// The constraint, schema, table and column the server named.
     package var constraint: String?
+    package var schema: String?
     package var table: String?
     package var column: String?
     /// True when the connection broke or the deadline passed while the statement was under way: a commit may have
     /// happened, and who needs to know has to look.
     package var mayHaveTakenEffect: Bool
 
+    /// - Parameters:
+    ///   - message: for operators; it may name hosts, statements and values.
+    ///   - clientMessage: for clients, where the code is not internal; the code's meaning when nil.
     package init(
-        _ code: ErrorCode, _ message: String, fix: String? = nil, sqlState: String? = nil, mayHaveTakenEffect: Bool = false
+        _ code: ErrorCode, _ message: String, fix: String? = nil, sqlState: String? = nil, mayHaveTakenEffect: Bool = false,
+        clientMessage: String? = nil
     ) {
-        asSluiceError = SluiceError(code, message, fix: fix)
+        asSluiceError =
+            code.isInternal
+            ? SluiceError(code, message, fix: fix) : SluiceError(code, clientMessage ?? code.meaning, fix: fix, detail: message)
         self.sqlState = sqlState
         self.mayHaveTakenEffect = mayHaveTakenEffect
     }
 
     package var code: ErrorCode { asSluiceError.code }
-    package var message: String { asSluiceError.message }
+    /// For operators.
+    package var message: String { asSluiceError.detail ?? asSluiceError.message }
+    /// Its own advice, or the code's.
+    package var fix: String { asSluiceError.fix ?? code.fix }
     package var description: String { asSluiceError.description }
 
     /// Whether the same work, begun again from its start (on a new connection where this one broke), may succeed.

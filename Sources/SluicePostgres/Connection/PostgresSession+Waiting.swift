@@ -23,6 +23,12 @@ extension PostgresSession {
                 .postgresStatement, "“\(sql.shortened)” cannot run while the rows of another statement are being read.",
                 fix: "Use another connection of the pool.")
         }
+        // libpq reads a statement up to its first NUL: the rest of a quoted name, and what follows it, would be missing.
+        if sql.utf8.contains(0) {
+            throw PostgresFailure(
+                .postgresStatement, "A statement contains a NUL character, which PostgreSQL cannot read (SQLSTATE 22021).",
+                sqlState: "22021")
+        }
         if canceller.isRequested { throw CancellationError() }
         return .now + (limit ?? self.limit)
     }
@@ -152,6 +158,7 @@ extension PostgresSession {
         let code: ErrorCode = isLeaving ? .postgresUnreachable : .postgresStatement
         var failure = PostgresFailure(code, message, fix: field(Self.field("H")), sqlState: state)
         failure.constraint = field(Self.field("n"))
+        failure.schema = field(Self.field("s"))
         failure.table = field(Self.field("t"))
         failure.column = field(Self.field("c"))
         failure.mayHaveTakenEffect = isBroken

@@ -106,9 +106,9 @@ package final class PostgresSession {
     func check(_ sql: String, _ parameters: [PostgresParameter]) throws {
         guard let index = parameters.firstIndex(where: \.hasNUL) else { return }
         throw PostgresFailure(
-            .postgresStatement,
+            .badRequest,
             "Parameter $\(index + 1) of “\(sql.shortened)” contains a NUL character, which PostgreSQL cannot store (SQLSTATE 22021).",
-            sqlState: "22021")
+            fix: "Leave it out.", sqlState: "22021", clientMessage: "A text contains a NUL character, which cannot be stored.")
     }
 
     func send(_ sql: String, _ parameters: [PostgresParameter], _ call: (ParameterBuffer.Lent) -> Int32) throws {

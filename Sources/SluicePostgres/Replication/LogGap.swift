@@ -7,6 +7,7 @@ enum LogGap {
     /// published as it is now.
     static func write(_ table: TableMapping, _ session: PostgresSession) throws {
         try session.query(
+            // Constant because: the prefix is this file's.
             "SELECT pg_logical_emit_message(true, '\(prefix)', table_name) FROM sluice.published_table WHERE table_name = $1",
             [.text(table.sqlName)])
     }

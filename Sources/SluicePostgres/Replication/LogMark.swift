@@ -7,6 +7,7 @@ package enum LogMark {
     package static func write(_ pool: PostgresPool) async throws {
         do {
             try await pool.perform { session in
+                // Constant because: the prefix is this file's.
                 _ = try session.query("SELECT pg_logical_emit_message(true, '\(prefix)', '')", cached: true)
             }
         } catch {

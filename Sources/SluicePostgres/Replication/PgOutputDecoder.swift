@@ -15,6 +15,7 @@ package struct PgOutputDecoder: Sendable {
     private let schema: Schema
     /// Index into `Schema.types`, mapping and forms by `schema` and `table`.
     private let tables: [TableName: (type: Int32, mapping: TableMapping, forms: [ColumnForm])]
+    private let bounds: RowBounds
     private var slots: [UInt32: Int] = [:]
     private var relations: [RelationMap] = []
     /// The relation of the change before: bulk changes come table by table.
@@ -42,8 +43,10 @@ package struct PgOutputDecoder: Sendable {
         var isContinued = false
     }
 
-    package init(schema: Schema, tables: [TableMapping]) {
+    /// - Parameter bounds: of rows. A larger one does not fit its type.
+    package init(schema: Schema, tables: [TableMapping], bounds: RowBounds = RowBounds()) {
         self.schema = schema
+        self.bounds = bounds
         var byName: [TableName: (type: Int32, mapping: TableMapping, forms: [ColumnForm])] = [:]
         for mapping in tables {
             guard let index = schema.index(of: mapping.type), schema.types[index].primaryKey != nil else { continue }
@@ -168,7 +171,8 @@ package struct PgOutputDecoder: Sendable {
         }
         var map = RelationMap(unmapped: "\(name.schema).\(name.table)")
         if let table = tables[name] {
-            map = RelationMap(table.type, schema.types[Int(table.type)], table.mapping, forms: table.forms, columns: columns)
+            let type = schema.types[Int(table.type)]
+            map = RelationMap(table.type, type, table.mapping, forms: table.forms, columns: columns, bound: bounds[type.name])
         }
         if let slot = slots[identifier] {
             relations[slot] = map

@@ -16,14 +16,20 @@ struct RelationMap: Sendable {
     /// The column and the property of the primary key; -1 when the table lacks it.
     var keyColumn = -1
     var keyProperty = 0
+    /// Of the type's rows.
+    let bound: SharedRowBound
 
     var propertyCount: Int { forms.count }
 
     /// A table that no type has: its changes are only counted.
-    init(unmapped name: String) { self.name = name }
+    init(unmapped name: String) {
+        self.name = name
+        bound = SharedRowBound()
+    }
 
-    init(_ type: Int32, _ object: ObjectType, _ mapping: TableMapping, forms: [ColumnForm], columns: [String]) {
+    init(_ type: Int32, _ object: ObjectType, _ mapping: TableMapping, forms: [ColumnForm], columns: [String], bound: SharedRowBound) {
         self.type = type
+        self.bound = bound
         name = mapping.displayName
         self.forms = forms
         keyProperty = object.primaryKey ?? 0

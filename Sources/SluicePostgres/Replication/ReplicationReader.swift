@@ -35,7 +35,7 @@ final class ReplicationReader {
     init(_ configuration: ReplicationConfiguration, _ mailbox: ReplicationMailbox) throws {
         self.configuration = configuration
         self.mailbox = mailbox
-        decoder = PgOutputDecoder(schema: configuration.schema, tables: configuration.tables)
+        decoder = PgOutputDecoder(schema: configuration.schema, tables: configuration.tables, bounds: configuration.bounds)
         session = try PostgresSession(configuration.conninfo, replication: true)
         let timeout = try session.script("SELECT setting FROM pg_settings WHERE name = 'wal_sender_timeout'").int(0, 0) ?? 0
         statusInterval = timeout > 0 ? min(Self.longestInterval, .milliseconds(timeout / 4)) : Self.longestInterval
@@ -45,10 +45,10 @@ final class ReplicationReader {
     }
 
     private func startReplication() throws {
-        let names = configuration.publications.map(SQLText.identifier).joined(separator: ",")
+        let names = configuration.publications.map(SQLQuote.identifier).joined(separator: ",")
         let sql = """
-            START_REPLICATION SLOT \(SQLText.identifier(configuration.slot)) LOGICAL \(configuration.start) \
-            (proto_version '1', publication_names \(SQLText.literal(names)), messages 'true')
+            START_REPLICATION SLOT \(SQLQuote.identifier(configuration.slot)) LOGICAL \(configuration.start) \
+            (proto_version '1', publication_names \(SQLQuote.postgresLiteral(names)), messages 'true')
             """
         guard unsafe PQsendQuery(session.handle, sql) == 1 else { throw session.broke(sql) }
         let result = unsafe try session.nextResult(sql, .now + .seconds(30))

@@ -16,18 +16,23 @@ package struct ReplicationConfiguration: Sendable {
     package var publications: [String]
     package var schema: Schema
     package var tables: [TableMapping]
+    /// Of rows.
+    package var bounds: RowBounds
     /// Where to begin; the slot's own place when it is behind that, and by default.
     package var start: LSN = .zero
     /// Bounds of one batch.
     package var batchChanges = Limits.captureBatchChanges
     package var batchBytes = Limits.captureBatchBytes
 
-    package init(conninfo: String, slot: String, publications: [String], schema: Schema, tables: [TableMapping]) {
+    package init(
+        conninfo: String, slot: String, publications: [String], schema: Schema, tables: [TableMapping], bounds: RowBounds = RowBounds()
+    ) {
         self.conninfo = conninfo
         self.slot = slot
         self.publications = publications
         self.schema = schema
         self.tables = tables
+        self.bounds = bounds
     }
 }
 

@@ -61,8 +61,11 @@ enum TupleDecoder {
             case let kind: throw MalformedMessage(reason: "a column of \(relation.name) has the kind \(kind)")
             }
         }
-        if rows.arena.count - start + unsent > RowBuffer.smallBytes, rows.isTooLarge(row) {
-            faults.append(Fault(property: -1, misfit: .tooLarge))
+        let bound = relation.bound.current
+        if rows.arena.count - start + unsent > bound.unmeasuredBytes(properties: relation.propertyCount),
+            rows.isLarger(row, than: bound)
+        {
+            faults.append(Fault(property: -1, misfit: .tooLarge(bound)))
         }
         if faults.isEmpty { return Outcome(image: row) }
         return Outcome(image: row, faults: faults, key: key ?? text(ofKey: relation, row, rows))

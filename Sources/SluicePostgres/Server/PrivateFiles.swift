@@ -20,6 +20,7 @@ struct PrivateFiles: Sendable {
     private var unfinished: String { folder + "/data.new" }
     var log: String { folder + "/postgres.log" }
     private var passwordPath: String { folder + "/password" }
+    private var gatewayPasswordPath: String { folder + "/gateway-password" }
     private var portPath: String { folder + "/port" }
     private var lockPath: String { data + "/postmaster.pid" }
 
@@ -61,23 +62,34 @@ struct PrivateFiles: Sendable {
         }
     }
 
-    func makePassword() throws {
+    func makePassword() throws { try makePassword(passwordPath) }
+
+    /// The password of the gateway's role, made on first use.
+    func gatewayPassword() throws -> String {
+        if !FileManager.default.fileExists(atPath: gatewayPasswordPath) { try makePassword(gatewayPasswordPath) }
+        return try password(gatewayPasswordPath)
+    }
+
+    private func makePassword(_ path: String) throws {
         var generator = SystemRandomNumberGenerator()
         let bytes = (0..<18).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
-        let descriptor = unsafe open(passwordPath, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-        guard descriptor >= 0 else { throw PostgresFailure(.configInvalid, "\(passwordPath) cannot be written.") }
+        let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+        guard descriptor >= 0 else { throw PostgresFailure(.configInvalid, "\(path) cannot be written.") }
         defer { close(descriptor) }
         let text = Array((Hex.encode(bytes) + "\n").utf8)
         guard fchmod(descriptor, 0o600) == 0, unsafe write(descriptor, text, text.count) == text.count else {
-            throw PostgresFailure(.configInvalid, "\(passwordPath) cannot be written.")
+            throw PostgresFailure(.configInvalid, "\(path) cannot be written.")
         }
-        try user?.own(passwordPath)
+        try user?.own(path)
     }
 
-    func password() throws -> String {
-        guard let word = text(passwordPath)?.split(whereSeparator: \.isWhitespace).first else {
+    /// The superuser's password.
+    func password() throws -> String { try password(passwordPath) }
+
+    private func password(_ path: String) throws -> String {
+        guard let word = text(path)?.split(whereSeparator: \.isWhitespace).first else {
             throw PostgresFailure(
-                .configInvalid, "\(passwordPath) is missing or empty, so the database in \(folder) cannot be opened.",
+                .configInvalid, "\(path) is missing or empty, so the database in \(folder) cannot be opened.",
                 fix: "Restore the file, or delete the folder to begin anew.")
         }
         return String(word)

@@ -12,19 +12,22 @@ import SluiceCore
 /// A PostgreSQL server of our own in a folder, for `sluice dev`, demos and tests: made on first use, started with what
 /// Sluice needs, reachable on the loopback interface with a generated password, and gone when we are.
 ///
-/// The folder holds `data`, `password` (mode 0600), `port` and `postgres.log`. When this process is root, the server runs
+/// The folder holds `data`, `password` and `gateway-password` (mode 0600), `port` and `postgres.log`. When this process is root, the server runs
 /// as `postgres` or `nobody`, who then own the folder and must be able to reach it.
 ///
 /// The server does not outlive this process, however that ends: on Linux it is started through `setpriv --pdeathsig
 /// SIGQUIT`, so the kernel stops it when the thread that made it is gone, SIGKILL included. Elsewhere only `stop` does.
 package final class PrivatePostgres: Sendable {
-    /// A superuser's connection string for the database.
+    /// The gateway's connection string for the database: the role owns the database and may replicate, and is no superuser.
     package let conninfo: String
+    /// The superuser's connection string for the database, for the server's administration.
+    package let administration: String
     package let port: Int
     private let child: ChildProcess
 
-    private init(conninfo: String, port: Int, child: ChildProcess) {
+    private init(conninfo: String, administration: String, port: Int, child: ChildProcess) {
         self.conninfo = conninfo
+        self.administration = administration
         self.port = port
         self.child = child
     }
@@ -54,11 +57,14 @@ package final class PrivatePostgres: Sendable {
         for _ in 0..<3 {
             let port = try files.choosePort()
             let child = try await ChildProcess.start(files.serve(binaries, port: port, settings: settings))
-            let server = "host=127.0.0.1 port=\(port) user=sluice password=\(password)"
+            let address = "host=127.0.0.1 port=\(port)"
+            let server = "\(address) user=sluice password=\(password)"
             do {
                 try await waitUntilReady(server, child, files, deadline)
-                try await makeDatabase(server, database, deadline)
-                return PrivatePostgres(conninfo: "\(server) dbname=\(quoted(database))", port: port, child: child)
+                let role = PrivateRole(server: server, database: database, password: try files.gatewayPassword())
+                try await role.prepare(deadline)
+                return PrivatePostgres(
+                    conninfo: "\(address) \(role.credentials)", administration: "\(server) \(role.place)", port: port, child: child)
             } catch {
                 child.signal(SIGQUIT)
                 _ = await child.wait(.seconds(5))
@@ -119,21 +125,5 @@ package final class PrivatePostgres: Sendable {
             // Readiness has no event that another process could wait for.
             try await Task.sleep(for: .milliseconds(30))
         }
-    }
-
-    private static func makeDatabase(_ server: String, _ name: String, _ deadline: ContinuousClock.Instant) async throws {
-        let rest = max(deadline - .now, .seconds(10))
-        let connection = try await PostgresConnection.connect("\(server) dbname=postgres", within: rest)
-        let found = try await connection.query("SELECT 1 FROM pg_database WHERE datname = $1", [.text(name)])
-        if found.isEmpty {
-            let sql = "CREATE DATABASE \(SQLText.identifier(name)) TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'"
-            try await connection.execute(sql, within: .seconds(60))
-        }
-        await connection.close()
-    }
-
-    /// A value of a connection string.
-    private static func quoted(_ value: String) -> String {
-        "'" + String(value.flatMap { $0 == "'" || $0 == "\\" ? ["\\", $0] : [$0] }) + "'"
     }
 }

@@ -30,18 +30,23 @@ package struct AppSchemaStore: Sendable {
     package func record(
         _ definition: JSON, after version: UInt64, retiring: [(type: String, property: String)] = []
     ) async throws -> UInt64? {
-        try await pool.transact { session in
-            try session.query("LOCK TABLE sluice.app_schema IN SHARE ROW EXCLUSIVE MODE")
-            let newest = UInt64(clamping: try session.query("SELECT COALESCE(max(version), 0) FROM sluice.app_schema").int(0, 0) ?? 0)
-            guard newest == version else { return nil }
-            for (type, property) in retiring {
-                try session.execute(
-                    "UPDATE sluice.property SET name = name || '@' || id WHERE type = $1 AND name = $2", [.text(type), .text(property)])
-            }
+        try await pool.transact { try Self.record(definition, after: version, retiring: retiring, in: $0) }
+    }
+
+    /// The same inside a transaction.
+    package static func record(
+        _ definition: JSON, after version: UInt64, retiring: [(type: String, property: String)] = [], in session: PostgresSession
+    ) throws -> UInt64? {
+        try session.query("LOCK TABLE sluice.app_schema IN SHARE ROW EXCLUSIVE MODE")
+        let newest = UInt64(clamping: try session.query("SELECT COALESCE(max(version), 0) FROM sluice.app_schema").int(0, 0) ?? 0)
+        guard newest == version else { return nil }
+        for (type, property) in retiring {
             try session.execute(
-                "INSERT INTO sluice.app_schema (version, definition) VALUES ($1, $2)", [.int(newest + 1), .text(definition.text)])
-            try SchemaAnnouncement(version: newest + 1, definition: definition).write(session)
-            return newest + 1
+                "UPDATE sluice.property SET name = name || '@' || id WHERE type = $1 AND name = $2", [.text(type), .text(property)])
         }
+        try session.execute(
+            "INSERT INTO sluice.app_schema (version, definition) VALUES ($1, $2)", [.int(newest + 1), .text(definition.text)])
+        try SchemaAnnouncement(version: newest + 1, definition: definition).write(session)
+        return newest + 1
     }
 }

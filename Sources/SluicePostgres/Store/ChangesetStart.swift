@@ -5,6 +5,7 @@ enum ChangesetStart {
     /// The lock on the client's line is one that rows of other tables may still refer to: `ClientStore.recordIngest` does not wait for it.
     static func statement(_ origin: Origin, _ session: UInt64) -> PostgresStatement {
         PostgresStatement(
+            // Constant because: the prefix of messages is the transaction's.
             """
             WITH c AS (SELECT last_changeset, session FROM sluice.client WHERE id = $1 FOR NO KEY UPDATE)
             SELECT last_changeset, pg_current_wal_insert_lsn(),

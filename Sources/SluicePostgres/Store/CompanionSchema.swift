@@ -23,7 +23,10 @@ package enum CompanionSchema {
                         .configInvalid, "The schema sluice has version \(found), this release knows \(version).",
                         fix: "Run the newer release, or restore an older database.")
                 }
-                for step in steps.dropFirst(Int(found)) { try session.script(step) }
+                for step in steps.dropFirst(Int(found)) {
+                    try session.script(step)
+                    if step == EmailForms.table { try EmailForms.migrate(session) }
+                }
                 try session.execute(
                     "INSERT INTO sluice.meta VALUES ('version', $1) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
                     [.int(version)])
@@ -38,7 +41,7 @@ package enum CompanionSchema {
     private static let steps = [
         core + users + ingest, horizon, session, appSchema, userChange, deadLetters, timePartitions, ingestRequest, refusalRule,
         refusalObject, refusalCause, deadLettersOnce, changesetTime, deadLetterTurn, publishedTable,
-        ingestAnswer, ingestNumber, adminAudit,
+        ingestAnswer, ingestNumber, adminAudit, EmailForms.table,
     ]
 
     /// Clients, clocks, property numbers, refusals.

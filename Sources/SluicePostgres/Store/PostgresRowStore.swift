@@ -92,7 +92,7 @@ package struct PostgresRowStore: Sendable {
                     attempt += 1
                     continue
                 }
-                throw failure.isRefusedValue ? PostgresRowTransaction.refusal(failure) : failure.asSluiceError
+                throw failure.isRefusedValue ? failure.refusal(of: []) : failure.asSluiceError
             } catch is RowCollision {
                 attempt += 1
                 if attempt > Self.attempts {
@@ -107,7 +107,9 @@ package struct PostgresRowStore: Sendable {
 /// A row whose values PostgreSQL refuses; nothing was written.
 package struct RefusedRow: Error {
     package var object: ObjectKey
-    /// `writeNotAllowed`, in PostgreSQL's words.
+    /// `true` if a foreign key refused it.
+    package var isReference: Bool
+    /// `writeNotAllowed`, with PostgreSQL's words as its detail.
     package var error: SluiceError
 }
 

@@ -81,6 +81,15 @@ package struct PostgresRowTransaction: Sendable {
             as: .write(ObjectKey(type: type, key: key), isInsert: isInsert))
     }
 
+    /// Has foreign keys checked at the commit. Each has to be deferrable.
+    package func postpone(_ keys: [ForeignKey]) {
+        guard !keys.isEmpty else { return }
+        waiting.add(
+            PostgresStatement(
+                "SET CONSTRAINTS \(keys.map { "\(SQLQuote.identifier($0.schema)).\(SQLQuote.identifier($0.name))" }.joined(separator: ", ")) DEFERRED"
+            ), as: .other)
+    }
+
     /// Keeps refused writes. - Returns: the number of the compensation.
     package func reject(_ connection: PostgresSession, client: ClientID, _ writes: [RejectedRecord]) throws -> UInt64 {
         _ = try run([], connection)
@@ -115,7 +124,7 @@ package struct PostgresRowTransaction: Sendable {
             return results[1][0, 0].flatMap { LSN($0) } ?? .zero
         } catch let failure as PipelineFailure {
             if failure.statement == 0, let refused = failure.error as? PostgresFailure, refused.isRefusedWrite {
-                throw Self.refusal(refused)
+                throw refused.refusal(of: try waiting.types.map { try tables($0).mapping })
             }
             throw failure.error
         }
@@ -132,12 +141,9 @@ package struct PostgresRowTransaction: Sendable {
             guard kinds.indices.contains(failure.statement), case .write(let object, _) = kinds[failure.statement],
                 let refused = failure.error as? PostgresFailure, refused.isRefusedWrite
             else { throw failure.error }
-            throw RefusedRow(object: object, error: Self.refusal(refused))
+            throw RefusedRow(
+                object: object, isReference: refused.sqlState == "23503", error: refused.refusal(of: [try tables(object.type).mapping]))
         }
-    }
-
-    static func refusal(_ failure: PostgresFailure) -> SluiceError {
-        SluiceError(.writeNotAllowed, failure.message, fix: "Keep to the constraints of the table, or relax them.")
     }
 }
 
@@ -167,24 +173,34 @@ private final class Waiting: Sendable {
             if isInsert { throw RowCollision() }
             let name = "\(object.type) \(StoreText.key(object.key))"
             throw RefusedRow(
-                object: object,
+                object: object, isReference: false,
                 error: SluiceError(.writeNotAllowed, "\(name): PostgreSQL changed no row; a trigger may have suppressed it."))
         }
     }
 
-    private let state = Mutex<(statements: [PostgresStatement], kinds: [Kind])>(([], []))
+    private struct State {
+        var statements: [PostgresStatement] = []
+        var kinds: [Kind] = []
+        var types: Set<String> = []
+    }
+
+    private let state = Mutex(State())
+
+    /// The types of all objects that the transaction has written.
+    var types: Set<String> { state.withLock { $0.types } }
 
     func add(_ statement: PostgresStatement, as kind: Kind) {
         state.withLock {
             $0.statements.append(statement)
             $0.kinds.append(kind)
+            if case .write(let object, _) = kind { $0.types.insert(object.type) }
         }
     }
 
     func take() -> (statements: [PostgresStatement], kinds: [Kind]) {
         state.withLock { state in
-            defer { state = ([], []) }
-            return state
+            defer { (state.statements, state.kinds) = ([], []) }
+            return (state.statements, state.kinds)
         }
     }
 }

@@ -128,7 +128,12 @@ package struct PostgresSnapshotStore: Sendable {
                 }
             }
             let row = chunk.buffer.endRow()
-            if chunk.buffer.arena.count - start > RowBuffer.smallBytes, chunk.buffer.isTooLarge(row) { throw Misfit.tooLarge }
+            let bound = shape.bound.current
+            if !keysOnly, chunk.buffer.arena.count - start > bound.unmeasuredBytes(properties: shape.forms.count),
+                chunk.buffer.isLarger(row, than: bound)
+            {
+                throw Misfit.tooLarge(bound)
+            }
             chunk.rows.append(row)
         } catch {
             chunk.buffer.abandonRow()

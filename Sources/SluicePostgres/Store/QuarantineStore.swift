@@ -138,7 +138,9 @@ package struct QuarantineStore: Sendable {
                     reason = error.reason
                 }
             }
-            if reason == nil, buffer.isTooLarge(buffer.endRow()) { reason = Misfit.tooLarge.reason }
+            if reason == nil, buffer.isLarger(buffer.endRow(), than: shape.bound.current) {
+                reason = Misfit.tooLarge(shape.bound.current).reason
+            }
         }
         return reason
     }

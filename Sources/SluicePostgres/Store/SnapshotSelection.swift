@@ -136,7 +136,7 @@ package struct SnapshotSelection: Sendable {
         """
         (((xmin::text::bigint - $\(parameter)::bigint) & 4294967295) >= 2147483648 AND coalesce(( \
         SELECT since < $\(parameter)::bigint::text::xid8 FROM sluice.published_table \
-        WHERE table_name = \(SQLText.literal(shape.table))), true))
+        WHERE table_name = \(SQLQuote.postgresLiteral(shape.table))), true))
         """
     }
 

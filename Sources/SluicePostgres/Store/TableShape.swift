@@ -3,6 +3,7 @@ package import SluiceCore
 /// A type's table as the stores read and write it: names quoted, columns in the order of the properties.
 package struct TableShape: Sendable {
     package let type: ObjectType
+    let mapping: TableMapping
     /// Qualified and quoted.
     package let table: String
     package let columns: [String]
@@ -10,17 +11,25 @@ package struct TableShape: Sendable {
     package let key: Int
     /// What identifies a row, quoted: the key's column, and the time's where the table is cut by time.
     let identity: String
+    /// Of its rows.
+    let bound: SharedRowBound
 
-    /// - Parameter mapping: Where the table is; one of the type's own name in `public` when nil.
+    /// - Parameters:
+    ///   - mapping: Where the table is; one of the type's own name in `public` when nil.
+    ///   - bound: of its rows. A larger one does not fit.
     /// - Throws: `tableUnfit` for a type that has no table of its own (an embedded one).
-    package init(_ type: ObjectType, in schema: Schema, mapping: TableMapping? = nil) throws(SluiceError) {
+    package init(
+        _ type: ObjectType, in schema: Schema, mapping: TableMapping? = nil, bound: SharedRowBound = SharedRowBound()
+    ) throws(SluiceError) {
         guard let key = type.primaryKey else { throw SluiceError(.tableUnfit, "Class \(type.name) has no table: it has no primary key.") }
         let mapping = mapping ?? TableMapping(type)
         self.type = type
+        self.mapping = mapping
         self.key = key
+        self.bound = bound
         table = mapping.sqlName
         identity = mapping.sqlKey(type)
-        columns = mapping.columns.map(SQLText.identifier)
+        columns = mapping.columns.map(SQLQuote.identifier)
         forms = type.properties.map { ColumnForm($0, in: schema) }
     }
 

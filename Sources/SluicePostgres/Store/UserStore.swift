@@ -3,7 +3,7 @@ package import SluiceCore
 /// A user account.
 package struct UserRecord: Hashable, Sendable {
     package var id: String
-    /// The name of an e-mail account; case sensitive.
+    /// The name of an e-mail account, in the normal form of `EmailAddress`.
     package var email: String?
     package var passwordHash: String?
     /// The provider of the first identity: `local-userpass`, `anon-user`, `custom-token`, `api-key`.

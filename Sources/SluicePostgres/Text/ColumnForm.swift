@@ -4,7 +4,11 @@ package import SluiceCore
 package struct Misfit: Error, Hashable, Sendable {
     package var reason: String
 
-    static let tooLarge = Misfit(reason: "the row takes more than the \(Limits.rowBytes >> 20) MiB that an object may have in the log")
+    /// A row that is larger than the log takes.
+    static func tooLarge(_ bound: RowBound) -> Misfit {
+        let limit = "the row takes more than the \(bound.text) that an object may have in the log"
+        return Misfit(reason: bound.bytes < Limits.rowBytes ? "\(limit) (max.message.bytes of its topic limits it)" : limit)
+    }
 }
 
 /// How one property lies in its column: the column's type, and the way between PostgreSQL's text and cells.

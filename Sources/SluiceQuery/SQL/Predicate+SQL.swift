@@ -44,7 +44,7 @@ extension Predicate {
         var rest: [BoundPredicate] = []
         for part in parts {
             let piece = printer.superset(part, of: type) { index in
-                SQLText(name: column?(index) ?? SQLDialect.quoted(type.properties[index].name))
+                SQLText(name: column?(index) ?? SQLQuote.identifier(type.properties[index].name))
             }
             if !whole.add(piece) { rest.append(part) }
         }

@@ -28,11 +28,6 @@ package struct SQLParameter: Hashable, Sendable {
 }
 
 extension SQLDialect {
-    /// A name in double quotes.
-    package static func quoted(_ name: String) -> String {
-        "\"" + name.replacing("\"", with: "\"\"") + "\""
-    }
-
     func placeholder(_ number: Int, _ parameter: SQLParameter) -> String {
         guard self == .postgres else { return "?\(number)" }
         if case .list(let members) = parameter.value {

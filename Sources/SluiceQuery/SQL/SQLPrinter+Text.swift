@@ -83,7 +83,12 @@ extension SQLPrinter {
         guard dialect == .sqlite, pattern.utf8.count <= 10_000, !pattern.utf8.contains(0) else { return nil }
         if foldsCase, SQLPrinter.lettersBeyondASCII(in: [.string(pattern)]).count > 4 { return nil }
         let subject = foldsCase ? folded(value, for: [.string(pattern)]) : value
-        return "\(subject) GLOB \(parameter: .string(pattern.replacing("[", with: "[[]")), .string)"
+        // By scalar: SQLite reads a bracket that a combining mark follows as a bracket.
+        var escaped = String.UnicodeScalarView()
+        for scalar in pattern.unicodeScalars {
+            if scalar == "[" { escaped.append(contentsOf: "[[]".unicodeScalars) } else { escaped.append(scalar) }
+        }
+        return "\(subject) GLOB \(parameter: .string(String(escaped)), .string)"
     }
 
     // MARK: Letters

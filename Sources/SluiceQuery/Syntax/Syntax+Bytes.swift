@@ -60,11 +60,3 @@ extension PathStep.Kind: Hashable {
         }
     }
 }
-
-extension String {
-    func hashBytes(into hasher: inout Hasher) {
-        var text = self
-        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-        hasher.combine(UInt8(0xFF))
-    }
-}

@@ -208,7 +208,7 @@ struct ReplicaPlan {
         case .int, .timestamp: break
         default: return nil
         }
-        let column = "\(SQLLayout.row).\(TableLayout.quoted(layout.type.properties[property].name))"
+        let column = "\(SQLLayout.row).\(SQLQuote.identifier(layout.type.properties[property].name))"
         let sql = "\(function == .min ? "min" : "max")(\(column))"
         return try store.value(of: sql, type, selection.condition) { layout.value($0, 0, layout.kinds[property]) } ?? .null
     }

@@ -47,7 +47,7 @@ extension RowStore {
     private func text(of selection: RowSelection) -> String {
         let layout = layouts[selection.type]
         let row = SQLLayout.row
-        let columns = [layout.keyColumn, layout.rowid] + selection.properties.map { TableLayout.quoted(layout.type.properties[$0].name) }
+        let columns = [layout.keyColumn, layout.rowid] + selection.properties.map { SQLQuote.identifier(layout.type.properties[$0].name) }
         var sql = "SELECT \(columns.map { "\(row).\($0)" }.joined(separator: ", ")) FROM \(layout.table) AS \(row)"
         if selection.condition.text != "TRUE" || selection.key != nil { sql += " WHERE \(selection.condition.text)" }
         if selection.key != nil { sql += " AND \(row).\(layout.keyColumn) = ?\(selection.condition.parameters.count + 1)" }

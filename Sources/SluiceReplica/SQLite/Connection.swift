@@ -107,7 +107,14 @@ package final class Connection {
 
     /// Runs one or more statements that return nothing.
     func execute(_ sql: String) throws(SluiceError) {
+        try Connection.refuseNUL(sql)
         guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else { throw error("running \(sql.prefix(80))") }
+    }
+
+    /// Refuses a statement that SQLite would read only up to its first NUL. - Throws: `invalidName`.
+    static func refuseNUL(_ sql: String) throws(SluiceError) {
+        guard sql.utf8.contains(0) else { return }
+        throw SluiceError(.invalidName, "The name of a class or property contains a NUL character, which SQLite cannot store.")
     }
 
     /// Waits until what is committed is on the disk.

@@ -10,6 +10,7 @@ final class Statement {
     private static var transient: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
     init(_ sql: String, on connection: Connection) throws(SluiceError) {
+        try Connection.refuseNUL(sql)
         var prepared: OpaquePointer?
         guard
             sqlite3_prepare_v3(connection.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil) == SQLITE_OK,

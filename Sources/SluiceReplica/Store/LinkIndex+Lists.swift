@@ -9,7 +9,7 @@ extension RowStore {
         guard isWriter, links.coded[layout.index]?.contains(property) == true, case .link = kind.type,
             kind.collection == .list || kind.collection == .set, try !isDirty(layout, key: key)
         else { return nil }
-        let column = TableLayout.quoted(kind.name)
+        let column = SQLQuote.identifier(kind.name)
         let stored = try connection.statement("SELECT \(column) FROM \(layout.table) WHERE \(layout.keyColumn) = ?")
         layout.bindKey(key, at: 0, to: stored)
         defer { stored.reset() }

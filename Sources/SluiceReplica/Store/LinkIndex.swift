@@ -59,8 +59,8 @@ struct LinkIndex: Sendable {
             let layout = store.layouts[type]
             for property in properties.sorted() {
                 let name = layout.type.properties[property].name
-                let index = TableLayout.quoted("_sluice_inverse_\(layout.type.name).\(name)")
-                try connection.execute("CREATE INDEX IF NOT EXISTS \(index) ON \(layout.table) (\(TableLayout.quoted(name)))")
+                let index = SQLQuote.identifier("_sluice_inverse_\(layout.type.name).\(name)")
+                try connection.execute("CREATE INDEX IF NOT EXISTS \(index) ON \(layout.table) (\(SQLQuote.identifier(name)))")
             }
         }
         for type in store.layouts.indices where store.layouts[type].hasTable { try fit(store.layouts[type], connection) }
@@ -76,7 +76,7 @@ struct LinkIndex: Sendable {
         while try known.step() { before.insert(known.string(0)) }
         known.reset()
         let names = ["insert", "delete", "update"].map { "_sluice_link_\($0)_\(layout.type.name)" }
-        let triggers = wanted.isEmpty ? [] : self.triggers(layout, properties, names.map(TableLayout.quoted))
+        let triggers = wanted.isEmpty ? [] : self.triggers(layout, properties, names.map(SQLQuote.identifier))
         // A table that was made anew has lost its triggers, and those of earlier releases note more than they need to; a class whose
         // links are not asked for any more does without them.
         let stored = try connection.statement("SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name IN (?, ?, ?)")
@@ -85,7 +85,7 @@ struct LinkIndex: Sendable {
         while try stored.step() { there.insert(stored.string(0)) }
         stored.reset()
         if wanted == before && there == Set(triggers) { return }
-        for name in names { try connection.execute("DROP TRIGGER IF EXISTS \(TableLayout.quoted(name))") }
+        for name in names { try connection.execute("DROP TRIGGER IF EXISTS \(SQLQuote.identifier(name))") }
         let forget = try connection.statement("DELETE FROM _sluice_inverse WHERE type = ?")
         forget.bind(0, layout.type.name)
         try forget.run()
@@ -96,7 +96,7 @@ struct LinkIndex: Sendable {
         for trigger in triggers { try connection.execute(trigger) }
         try connection.execute(
             """
-            INSERT OR IGNORE INTO _sluice_link_dirty SELECT \(text(layout.type.name)), t.\(layout.keyColumn)
+            INSERT OR IGNORE INTO _sluice_link_dirty SELECT \(SQLQuote.sqliteLiteral(layout.type.name)), t.\(layout.keyColumn)
             FROM \(layout.table) AS t WHERE \(links(properties, "t"));
             """)
         for name in wanted {
@@ -109,7 +109,7 @@ struct LinkIndex: Sendable {
 
     /// What notes the rows of a class that are inserted, deleted and updated, in the words in which SQLite keeps it.
     private func triggers(_ layout: TableLayout, _ properties: [Property], _ names: [String]) -> [String] {
-        let columns = properties.map { TableLayout.quoted($0.name) }
+        let columns = properties.map { SQLQuote.identifier($0.name) }
         let changed = columns.map { "new.\($0) IS NOT old.\($0)" }.joined(separator: " OR ")
         let events = [
             ("INSERT", links(properties, "new"), "new"), ("DELETE", links(properties, "old"), "old"),
@@ -123,7 +123,7 @@ struct LinkIndex: Sendable {
     /// Not `INSERT OR IGNORE`: a trigger takes the conflict rule of the statement that fires it. The plus takes the column's type from the
     /// key: SQLite would convert those that are there to it, and look at each.
     private func note(_ layout: TableLayout, _ row: String) -> String {
-        let (type, key) = (text(layout.type.name), "+\(row).\(layout.keyColumn)")
+        let (type, key) = (SQLQuote.sqliteLiteral(layout.type.name), "+\(row).\(layout.keyColumn)")
         return """
             INSERT INTO _sluice_link_dirty SELECT \(type), \(key)
             WHERE NOT EXISTS (SELECT 1 FROM _sluice_link_dirty WHERE type = \(type) AND key = \(key))
@@ -133,15 +133,13 @@ struct LinkIndex: Sendable {
     /// Whether a row may hold links in its blobs, as far as their first bytes tell.
     private func links(_ properties: [Property], _ row: String) -> String {
         let conditions = properties.map { property in
-            let column = "\(row).\(TableLayout.quoted(property.name))"
+            let column = "\(row).\(SQLQuote.identifier(property.name))"
             if property.collection != .none { return "length(\(column)) > \(StoredValue.emptyLength)" }
             guard case .mixed = property.type else { return "\(column) IS NOT NULL" }
             return "substr(\(column), 1, 1) IN (\(StoredValue.linkingKinds))"
         }
         return conditions.joined(separator: " OR ")
     }
-
-    private func text(_ name: String) -> String { "'\(name.replacing("'", with: "''"))'" }
 }
 
 extension RowStore {
@@ -153,7 +151,7 @@ extension RowStore {
             return []
         }
         guard layout.type.properties[property].collection != .none else {
-            let column = TableLayout.quoted(layout.type.properties[property].name)
+            let column = SQLQuote.identifier(layout.type.properties[property].name)
             let statement = try connection.statement(
                 "SELECT \(layout.keyColumn) FROM \(layout.table) WHERE \(column) = ? ORDER BY \(layout.rowid)")
             layout.bind(key, property: property, at: 0, to: statement)

@@ -14,7 +14,7 @@ struct PropertyIndexes {
                 guard index != layout.key, layout.kinds[index] != .coded else { continue }
                 let name = "\(PropertyIndexes.prefix)\(layout.type.name).\(property.name)"
                 creations[name] =
-                    "CREATE INDEX \(TableLayout.quoted(name)) ON \(layout.table) (\(TableLayout.quoted(property.name)))"
+                    "CREATE INDEX \(SQLQuote.identifier(name)) ON \(layout.table) (\(SQLQuote.identifier(property.name)))"
             }
         }
     }
@@ -26,7 +26,7 @@ struct PropertyIndexes {
         var known: Set<String> = []
         while try statement.step() { known.insert(statement.string(0)) }
         statement.reset()
-        for name in known.subtracting(creations.keys) { try connection.execute("DROP INDEX \(TableLayout.quoted(name))") }
+        for name in known.subtracting(creations.keys) { try connection.execute("DROP INDEX \(SQLQuote.identifier(name))") }
         for (name, creation) in creations where !known.contains(name) { try connection.execute(creation) }
     }
 }

@@ -41,7 +41,7 @@ extension RowStore {
         let layout = layouts[type]
         guard layout.hasTable, layouts[target].hasTable, links.covers(type, property) else { return nil }
         if links.isSingle(type, property) {
-            let column = TableLayout.quoted(layout.type.properties[property].name)
+            let column = SQLQuote.identifier(layout.type.properties[property].name)
             let statement = try connection.statement("SELECT \(selecting.table) FROM \(layout.table) WHERE \(column) = ?")
             layout.bind(key, property: property, at: 0, to: statement)
             return statement

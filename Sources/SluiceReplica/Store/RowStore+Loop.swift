@@ -74,7 +74,7 @@ extension RowStore {
     }
 
     private func selection(_ properties: [Int], _ layout: TableLayout) -> String {
-        let columns = properties.map { ", \(TableLayout.quoted(layout.type.properties[$0].name))" }
+        let columns = properties.map { ", \(SQLQuote.identifier(layout.type.properties[$0].name))" }
         let key = layout.keyIsRowid ? "" : ", \(layout.keyColumn)"
         return "SELECT \(layout.rowid)\(key)\(columns.joined()) FROM \(layout.table)"
     }

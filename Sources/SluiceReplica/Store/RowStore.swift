@@ -141,7 +141,7 @@ extension RowStore {
     func update(type: Int, key: Value, property: Int, _ value: Value) throws(SluiceError) -> Bool {
         let layout = layouts[type]
         let before = try linksToFollow(layout, key: key, property)
-        let column = TableLayout.quoted(layout.type.properties[property].name)
+        let column = SQLQuote.identifier(layout.type.properties[property].name)
         let statement = try connection.statement("UPDATE \(layout.table) SET \(column) = ? WHERE \(layout.keyColumn) = ?")
         layout.bind(value, property: property, at: 0, to: statement)
         layout.bindKey(key, at: 1, to: statement)

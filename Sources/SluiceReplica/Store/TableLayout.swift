@@ -100,15 +100,15 @@ package final class TableLayout: Sendable {
                 fix: "Rename one of rowid, _rowid_ and oid.")
         }
         self.rowid = rowid
-        table = TableLayout.quoted(type.name)
-        earlier = TableLayout.quoted("_sluice_earlier_\(type.name)")
-        staging = TableLayout.quoted("_sluice_staging_\(type.name)")
-        columns = type.properties.map { TableLayout.quoted($0.name) }.joined(separator: ", ")
-        keyColumn = type.properties.isEmpty ? "" : TableLayout.quoted(type.properties[key].name)
+        table = SQLQuote.identifier(type.name)
+        earlier = SQLQuote.identifier("_sluice_earlier_\(type.name)")
+        staging = SQLQuote.identifier("_sluice_staging_\(type.name)")
+        columns = type.properties.map { SQLQuote.identifier($0.name) }.joined(separator: ", ")
+        keyColumn = type.properties.isEmpty ? "" : SQLQuote.identifier(type.properties[key].name)
         let parameters = kinds.map { _ in "?" }.joined(separator: ", ")
         insertion = "INSERT INTO \(table) (\(columns)) VALUES (\(parameters)) ON CONFLICT (\(keyColumn)) DO NOTHING"
         placeholders = "VALUES (\(parameters))"
-        let others = type.properties.indices.filter { [key] in $0 != key }.map { TableLayout.quoted(type.properties[$0].name) }
+        let others = type.properties.indices.filter { [key] in $0 != key }.map { SQLQuote.identifier(type.properties[$0].name) }
         let assignments = others.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
         resolution = "ON CONFLICT (\(keyColumn)) DO \(others.isEmpty ? "NOTHING" : "UPDATE SET \(assignments)")"
         let differs = others.map { [table] in "\(table).\($0) IS NOT excluded.\($0)" }.joined(separator: " OR ")
@@ -127,7 +127,7 @@ package final class TableLayout: Sendable {
             }
             if isCoded { continue }
             tables[layout.type.name] = SQLTable(
-                name: layout.table, columns: properties.map { quoted($0.name) }, ownOrder: layout.rowid,
+                name: layout.table, columns: properties.map { SQLQuote.identifier($0.name) }, ownOrder: layout.rowid,
                 linksBack: Set(properties.indices.filter { links.covers(layout.index, $0) }))
         }
         return SQLLayout(.sqlite, schema: schema, tables: tables)
@@ -141,8 +141,6 @@ package final class TableLayout: Sendable {
     var keyIsRowid: Bool { kinds[key] == .int }
 
     var hasTable: Bool { type.kind == .topLevel }
-
-    static func quoted(_ name: String) -> String { "\"\(name.replacing("\"", with: "\"\""))\"" }
 
     /// The value that stands for "not said".
     private static func absent(_ property: Property, kind: ColumnKind) -> Value {
@@ -171,7 +169,7 @@ package final class TableLayout: Sendable {
 
     func creation(of table: String) -> String {
         let definitions = type.properties.indices.map { index in
-            let name = TableLayout.quoted(type.properties[index].name)
+            let name = SQLQuote.identifier(type.properties[index].name)
             guard index == key else { return "\(name) \(kinds[index].declaration)" }
             // SQLite remembers the highest number of such a table when its row is gone.
             let isHidden = type.properties[index].name == TableLayout.hiddenKey.name

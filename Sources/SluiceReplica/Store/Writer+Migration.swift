@@ -32,15 +32,15 @@ extension Writer {
         }.map(\.0.name)
         if Set(kept) == Set(before.properties.map(\.name)), before.primaryKey.map({ before.properties[$0].name }) == layout.keyName {
             for (property, kind) in zip(layout.type.properties, layout.kinds) where before[property.name] == nil {
-                try connection.execute("ALTER TABLE \(layout.table) ADD COLUMN \(TableLayout.quoted(property.name)) \(kind.declaration)")
+                try connection.execute("ALTER TABLE \(layout.table) ADD COLUMN \(SQLQuote.identifier(property.name)) \(kind.declaration)")
             }
             return
         }
-        let fresh = TableLayout.quoted("_sluice_refitted_\(before.name)")
+        let fresh = SQLQuote.identifier("_sluice_refitted_\(before.name)")
         try connection.execute("DROP TABLE IF EXISTS \(fresh)")
         try connection.execute(layout.creation(of: fresh))
         if kept.contains(layout.keyName) {
-            let columns = kept.map(TableLayout.quoted).joined(separator: ", ")
+            let columns = kept.map(SQLQuote.identifier).joined(separator: ", ")
             let distinct = try Statement(
                 "SELECT count(*) = count(DISTINCT \(layout.keyColumn)) FROM \(layout.table)", on: connection)
             let isDistinct = try distinct.step() && distinct.int(0) == 1
@@ -52,7 +52,7 @@ extension Writer {
             try connection.execute("INSERT INTO \(fresh) (\(columns)) SELECT \(columns) FROM \(layout.table) ORDER BY \(layout.rowid)")
         } else if layout.keyName == TableLayout.hiddenKey.name, !kept.isEmpty {
             // Objects that lose their primary key are numbered in the table's order. What links to them does not find them any more.
-            let columns = kept.map(TableLayout.quoted).joined(separator: ", ")
+            let columns = kept.map(SQLQuote.identifier).joined(separator: ", ")
             try connection.execute("INSERT INTO \(fresh) (\(columns)) SELECT \(columns) FROM \(layout.table) ORDER BY \(layout.rowid)")
         }
         try connection.execute("DROP TABLE \(layout.table)")
@@ -63,7 +63,7 @@ extension Writer {
     /// - Returns: whether there was one.
     func dropClass(_ name: String) throws(SluiceError) -> Bool {
         guard try knownProperties()[name] != nil else { return false }
-        try connection.execute("DROP TABLE IF EXISTS \(TableLayout.quoted(name))")
+        try connection.execute("DROP TABLE IF EXISTS \(SQLQuote.identifier(name))")
         try forgetProperties(of: name)
         try StoredSchema.forget(name, in: connection)
         connection.forgetStatements()

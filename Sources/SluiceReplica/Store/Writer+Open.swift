@@ -157,7 +157,7 @@ extension Writer {
 
     private func addColumns(_ layout: TableLayout, before: [String: String]) throws(SluiceError) {
         for (property, kind) in zip(layout.type.properties, layout.kinds) where before[property.name] == nil {
-            let name = TableLayout.quoted(property.name)
+            let name = SQLQuote.identifier(property.name)
             try connection.execute("ALTER TABLE \(layout.table) ADD COLUMN \(name) \(kind.declaration)")
         }
     }

@@ -47,7 +47,7 @@ extension Realm {
                 case .replicaVersion: .unsupportedFileFormatVersion
                 case .replicaCorrupt: .invalidDatabase
                 case .deviceFull: .outOfDiskSpace
-                case .invalidSchemaChange: .schemaMismatch
+                case .invalidSchemaChange, .invalidName: .schemaMismatch
                 case .querySyntax, .queryUnknownProperty, .queryTypeMismatch, .queryArgument, .queryShape: .invalidInput
                 default: error.code.refusesSubscription ? .subscriptionFailed : .fail
                 }

@@ -203,6 +203,12 @@ extension SyncStateMachine {
         hello.accessToken = token ?? ""
         hello.sdk = configuration.sdk
         hello.schema = local.messages
+        // A gateway reads no large message of a peer that it does not know yet: the token goes ahead.
+        if let bytes = try? WireProtocol.encode(PBClientMessage(.hello(hello))).count, bytes > Limits.openingBytes {
+            var ahead = PBRefreshToken()
+            ahead.accessToken = hello.accessToken
+            send(.refreshToken(ahead))
+        }
         send(.hello(hello))
     }
 

@@ -21,10 +21,11 @@ extension PBSessionError {
     /// - Parameter backoffMilliseconds: what the client waits at least before it comes back; 0 leaves it to the client.
     package init(_ error: SluiceError, action: SessionAction, fatal: Bool, backoffMilliseconds: UInt32 = 0) {
         self.init()
-        code = UInt32(error.code.rawValue)
-        name = error.code.name
-        message = error.message
-        fix = error.fix ?? error.code.fix
+        let told = ClientError(error)
+        code = UInt32(told.code.rawValue)
+        name = told.code.name
+        message = told.message
+        fix = told.fix
         self.action = PBAction(rawValue: action.rawValue) ?? .unspecified
         self.fatal = fatal
         self.backoffMilliseconds = backoffMilliseconds
@@ -43,8 +44,9 @@ extension PBQueryError {
     package init(version: UInt64, _ error: SluiceError) {
         self.init()
         self.version = version
-        code = UInt32(error.code.rawValue)
-        message = error.message
+        let told = ClientError(error)
+        code = UInt32(told.code.rawValue)
+        message = told.message
     }
 
     package var error: SluiceError { SluiceError(code: code, name: "", message: message, fix: "") }
@@ -102,8 +104,9 @@ extension PBRejectedWrite {
         changeset = report.changeset
         type = report.object.type
         primaryKey = PBValue(report.object.key)
-        code = UInt32(report.error.code.rawValue)
-        reason = report.error.message
+        let told = ClientError(report.error)
+        code = UInt32(told.code.rawValue)
+        reason = told.message
         cause = report.cause?.rawValue ?? ""
         fields = report.fields
         let text = report.values.isEmpty ? "" : ExtendedJSON.json(report.values).text

@@ -13,19 +13,23 @@ import Testing
     private static func with(asksClients: Bool = false, _ body: (TLSProxy) async throws -> Void) async throws {
         let address = try #require(ProcessInfo.processInfo.environment["SLUICE_TEST_KAFKA"], "Run `make test`, which starts a broker.")
         let port = try #require(address.split(separator: ":").last.flatMap { Int($0) })
-        try await TLSProxy.with(port, asksClients: asksClients, answers: { BrokerAddress(of: port, as: $0) }, body)
+        try await TLSProxy.with(
+            port, asksClients: asksClients, requests: { PlainLogin(user: "a", password: "hidden") },
+            answers: { BrokerAddress(of: port, as: $0) }, body)
     }
 
     /// How a client says who it is.
     enum Identity: CaseIterable { case none, certificate, password }
 
-    private static func settings(_ proxy: TLSProxy, _ identity: Identity = .none, mechanism: String = "PLAIN") throws -> KafkaSettings {
+    private static func settings(
+        _ proxy: TLSProxy, _ identity: Identity = .none, mechanism: String = "PLAIN", password: String = "hidden"
+    ) throws -> KafkaSettings {
         let own =
             switch identity {
             case .none: "security.protocol=ssl"
             case .certificate:
                 "security.protocol=ssl\nssl.certificate.location=\(proxy.certificate)\nssl.key.location=\(proxy.key)"
-            case .password: "security.protocol=sasl_ssl\nsasl.mechanism=\(mechanism)\nsasl.username=a\nsasl.password=hidden"
+            case .password: "security.protocol=sasl_ssl\nsasl.mechanism=\(mechanism)\nsasl.username=a\nsasl.password=\(password)"
             }
         return try KafkaSettings(parsing: "ssl.ca.location=\(proxy.certificate)\n\(own)\n", file: "kafka.conf")
     }
@@ -95,11 +99,12 @@ import Testing
         }
     }
 
-    /// The broker of the tests has no SCRAM.
-    @Test func `with a log-in that the broker does not take is refused in the library's words`() async throws {
+    /// The proxy has no SCRAM, and one password.
+    @Test(arguments: [("SCRAM-SHA-512", "hidden"), ("PLAIN", "hidden-and-wrong")])
+    func `with a log-in that the broker does not take is refused in the library's words`(mechanism: String, password: String) async throws {
         try await Self.with { proxy in
             let log = LinesOfLog()
-            let settings = try Self.settings(proxy, .password, mechanism: "SCRAM-SHA-512")
+            let settings = try Self.settings(proxy, .password, mechanism: mechanism, password: password)
             let error = try await Self.refusal(Self.configuration(proxy, settings), Logger(label: "test") { _ in log })
             #expect(error?.message.contains("SASL") == true && error?.message.contains("hidden") == false, "\(String(describing: error))")
             #expect(log.lines.contains { $0.message == "A connection to Kafka failed." && $0.level == .warning }, "\(log.lines)")
@@ -182,4 +187,62 @@ private final class BrokerAddress: ChannelInboundHandler {
 
     /// Of `127.0.0.1`, or of `localhost`.
     private static func endsHost(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "1") || byte == UInt8(ascii: "t") }
+}
+
+/// Takes the log-ins of clients in a broker's place, so that the tests need no broker with SASL. Everything else is passed on.
+///
+/// A log-in is a `SaslHandshake` with the mechanism and a `SaslAuthenticate` with `\0user\0password` (Kafka's protocol guide, RFC 4616).
+private final class PlainLogin: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private static let (handshake, authenticate): (Int16, Int16) = (17, 36)
+    private static let (unsupportedMechanism, failed): (Int16, Int16) = (33, 58)
+
+    private let token: [UInt8]
+    private var pending = ByteBuffer()
+
+    init(user: String, password: String) { token = Array("\0\(user)\0\(password)".utf8) }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var piece = unwrapInboundIn(data)
+        pending.writeBuffer(&piece)
+        while let size = pending.getInteger(at: pending.readerIndex, as: UInt32.self), let frame = pending.readSlice(length: 4 + Int(size))
+        {
+            if let answer = answer(to: frame) {
+                var whole = context.channel.allocator.buffer(capacity: 4 + answer.readableBytes)
+                whole.writeInteger(UInt32(answer.readableBytes))
+                whole.writeImmutableBuffer(answer)
+                context.writeAndFlush(wrapOutboundOut(whole), promise: nil)
+            } else {
+                context.fireChannelRead(wrapInboundOut(frame))
+            }
+        }
+    }
+
+    /// - Returns: nil for a request that is not of a log-in.
+    private func answer(to frame: ByteBuffer) -> ByteBuffer? {
+        var request = frame
+        guard request.readInteger(as: UInt32.self) != nil, let kind = request.readInteger(as: Int16.self),
+            let version = request.readInteger(as: Int16.self), let correlation = request.readInteger(as: Int32.self),
+            [Self.handshake, Self.authenticate].contains(kind), let name = request.readInteger(as: Int16.self)
+        else { return nil }
+        request.moveReaderIndex(forwardBy: max(0, Int(name)))
+        var answer = ByteBuffer(integer: correlation)
+        if kind == Self.handshake {
+            let mechanism = request.readLengthPrefixedSlice(as: Int16.self).map { String(buffer: $0) }
+            answer.writeInteger(mechanism == "PLAIN" ? Int16(0) : Self.unsupportedMechanism)
+            answer.writeInteger(Int32(1))
+            answer.writeInteger(Int16(5))
+            answer.writeString("PLAIN")
+        } else {
+            let isRight = request.readLengthPrefixedSlice(as: Int32.self).map { Array($0.readableBytesView) } == token
+            answer.writeInteger(isRight ? Int16(0) : Self.failed)
+            answer.writeInteger(Int16(-1))
+            answer.writeInteger(Int32(0))
+            if version >= 1 { answer.writeInteger(Int64(0)) }
+        }
+        return answer
+    }
 }

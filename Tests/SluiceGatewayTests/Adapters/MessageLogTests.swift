@@ -68,6 +68,36 @@ import Testing
         }
     }
 
+    @Test func `makes a topic again that was deleted meanwhile, and tells its readers of the gap`() async throws {
+        try await Self.with(.kafka) { log, name in
+            let place = LogPartition(name("a"), 1)
+            _ = try await log.prepare([TopicSpec(name: place.topic, partitions: 2)])
+            #expect(try await log.append(Self.batch(place.topic, 0..<10, in: 1)) == [place: 10])
+            let reader = try await log.makeReader()
+            try await reader.assign([place: 0])
+            #expect(try await Self.read(reader, 10).records.count == 10)
+            let address = try #require(ProcessInfo.processInfo.environment["SLUICE_TEST_KAFKA"])
+            let admin = try KafkaAdmin(KafkaConfiguration(bootstrapServers: address, clientID: "test"))
+            try await admin.delete([place.topic])
+            #expect(try await log.ranges(of: [place]) == [place: 0..<0])
+            #expect(try await admin.partitionCount(of: place.topic) == 2)
+            await admin.close()
+            let start = ContinuousClock.now
+            // A producer that has yet to find out fails by name.
+            while true {
+                do {
+                    _ = try await log.append(Self.batch(place.topic, 20..<23, in: 1))
+                    break
+                } catch let error as SluiceError where ContinuousClock.now - start < .seconds(60) {
+                    try #require(error.code == .logTopic || error.code == .logDelivery, "\(error)")
+                }
+            }
+            let found = try await Self.read(reader, 3)
+            #expect(found.gaps == [place] && found.records.prefix(3).map(\.value) == [[20], [21], [22]])
+            await reader.close()
+        }
+    }
+
     @Test(arguments: Kind.allCases) func `says where each record is, while others write beside it`(kind: Kind) async throws {
         try await Self.with(kind) { log, name in
             let topics = [name("a"), name("b")]

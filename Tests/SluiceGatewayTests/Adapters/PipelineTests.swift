@@ -8,33 +8,9 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct `A pipeline that writes to Kafka` {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../..").standardized
 
-    /// Runs Python with a text as its standard input.
-    /// - Returns: its exit code.
-    private static func python(_ arguments: [String], _ input: String) async throws -> Int32 {
-        let program = root.appendingPathComponent(".sluice/python/bin/python")
-        try #require(FileManager.default.fileExists(atPath: program.path), "Run dev/setup, which installs the clients for Python.")
-        return try await run(program, arguments, input)
-    }
-
-    private static func run(_ program: URL, _ arguments: [String], _ input: String = "") async throws -> Int32 {
-        let process = Process()
-        process.executableURL = program
-        process.arguments = arguments
-        process.environment = ProcessInfo.processInfo.environment.merging(["PYTHONDONTWRITEBYTECODE": "1"]) { $1 }
-        let pipe = Pipe()
-        process.standardInput = pipe
-        let (ends, end) = AsyncStream<Int32>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        process.terminationHandler = { end.yield($0.terminationStatus) }
-        try process.run()
-        try pipe.fileHandleForWriting.write(contentsOf: Data(input.utf8))
-        try pipe.fileHandleForWriting.close()
-        var ended = ends.makeAsyncIterator()
-        return await ended.next() ?? -1
-    }
-
     private static func produce(_ lines: [String], _ format: String, to topic: String, at kafka: String) async throws {
         let program = root.appendingPathComponent("Examples/Ingest/produce.py").path
-        let code = try await python(
+        let code = try await Program.python(
             [program, "--brokers", kafka, "--topic", topic, "--format", format], lines.joined(separator: "\n") + "\n")
         #expect(code == 0)
     }
@@ -56,7 +32,7 @@ import Testing
         try await Self.with { (gateway, topic, kafka) async throws in
             let command = block.replacingOccurrences(of: "broker:9092", with: kafka)
                 .replacingOccurrences(of: "shop.ingest.Reading", with: topic)
-            #expect(try await Self.run(URL(fileURLWithPath: "/bin/sh"), ["-c", command]) == 0)
+            #expect(try await Program.run(URL(fileURLWithPath: "/bin/sh"), ["-c", command]) == 0)
             #expect(try await gateway.eventually("SELECT count(*) FROM readings WHERE _id = 'a' AND value = 1.5", is: 1))
         }
     }
@@ -93,7 +69,7 @@ import Testing
                     producer.produce("\(topic)", key=b"k", value=value, partition=0, headers={"content-type": kind})
                 sys.exit(producer.flush(20))
                 """
-            #expect(try await Self.python(["-c", script], "") == 0)
+            #expect(try await Program.python(["-c", script], "") == 0)
             #expect(try await gateway.eventually("SELECT count(*) FROM readings WHERE _id = 'fine'", is: 1))
             #expect(
                 try await gateway.count("SELECT count(*) FROM sluice.ingest_rejected WHERE code = \(ErrorCode.ingestMalformed.rawValue)")

@@ -52,7 +52,7 @@ struct AuthRoutesTests {
         let again = try await fixture.call(.post, "\(Self.app)/auth/providers/local-userpass/register", credentials)
         #expect(again.status == 409)
         #expect(again.json["error_code"] == "AccountNameInUse" && again.json["code"] == .int(Int64(ErrorCode.nameInUse.rawValue)))
-        let id = try #require(try await fixture.directory.find(email: "Ann@example.com")).id
+        let id = try #require(try await fixture.directory.find(email: "ann@example.com")).id
         try await fixture.users.setCustomData(["origin": "JFK", "levels": [1, .double(2.5), .null, true]], of: id)
         let login = try await fixture.login("Ann@example.com", "secret-1")
         #expect(login.status == 200)
@@ -60,14 +60,14 @@ struct AuthRoutesTests {
         #expect(verified.user.id == id)
         #expect(verified.user.customData["origin"] == "JFK")
         #expect(verified.user.customData["levels"] == [1, .double(2.5), .null, true])
-        #expect(verified.user.data["email"] == "Ann@example.com")
+        #expect(verified.user.data["email"] == "ann@example.com")
         #expect(verified.expires == fixture.environment.wallMilliseconds() + 1_800_000)
     }
 
-    @Test func `wrong password, unknown user and other case are refused alike`() async throws {
+    @Test func `wrong password and unknown user are refused alike`() async throws {
         let fixture = try await AuthFixture()
         try await fixture.users.register(email: "ann@example.com", password: "secret-1", from: "x")
-        for (email, password) in [("ann@example.com", "secret-2"), ("bob@example.com", "secret-1"), ("Ann@example.com", "secret-1")] {
+        for (email, password) in [("ann@example.com", "secret-2"), ("bob@example.com", "secret-1")] {
             let answer = try await fixture.login(email, password)
             #expect(answer.status == 401)
             #expect(answer.json["error_code"] == "InvalidPassword")

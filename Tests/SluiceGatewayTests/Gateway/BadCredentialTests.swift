@@ -33,10 +33,15 @@ import Testing
     @Test func `refuses what is no token`() async throws {
         try await RunningGateway.with { gateway in
             try await gateway.besideHealthySession {
-                for text in ["", "a.b.c", String(repeating: "x", count: 100_000)] {
+                // One that is longer than a first message may be is not looked at.
+                let texts: [(String, ErrorCode)] = [
+                    ("", .badAuthentication), ("a.b.c", .badAuthentication), (String(repeating: "x", count: 60_000), .badAuthentication),
+                    (String(repeating: "x", count: 100_000), .helloTooLarge),
+                ]
+                for (text, code) in texts {
                     let session = try await gateway.session(token: text)
                     try await session.sendHello()
-                    #expect(try await session.failure().code == .badAuthentication)
+                    #expect(try await session.failure().code == code)
                 }
             }
         }

@@ -43,6 +43,9 @@ import Testing
         try await RunningGateway.with { gateway in
             try await gateway.besideHealthySession {
                 let socket = try await RawSocket.webSocket(gateway.url)
+                let token = try await gateway.anonymousToken()
+                try await socket.send(.hello(.with { ($0.protocol, $0.accessToken) = (WireProtocol.version, token) }))
+                #expect(try await socket.message() != nil)
                 let length = UInt64(Limits.messageBytes + 1)
                 try await socket.send([0x82, 0xFF] + withUnsafeBytes(of: length.bigEndian, Array.init) + [0, 0, 0, 0])
                 let last = try #require(try await socket.message())

@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import SluiceCore
 import SluiceGateway
 import SluiceKafka
@@ -134,14 +135,14 @@ struct KafkaShop: Sendable {
     ///   - files: of the app, to add or replace.
     ///   - plugins: names of plugins built with the tests.
     func run<R: Sendable>(
-        files: [String: String] = [:], plugins: [String] = [], environment: any Environment = SystemEnvironment(),
+        files: [String: String] = [:], plugins: [String] = [], logger: Logger? = nil, environment: any Environment = SystemEnvironment(),
         _ body: @escaping @Sendable (RunningGateway) async throws -> R
     ) async throws -> R {
         let named = files.merging(["realm_config.json": #"{ "app_id": "\#(app)", "name": "shop" }"#]) { $1 }
         let configuration = GatewayConfiguration(
             app: try ShopApp.configuration(files: try RunningGateway.listing(plugins.map(Built.plugin), in: named)),
             postgres: conninfo, kafka: kafka, network: .init(port: 0, adminPort: 0))
-        return try await RunningGateway.run(configuration, environment: environment, body)
+        return try await RunningGateway.run(configuration, logger: logger, environment: environment, body)
     }
 
     func sql(_ text: String) async throws { try await RunningGateway(url: "", adminURL: "", conninfo: conninfo).sql(text) }
@@ -189,7 +190,7 @@ struct KafkaShop: Sendable {
         }
     }
 
-    private func withLog<R: Sendable>(_ body: @Sendable (KafkaLog) async throws -> R) async throws -> R {
+    func withLog<R: Sendable>(_ body: @Sendable (KafkaLog) async throws -> R) async throws -> R {
         let log = try KafkaLog(KafkaConfiguration(bootstrapServers: kafka, clientID: "test"), logger: `Every log`.quiet)
         do {
             let result = try await body(log)

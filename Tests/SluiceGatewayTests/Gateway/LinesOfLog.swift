@@ -23,10 +23,13 @@ struct LinesOfLog: LogHandler {
 
     /// Waits until a line with the word has been logged.
     /// - Parameter text: what its error or another of its values is to have in it.
-    func wait(for word: String, about text: String? = nil) async {
+    func wait(for word: String, about text: String? = nil) async { await wait(for: word, aboutAny: text.map { [$0] } ?? [""]) }
+
+    /// - Parameter texts: one of which its error or another of its values has in it.
+    func wait(for word: String, aboutAny texts: [String]) async {
         let isMeant: @Sendable (Line) -> Bool = { line in
             guard line.message.contains(word) else { return false }
-            return text.map { text in line.metadata.values.contains { $0.description.contains(text) } } ?? true
+            return texts.contains { text in text.isEmpty || line.metadata.values.contains { $0.description.contains(text) } }
         }
         await withCheckedContinuation { continuation in
             kept.waiting.withLock { $0.append((isMeant, continuation)) }

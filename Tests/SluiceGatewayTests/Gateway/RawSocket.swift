@@ -10,12 +10,14 @@ final class RawSocket: Sendable {
     private init(_ socket: LocalSocket) { self.socket = socket }
 
     /// Connects and upgrades. Throws what is answered to an upgrade that is refused.
-    static func webSocket(_ url: String, speaking name: String = WireProtocol.name) async throws -> RawSocket {
+    static func webSocket(
+        _ url: String, speaking name: String = WireProtocol.name, host: String = "test", _ headers: String = ""
+    ) async throws -> RawSocket {
         let port = Int(url.split(separator: ":").last ?? "") ?? 0
         return try await onThread {
             let result = RawSocket(try LocalSocket(port: port, patience: 20))
             let head =
-                "GET \(WireProtocol.path(app: "shop")) HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                "GET \(WireProtocol.path(app: "shop")) HTTP/1.1\r\nHost: \(host)\r\n\(headers)Connection: Upgrade\r\nUpgrade: websocket\r\n"
                 + "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
                 + "Sec-WebSocket-Protocol: \(name)\r\n\r\n"
             try result.socket.write(Array(head.utf8))

@@ -1,5 +1,9 @@
 import Foundation
+import Logging
 import SluiceCore
+import SluiceGateway
+import SluiceKafka
+import SluicePipeline
 import SluiceWire
 import Testing
 
@@ -198,6 +202,79 @@ import Testing
                     try await again.receive { $0.rows["Order"]?[.string("k2")]?["size"] != size }
                     again.close()
                 }
+            }
+        }
+    }
+
+    /// Takes the newest records of all partitions of the orders away, as an unclean leader election does. The progress records stay.
+    /// - Parameter left: the number of records that each partition keeps of those it has.
+    private static func cut(_ app: String, at broker: String, left: (Int) -> Int) async throws {
+        let configuration = KafkaConfiguration(bootstrapServers: broker)
+        let log = try KafkaLog(configuration, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let admin = try KafkaAdmin(configuration)
+        let topic = Topics(app: app).changes(of: "Order")
+        let count = try await admin.partitionCount(of: topic)
+        let partitions = (0..<count).map { LogPartition(topic, $0) }
+        let ends = try await log.ends(of: partitions).filter { $0.value > 0 }
+        var records: [LogPartition: [[UInt8]]] = [:]
+        try await log.withReader { reader in
+            try await reader.assign(ends.mapValues { _ in 0 })
+            var fetch = LogFetch()
+            while ends.contains(where: { records[$0.key, default: []].count < $0.value }) {
+                fetch = try await reader.next(fetch, milliseconds: 1_000)
+                for entry in fetch.entries { records[entry.partition, default: []].append(Array(fetch.arena[entry.value])) }
+            }
+        }
+        try await admin.delete([topic])
+        try await admin.create([KafkaTopic(topic, partitions: count)])
+        var batch = LogBatch(topics: [topic])
+        for (partition, values) in records {
+            for value in values.prefix(left(values.count)) { batch.append(topic: 0, partition: partition.partition, key: [], value: value) }
+        }
+        _ = try await log.append(batch)
+        await admin.close()
+        await log.close()
+    }
+
+    @Test(arguments: ["none", "some"])
+    func `is told from the tables when the log lost the newest records of its partitions, and the progress records did not`(
+        left: String
+    ) async throws {
+        let broker = try Self.broker()
+        let app = "shop-\(UUID().uuidString.prefix(13).lowercased())"
+        let files = Self.files(app)
+        try await RunningGateway.deploy { deployment in
+            let (before, token) = try await deployment.run(files, kafka: broker) { gateway in
+                try await gateway.sql(Self.fill)
+                let left = try await Self.leave(gateway)
+                let other = try await gateway.openSession(["Order"])
+                try await other.subscribe(1, [("Order", "store == 'north'")])
+                try await gateway.sql(Self.changes)
+                try await other.receive { $0.keys("Order").contains("new") }
+                other.close()
+                return left
+            }
+            try await Self.cut(app, at: broker) { left == "none" ? 0 : max(0, $0 - 3) }
+            try await deployment.run(files, kafka: broker) { gateway in
+                let session = try await Self.comeBack(gateway, before, token)
+                try await Self.expectEqual(session, gateway)
+                // New records follow on what is left, and lie where the lost ones were.
+                try await gateway.sql("UPDATE orders SET size = size + 1 WHERE store = 'north'")
+                let size = try #require(try await gateway.count("SELECT size FROM orders WHERE _id = 'k4'"))
+                try await session.receive { $0.rows["Order"]?[.string("k4")]?["size"] == .int(size) || $0.hasEnded }
+                // The first record behind a cut ends the sessions that read the partition, and their devices come back.
+                if session.hasEnded {
+                    #expect(
+                        session.error?.error.code == .resync && session.error?.action == .transient, "\(String(describing: session.error))")
+                    let next = try await Self.comeBack(gateway, session.file, token)
+                    try await next.receive { $0.rows["Order"]?[.string("k4")]?["size"] == .int(size) }
+                    try await Self.expectEqual(next, gateway)
+                    next.close()
+                }
+                session.close()
+                let again = try await Self.comeBack(gateway, before, token)
+                try await Self.expectEqual(again, gateway)
+                again.close()
             }
         }
     }

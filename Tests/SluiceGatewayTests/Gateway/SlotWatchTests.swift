@@ -24,7 +24,7 @@ import Testing
         let server = try await PrivatePostgres.start(in: folder, settings: ["fsync": "off", "max_slot_wal_keep_size": "160MB"])
         let (log, pool) = (LinesOfLog(), PostgresPool(server.conninfo, size: 1))
         do {
-            try await Self.fill(server.conninfo, SlotWatch(pool: pool, slot: "app", logger: Logger(label: "test") { _ in log }), log)
+            try await Self.fill(server.administration, SlotWatch(pool: pool, slot: "app", logger: Logger(label: "test") { _ in log }), log)
         } catch {
             await pool.close()
             await server.stop()

@@ -27,9 +27,11 @@ final class TLSProxy: Sendable {
 
     /// - Parameters:
     ///   - asksClients: whether those who connect have to show the same certificate.
-    ///   - answers: makes the handler of what comes back, told the proxy's port; none: it is passed on as it is.
+    ///   - requests: makes the handler of each client's bytes; none: they are passed on as they are.
+    ///   - answers: makes the handler of the target's bytes, with the proxy's port as argument; none: they are passed on as they are.
     static func with(
-        _ target: Int, asksClients: Bool = false, answers: (@Sendable (Int) -> any ChannelHandler)? = nil,
+        _ target: Int, asksClients: Bool = false, requests: (@Sendable () -> any ChannelHandler)? = nil,
+        answers: (@Sendable (Int) -> any ChannelHandler)? = nil,
         _ body: (TLSProxy) async throws -> Void
     ) async throws {
         let folder = try Phone.Folder()
@@ -41,7 +43,9 @@ final class TLSProxy: Sendable {
                 let own = near.localAddress?.port ?? 0
                 let context = current.add(near)
                 return ClientBootstrap(group: near.eventLoop).connect(host: "127.0.0.1", port: target).flatMapThrowing { far in
-                    try near.pipeline.syncOperations.addHandlers(NIOSSLServerHandler(context: context), Relay(to: far))
+                    try near.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
+                    if let requests { try near.pipeline.syncOperations.addHandler(requests()) }
+                    try near.pipeline.syncOperations.addHandler(Relay(to: far))
                     if let answers { try far.pipeline.syncOperations.addHandler(answers(own)) }
                     try far.pipeline.syncOperations.addHandler(Relay(to: near))
                 }

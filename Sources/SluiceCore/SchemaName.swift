@@ -1,0 +1,68 @@
+@_spi(_Unicode) import Swift
+
+/// Names of classes and properties that a client may bring in development mode.
+///
+/// The allow-list is what a Swift, Kotlin, C# or JavaScript model can be called without quoting: letters of any script, digits, combining
+/// marks that belong to a letter, and `_`; the first is a letter or `_`. Lengths are those of Realm: 57 bytes for a class, 63 for a
+/// property. Names have to be in normal form C, so that two that look alike have the same bytes.
+package enum SchemaName {
+    /// - Parameter known: the schema so far; its own names come from the operator and are not checked.
+    /// - Throws: `invalidName` for the first new class or property whose name is not allowed.
+    package static func check(_ types: [ObjectType], beyond known: Schema) throws(SluiceError) {
+        for type in types {
+            let before = known[type.name]
+            if before == nil { try check(type.name, "class", most: Limits.classNameBytes) }
+            for property in type.properties where before?[property.name] == nil {
+                try check(property.name, "property", most: Limits.propertyNameBytes)
+            }
+        }
+    }
+
+    private static func check(_ name: String, _ kind: String, most: Int) throws(SluiceError) {
+        guard name.utf8.count <= most else {
+            throw SluiceError(.invalidName, "The \(kind) name \(shown(name)) has \(name.utf8.count) bytes.", fix: "Use 1 to \(most).")
+        }
+        guard isAllowed(name) else {
+            throw SluiceError(.invalidName, "The \(kind) name \(shown(name)) is not allowed.")
+        }
+    }
+
+    /// `true` if the name has a letter or `_` first, then letters, digits, marks and `_`, and is in normal form C.
+    package static func isAllowed(_ name: String) -> Bool {
+        guard let first = name.unicodeScalars.first, isLetter(first) else { return false }
+        var mayTakeMark = false
+        for scalar in name.unicodeScalars {
+            // Variation selectors are marks, and fillers letters, that nobody sees.
+            guard !scalar.properties.isDefaultIgnorableCodePoint else { return false }
+            if isLetter(scalar) {
+                mayTakeMark = scalar != "_"
+            } else if isMark(scalar) {
+                guard mayTakeMark else { return false }
+            } else if scalar.properties.generalCategory == .decimalNumber {
+                mayTakeMark = false
+            } else {
+                return false
+            }
+        }
+        return name.unicodeScalars.elementsEqual(name._nfc)
+    }
+
+    private static func isLetter(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter: true
+        default: scalar == "_"
+        }
+    }
+
+    private static func isMark(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .nonspacingMark, .spacingMark: true
+        default: false
+        }
+    }
+
+    /// The beginning of a name, with what is not printable ASCII written as `\u{…}`.
+    private static func shown(_ name: String) -> String {
+        "'\(name.unicodeScalars.prefix(64).map { $0.escaped(asASCII: true) }.joined())'"
+    }
+}

@@ -1,0 +1,72 @@
+import Logging
+package import SluiceCore
+import SluiceKafka
+package import SluicePipeline
+
+/// Records that brokers refuse, and why writes fail.
+extension KafkaLog {
+    package func offer(_ batch: LogBatch) async throws -> LogOutcome {
+        try await makingAnew(batch.topics) { try await self.offerByPartition(batch) }
+    }
+
+    private func offerByPartition(_ batch: LogBatch) async throws -> LogOutcome {
+        var outcome = LogOutcome()
+        var suspects: [Int] = []
+        let all = Array(batch.entries.indices)
+        try await send(all, of: batch, &outcome) { index, _, _ in suspects.append(index) }
+        // Brokers refuse whole requests. The record at fault is the one that they refuse alone, so each partition gets one at a time.
+        while !suspects.isEmpty {
+            var partitions: Set<LogPartition> = []
+            let round = suspects.filter { partitions.insert(batch.partition(of: $0)).inserted }
+            suspects.removeAll { round.contains($0) }
+            try await send(round, of: batch, &outcome) { index, error, outcome in outcome.refused[index] = error }
+        }
+        return outcome
+    }
+
+    /// Sends some records of a batch and takes the answers.
+    /// - Throws: the first failure that is no refusal.
+    private func send(
+        _ indices: [Int], of batch: LogBatch, _ outcome: inout LogOutcome, refused: (Int, SluiceError, inout LogOutcome) -> Void
+    ) async throws {
+        var part = LogBatch(topics: batch.topics)
+        part.arena = batch.arena
+        part.entries = indices.count == batch.entries.count ? batch.entries : indices.map { batch.entries[$0] }
+        var failure: SluiceError?
+        for (index, answer) in zip(indices, try await producer.offer(Self.records(part))) {
+            switch answer {
+            case .stored(let offset):
+                outcome.ends[batch.partition(of: index)] = max(outcome.ends[batch.partition(of: index)] ?? 0, offset + 1)
+            case .refused(let error): refused(index, error, &outcome)
+            case .failed(let error): failure = failure ?? error
+            }
+        }
+        if let failure { throw await explain(failure, of: batch) }
+    }
+
+    /// Names the cause of a write that ended without an answer, if the topics have too few in-sync replicas: the library retries those
+    /// until the time is over, and reports the time.
+    package func explain(_ error: SluiceError, of batch: LogBatch) async -> SluiceError {
+        // Brokers that cannot be reached are not asked.
+        guard error.code == .logDelivery, trouble == nil else { return error }
+        let partitions = Set(batch.entries.map { LogPartition(batch.topics[Int($0.topic)], $0.partition).kafka })
+        do {
+            return try await admin.replicaShortage(of: Array(partitions)) ?? error
+        } catch {
+            logger.debug("The in-sync replicas are unknown.", metadata: ["error": "\(error)"])
+        }
+        return error
+    }
+
+    package func recordBounds(of topics: [String]) async throws -> [String: Int] {
+        let own = configuration.largestRecordBytes
+        let found = try await admin.recordBounds(of: topics)
+        return Dictionary(topics.map { ($0, min(own, found[$0] ?? own)) }, uniquingKeysWith: min)
+    }
+}
+
+extension LogBatch {
+    fileprivate func partition(of index: Int) -> LogPartition {
+        LogPartition(topics[Int(entries[index].topic)], entries[index].partition)
+    }
+}

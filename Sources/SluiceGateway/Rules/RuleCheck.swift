@@ -1,0 +1,53 @@
+import Logging
+import SluiceCore
+import SluicePluginHost
+import SluicePostgres
+
+/// The roles of an app directory, held against its schema without a gateway: `sluice schema`.
+///
+/// The plugin for roles that ships reads them, as it does when a gateway starts. Other plugins are not asked.
+struct RuleCheck {
+    let app: AppConfiguration
+    /// The columns of the table that users' custom data follow; nil if there is none.
+    let customDataFields: [String]?
+
+    /// Returns why a gateway would refuse the roles; nil if it would not, or if there are none.
+    func refusal() async -> SluiceError? {
+        do throws(SluiceError) {
+            guard let path = try rolesPlugin() else { return nil }
+            let file = try PluginFile(path)
+            let chain = PluginChain(
+                plugins: [try RuleFiles(directory: nil, inProcess: true).spec(file)], hostExecutable: try InstalledFiles.pluginHost(),
+                logger: Logger(label: "sluice.rules") { _ in SwiftLogNoOpLogHandler() })
+            return await refusal(of: chain)
+        } catch { return error }
+    }
+
+    private func refusal(of chain: PluginChain) async -> SluiceError? {
+        var refusal: SluiceError?
+        do throws(SluiceError) {
+            try await chain.start()
+            try await chain.configure(
+                app: AppDescription.json(
+                    appID: app.appID, directory: app.files, schema: app.schema, queryableFields: app.queryableFields,
+                    customDataFields: customDataFields))
+        } catch { refusal = error }
+        await chain.stop()
+        return refusal
+    }
+
+    /// The one that a gateway adds by itself, or the same where `plugins.json` has it.
+    private func rolesPlugin() throws(SluiceError) -> String? {
+        if let path = try RuleFiles(directory: nil).rolesPlugin(app) { return path }
+        let name = InstalledFiles.file(ofPlugin: "AppServicesRules")
+        return app.plugins.contains { $0.isShipped && $0.file == name } ? InstalledFiles.plugin("AppServicesRules") : nil
+    }
+}
+
+extension CustomDataTable {
+    /// Returns the columns of the app's table for custom data; nil if it names none, or it does not exist.
+    func columns(of app: AppConfiguration) async throws -> [String]? {
+        guard let custom = app.customUserData else { return nil }
+        return try await columns(schema: custom.table.schema, table: custom.table.name, userID: custom.userIDField)
+    }
+}

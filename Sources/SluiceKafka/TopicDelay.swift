@@ -1,0 +1,61 @@
+import CRdKafka
+import SluiceCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// A broker's answer about a topic that another answer may follow soon.
+///
+/// Brokers answer the creation of a topic before all of them know it and its partitions have leaders. A partition whose leader has moved
+/// is refused by the old one, and by clients that have not heard of the new one.
+struct TopicDelay: Error {
+    enum Reason {
+        /// The topic or the partition is not known. It may not exist.
+        case unknown
+        /// It is known, and nobody leads it yet.
+        case notReady
+    }
+
+    var reason: Reason
+    /// The error to report if no other answer comes.
+    var error: SluiceError
+
+    /// Repeats a question until it has an answer, for `requestTimeout` at most. It blocks; to be called on a thread of one's own.
+    /// - Parameter isExpected: `false` if a topic that is unknown counts as one that does not exist.
+    static func waitOut<Answer>(
+        isExpected: Bool, _ configuration: KafkaConfiguration, _ question: () throws -> Answer
+    ) throws -> Answer {
+        let clock = SystemEnvironment()
+        let deadline = clock.monotonicNanoseconds() + configuration.requestTimeout.nanoseconds
+        var pause: UInt64 = 20_000_000
+        while true {
+            do {
+                return try question()
+            } catch let delay as TopicDelay {
+                let now = clock.monotonicNanoseconds()
+                guard isExpected || delay.reason == .notReady, now < deadline else { throw delay.error }
+                // The protocol has no event for this; the thread is ours to block.
+                usleep(UInt32(min(pause, deadline - now) / 1_000))
+                pause = min(pause * 2, 500_000_000)
+            }
+        }
+    }
+}
+
+/// `true` if an error passes by itself: a leader is being elected, has moved, or is not known to this client.
+func isPassing(_ error: rd_kafka_resp_err_t) -> Bool {
+    switch error {
+    case RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, RD_KAFKA_RESP_ERR_REPLICA_NOT_AVAILABLE,
+        RD_KAFKA_RESP_ERR_BROKER_NOT_AVAILABLE, RD_KAFKA_RESP_ERR_NETWORK_EXCEPTION, RD_KAFKA_RESP_ERR_NOT_CONTROLLER,
+        RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT, RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR, RD_KAFKA_RESP_ERR_FENCED_LEADER_EPOCH,
+        RD_KAFKA_RESP_ERR_UNKNOWN_LEADER_EPOCH, RD_KAFKA_RESP_ERR_OFFSET_NOT_AVAILABLE, RD_KAFKA_RESP_ERR_PREFERRED_LEADER_NOT_AVAILABLE,
+        RD_KAFKA_RESP_ERR__TRANSPORT:
+        true
+    default: false
+    }
+}

@@ -1,0 +1,43 @@
+import SluiceCore
+
+/// Records of a batch that the log refuses for good: what is reported of them, and what is appended in their place.
+///
+/// Records that follow in a partition link to the refused one, so that its readers find it missing and resynchronise. Where none follows, a
+/// stand-in says so at once. Resynchronising removes the row from devices, since a bootstrap leaves quarantined rows out too.
+struct RefusedRecords {
+    private(set) var rows: [UnfitRow] = []
+    /// Bytes of the smallest record that was too large, by type.
+    private(set) var sizes: [Int: Int] = [:]
+    private(set) var standIns: LogBatch
+
+    /// - Parameters:
+    ///   - refused: the log's reasons, by index of the batch's entries.
+    ///   - capture: what the batch was made of.
+    init(_ refused: [Int: SluiceError], of batch: LogBatch, _ capture: CaptureBatch, encoder: inout ChangeEncoder) {
+        standIns = LogBatch(topics: batch.topics)
+        let ends = Dictionary(
+            batch.entries.enumerated().map { (LogPartition(batch.topics[Int($1.topic)], $1.partition), $0) }, uniquingKeysWith: max)
+        let changes = Self.changes(of: capture)
+        for (index, error) in refused.sorted(by: { $0.key < $1.key }) {
+            let entry = batch.entries[index]
+            guard let position = ChangeHeaderReader().read(batch.arena[entry.value])?.position,
+                let (change, transaction) = changes[position]
+            else { continue }
+            if error.code == .logRecordTooLarge {
+                sizes[Int(entry.topic)] = min(sizes[Int(entry.topic)] ?? .max, entry.key.count + entry.value.count)
+            }
+            let key = String(decoding: PartitionKey.text(of: encoder.primaryKey(of: change, capture.rows)), as: UTF8.self)
+            rows.append(UnfitRow(position: position, type: change.type, key: key, reason: error.message))
+            guard ends[LogPartition(batch.topics[Int(entry.topic)], entry.partition)] == index else { continue }
+            encoder.appendStandIn(for: change, of: transaction, rows: capture.rows, partition: entry.partition, to: &standIns)
+        }
+    }
+
+    private static func changes(of capture: CaptureBatch) -> [Position: (CapturedChange, CapturedTransaction)] {
+        var changes: [Position: (CapturedChange, CapturedTransaction)] = [:]
+        for transaction in capture.transactions {
+            for change in capture.changes[transaction.changes] { changes[change.position] = (change, transaction) }
+        }
+        return changes
+    }
+}

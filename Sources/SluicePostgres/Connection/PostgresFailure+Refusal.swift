@@ -1,0 +1,46 @@
+package import SluiceCore
+
+extension PostgresFailure {
+    /// The refusal of a write: a fixed text for the client, PostgreSQL's own words for operators.
+    ///
+    /// The server's message quotes rows, also fields that the client's role hides. At most the name of a constraint gets into the
+    /// client's text, and only of a constraint on a table that the client writes.
+    /// - Parameter tables: those of the classes that the transaction writes.
+    package func refusal(of tables: [TableMapping]) -> SluiceError {
+        let name = constraintName(on: tables).map { " (constraint \($0))" } ?? ""
+        return SluiceError(
+            .writeNotAllowed, "The database refused the write: \(reason)\(name).",
+            fix: "Keep to the constraints of the class, or ask the operator for the reason.", detail: message)
+    }
+
+    /// The kind of a refusal, without a value.
+    private var reason: String {
+        switch sqlState {
+        case "23502"?: "a required value is missing"
+        case "23503"?: "a reference has no target, or the object is still referred to"
+        case "23505"?: "a value that has to be unique is taken"
+        case "23514"?, "44000"?: "a check does not hold"
+        case "23P01"?: "it excludes another object"
+        case let state? where state.hasPrefix("23"): "a constraint does not hold"
+        case let state? where state.hasPrefix("22"): "a value cannot be stored"
+        case let state? where state.hasPrefix("54"): "it is too large"
+        default: "a trigger raised an error"
+        }
+    }
+
+    /// Bytes of a table's name that a constraint's default name keeps at least, however long the table's and column's names are.
+    private static let keptBytes = 24
+
+    /// The constraint's name, unless it is another table's or may be made of names that the client does not know.
+    ///
+    /// PostgreSQL's default names begin with the table's name and go on with columns.
+    private func constraintName(on tables: [TableMapping]) -> String? {
+        guard let constraint, let own = tables.first(where: { $0.table == table && $0.schema == schema }) else { return nil }
+        let hidden = [own.table] + own.columns.filter { !own.properties.contains($0) }
+        let isTelling = hidden.contains { name in
+            guard name != own.type else { return false }
+            return constraint.contains(String(decoding: name.utf8.prefix(Self.keptBytes), as: UTF8.self))
+        }
+        return isTelling ? nil : constraint
+    }
+}
