@@ -15,12 +15,10 @@ package enum QueryName {
     static func needsQuotes(_ name: String) -> Bool {
         guard let first = name.utf8.first else { return false }
         guard Lexer.startsName(first), name.utf8.allSatisfy({ Lexer.continuesName($0) || isBlank($0) }) else { return true }
-        switch first {
-        case UInt8(ascii: "$"), UInt8(ascii: "O"):
-            // Arguments and keys of rows: `$0`, `$K0`, `O12`.
-            let digits = name.utf8.dropFirst().drop { $0 == UInt8(ascii: "K") && first == UInt8(ascii: "$") }
+        if first == UInt8(ascii: "$") {
+            // Arguments: `$0`, `$K0`.
+            let digits = name.utf8.dropFirst(name.utf8.dropFirst().first == UInt8(ascii: "K") ? 2 : 1)
             if !digits.isEmpty, digits.allSatisfy(Lexer.isDigit) { return true }
-        default: break
         }
         guard Keyword.mayBegin(with: first, length: name.utf8.count) else { return false }
         return Lexer.constant(name) != nil || Keyword(spelling: name)?.mayBeName == false
