@@ -143,8 +143,8 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case connectionFailed = 953
     case timeout = 954
     case deviceFull = 955
-    case writeTooLarge = 957
     case tlsHandshakeFailed = 956
+    case writeTooLarge = 957
 
     /// Kebab-case, the form that logs, metrics and JSON carry.
     package var name: String { ErrorCode.kebab("\(self)") }
