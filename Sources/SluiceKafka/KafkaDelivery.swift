@@ -58,9 +58,17 @@ package final class KafkaDelivery: Sendable {
         }
     }
 
+    /// The end of a delivery, which its waiter is still to be told.
+    struct End {
+        fileprivate let waiter: Waiter?
+        fileprivate let outcome: Outcome
+
+        func tell() { waiter?.resume(with: outcome) }
+    }
+
     /// Notes one record's answer.
-    /// - Returns: whether it was the last.
-    func note(record: Int, offset: Int64) -> Bool {
+    /// - Returns: nil unless it was the last.
+    func note(record: Int, offset: Int64) -> End? {
         finish { state in
             guard places.indices.contains(record) else { return }
             let key = places[record]
@@ -78,38 +86,32 @@ package final class KafkaDelivery: Sendable {
 
     /// Notes that a record failed.
     /// - Parameter isFinal: `true` if the brokers will never take it.
-    /// - Returns: whether nothing is outstanding any more.
-    func fail(_ error: SluiceError, record: Int, isFinal: Bool) -> Bool {
+    /// - Returns: nil unless it was the last.
+    func fail(_ error: SluiceError, record: Int, isFinal: Bool) -> End? {
         finish { state in
             state.failure = state.failure ?? error
             if state.answers.indices.contains(record) { state.answers[record] = isFinal ? .refused(error) : .failed(error) }
         }
     }
 
-    private func fail(_ error: SluiceError, records: Int) -> Bool {
-        finish(records) { $0.failure = $0.failure ?? error }
-    }
-
     /// Fails everything that is still outstanding.
     func failRest(_ error: SluiceError) {
         let outstanding = progress.withLock { $0.remaining }
-        if outstanding > 0 { _ = fail(error, records: outstanding) }
+        if outstanding > 0 { finish(outstanding) { $0.failure = $0.failure ?? error }?.tell() }
     }
 
-    private func finish(_ records: Int = 1, _ change: (inout Progress) -> Void) -> Bool {
-        let (isLast, waiter, outcome) = progress.withLock { state in
+    private func finish(_ records: Int = 1, _ change: (inout Progress) -> Void) -> End? {
+        progress.withLock { state in
             change(&state)
             state.remaining = max(0, state.remaining - records)
-            guard state.remaining == 0 else { return (false, Waiter?.none, Outcome?.none) }
+            guard state.remaining == 0 else { return nil }
             defer { state.waiter = nil }
-            return (true, state.waiter, result(of: state))
+            return End(waiter: state.waiter, outcome: result(of: state))
         }
-        if let waiter, let outcome { waiter.resume(with: outcome) }
-        return isLast
     }
 
-    private typealias Waiter = CheckedContinuation<[KafkaPartition: Int64], any Error>
-    private typealias Outcome = Result<[KafkaPartition: Int64], any Error>
+    fileprivate typealias Waiter = CheckedContinuation<[KafkaPartition: Int64], any Error>
+    fileprivate typealias Outcome = Result<[KafkaPartition: Int64], any Error>
 
     private func result(of state: borrowing Progress) -> Outcome {
         if let failure = state.failure { return .failure(failure) }

@@ -104,12 +104,15 @@ extension ProducerCore {
     }
 
     private func pass(_ answer: Answer, to delivery: KafkaDelivery) {
-        let isLast: Bool
+        let end: KafkaDelivery.End?
         if let failure = answer.failure {
-            isLast = delivery.fail(failure, record: answer.token.record, isFinal: answer.isFinal)
+            end = delivery.fail(failure, record: answer.token.record, isFinal: answer.isFinal)
         } else {
-            isLast = delivery.note(record: answer.token.record, offset: answer.offset)
+            end = delivery.note(record: answer.token.record, offset: answer.offset)
         }
-        if isLast { shared.withLock { _ = $0.slots.remove(answer.token) } }
+        guard let end else { return }
+        // First, so that nothing is outstanding once the waiter goes on.
+        shared.withLock { _ = $0.slots.remove(answer.token) }
+        end.tell()
     }
 }

@@ -1,5 +1,4 @@
-import SluiceCore
-package import SluiceMerge
+package import SluiceCore
 
 /// How a file is opened.
 package struct ReplicaOptions: Sendable {

@@ -1,5 +1,4 @@
 package import SluiceCore
-import SluiceMerge
 package import SluiceReplica
 import SluiceWire
 
