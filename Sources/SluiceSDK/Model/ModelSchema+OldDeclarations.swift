@@ -1,4 +1,5 @@
 @_spi(Reflection) import Swift
+import SluiceCore
 
 /// Stored properties without `@Persisted`: nothing of them reaches the file.
 extension ModelSchema {
