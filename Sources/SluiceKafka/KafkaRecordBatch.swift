@@ -14,12 +14,16 @@ package struct KafkaRecordBatch: Sendable {
             self.key = key
             self.value = value
         }
+
+        var byteCount: Int { key.count + value.count }
     }
 
     /// The topics that entries name by index; kept by `removeAll`.
     package private(set) var topics: [String] = []
     package private(set) var entries: [Entry] = []
     package private(set) var bytes: [UInt8] = []
+    /// The bytes of the records, which are fewer than those of the arena if entries name only a part of it.
+    package private(set) var byteCount = 0
 
     package init() {}
 
@@ -29,11 +33,11 @@ package struct KafkaRecordBatch: Sendable {
         self.topics = topics
         self.entries = entries
         self.bytes = bytes
+        for entry in entries { byteCount += entry.byteCount }
     }
 
     package var isEmpty: Bool { entries.isEmpty }
     package var count: Int { entries.count }
-    package var byteCount: Int { bytes.count }
 
     /// The index of a topic, for `append`; up to 65,535 of them.
     package mutating func index(ofTopic topic: String) -> Int32 {
@@ -49,6 +53,7 @@ package struct KafkaRecordBatch: Sendable {
         let middle = bytes.count
         bytes.append(contentsOf: value)
         entries.append(Entry(topic: topic, partition: partition, key: start..<middle, value: middle..<bytes.count))
+        byteCount += bytes.count - start
     }
 
     /// Adds one record whose key and value `write` appends to the arena, in this order.
@@ -57,11 +62,13 @@ package struct KafkaRecordBatch: Sendable {
         let start = bytes.count
         let middle = min(start + max(write(&bytes), 0), bytes.count)
         entries.append(Entry(topic: topic, partition: partition, key: start..<middle, value: middle..<bytes.count))
+        byteCount += bytes.count - start
     }
 
     /// Empties the batch and keeps its memory and topics.
     package mutating func removeAll() {
         entries.removeAll(keepingCapacity: true)
         bytes.removeAll(keepingCapacity: true)
+        byteCount = 0
     }
 }

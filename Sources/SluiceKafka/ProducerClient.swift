@@ -128,6 +128,6 @@ struct Refusal {
     }
 
     init(_ entry: KafkaRecordBatch.Entry, token: DeliverySlots.Token, error: rd_kafka_resp_err_t, topic: String) {
-        self.init(token: token, error: error, bytes: entry.key.count + entry.value.count, topic: topic, partition: entry.partition)
+        self.init(token: token, error: error, bytes: entry.byteCount, topic: topic, partition: entry.partition)
     }
 }

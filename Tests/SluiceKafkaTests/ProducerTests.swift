@@ -132,6 +132,28 @@ struct ProducerTests {
         }
     }
 
+    @Test func `a batch takes the room of its records, not of the arena that they lie in`() async throws {
+        let cluster = try MockCluster()
+        cluster.createTopic("a", partitions: 1)
+        var configuration = cluster.configuration
+        configuration.producerBytes = 1_000
+        configuration.deliveryTimeout = .seconds(3)
+        let batch = KafkaRecordBatch(
+            topics: ["a"], entries: [.init(topic: 0, partition: 0, key: 0..<2, value: 600..<608)],
+            bytes: [UInt8](repeating: 1, count: 900))
+        try await withProducer(configuration) { producer in
+            try await producer.warm(topics: ["a"])
+            // What a batch took comes back with its answers.
+            for _ in 0..<3 { _ = try await producer.produce(batch) }
+            cluster.setDown(true)
+            let deliveries = [try await producer.begin(batch), try await producer.begin(batch)]
+            #expect(producer.outstanding == 2, "The second batch waited for the end of the first.")
+            for delivery in deliveries {
+                #expect(await failure { _ = try await delivery.acknowledged() }?.code == .logDelivery)
+            }
+        }
+    }
+
     @Test func `when the brokers are away the queue stays bounded and every sender is told in time`() async throws {
         let cluster = try MockCluster()
         cluster.createTopic("a", partitions: 1)
