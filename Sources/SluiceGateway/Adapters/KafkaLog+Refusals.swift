@@ -17,8 +17,11 @@ extension KafkaLog {
         // Brokers refuse whole requests. The record at fault is the one that they refuse alone, so each partition gets one at a time.
         while !suspects.isEmpty {
             var partitions: Set<LogPartition> = []
-            let round = suspects.filter { partitions.insert(batch.partition(of: $0)).inserted }
-            suspects.removeAll { round.contains($0) }
+            var (round, rest): ([Int], [Int]) = ([], [])
+            for index in suspects {
+                if partitions.insert(batch.partition(of: index)).inserted { round.append(index) } else { rest.append(index) }
+            }
+            suspects = rest
             try await send(round, of: batch, &outcome) { index, error, outcome in outcome.refused[index] = error }
         }
         return outcome
@@ -33,13 +36,20 @@ extension KafkaLog {
         part.arena = batch.arena
         part.entries = indices.count == batch.entries.count ? batch.entries : indices.map { batch.entries[$0] }
         var failure: SluiceError?
+        // By numbers: names are hashed once for each partition, not for each record.
+        var ends: [UInt64: (index: Int, end: Int64)] = [:]
         for (index, answer) in zip(indices, try await producer.offer(Self.records(part))) {
             switch answer {
             case .stored(let offset):
-                outcome.ends[batch.partition(of: index)] = max(outcome.ends[batch.partition(of: index)] ?? 0, offset + 1)
+                let entry = batch.entries[index]
+                let place = UInt64(UInt32(bitPattern: entry.topic)) << 32 | UInt64(UInt32(bitPattern: entry.partition))
+                ends[place] = (index, max(ends[place]?.end ?? 0, offset + 1))
             case .refused(let error): refused(index, error, &outcome)
             case .failed(let error): failure = failure ?? error
             }
+        }
+        for (index, end) in ends.values {
+            outcome.ends[batch.partition(of: index)] = max(outcome.ends[batch.partition(of: index)] ?? 0, end)
         }
         if let failure { throw await explain(failure, of: batch) }
     }
