@@ -61,7 +61,8 @@ extension Session {
         guard let error = error as? SluiceError else {
             return fail(SluiceError(.resync, "The new rules could not be asked.", detail: "\(error)"))
         }
-        fail(error.code.isQueryError ? SluiceError(.resync, "The subscriptions do not fit the new rules: \(error.message)") : error)
+        guard error.code.isQueryError else { return fail(error) }
+        fail(SluiceError(.resync, "The subscriptions do not fit the new rules: \(error.message)", detail: error.detail))
     }
 
     /// What the user may now, and the view that comes of it; nil when nothing has been subscribed to.

@@ -30,7 +30,7 @@ struct ViewBuilder {
                 wanted.join(asked, index)
                 continue
             }
-            let allowed = try Query.parse(plan[type.name].read).bind(to: type)
+            let allowed = try Self.ruled(plan[type.name].read, type)
             let members = try MemberQuery(query, type: index, predicate: .and(whole, allowed), schema: schema.schema) { type in
                 plan[type.name].hidden(of: type)
             }
@@ -64,19 +64,32 @@ struct ViewBuilder {
         return view
     }
 
+    /// A predicate that the rules answer with.
+    /// - Throws: the query error's code if the text is no query, with the text and the place in `detail`: they are of the rules, not of the
+    ///   client.
+    private static func ruled(_ text: String, _ type: ObjectType) throws(SluiceError) -> Predicate {
+        do throws(SluiceError) {
+            return try Query.parse(text).bind(to: type)
+        } catch {
+            throw SluiceError(
+                error.code, "The server's rules for class \(type.name) are no query.", fix: "Tell the server's operator.",
+                detail: "\(text): \(error.message)")
+        }
+    }
+
     private func resolver(_ schema: Schema, _ cuts: [Int: Predicate]) -> MemberResolver {
         let plan = plan
         return MemberResolver(
             snapshots: services.snapshots, fanout: services.fanout, environment: services.environment, schema: schema
         ) { index in
-            let readable = try Query.parse(plan[schema.types[index].name].read).bind(to: schema.types[index])
+            let readable = try ViewBuilder.ruled(plan[schema.types[index].name].read, schema.types[index])
             return cuts[index].map { .and(readable, $0) } ?? readable
         }
     }
 
     private func typeView(_ index: Int, _ type: ObjectType, _ predicate: Predicate, wanted: Predicate) throws -> TypeView {
         let allowed = plan[type.name]
-        let readable = Predicate.and(predicate, try Query.parse(allowed.read).bind(to: type))
+        let readable = Predicate.and(predicate, try Self.ruled(allowed.read, type))
         let mask = allowed.readableFields.map { _ in
             let hidden = allowed.hidden(of: type)
             return type.properties.indices.map { !hidden.contains($0) }
@@ -163,7 +176,7 @@ struct ViewBuilder {
     }
 
     private func narrow(_ questions: [Question], _ schema: Schema) async throws -> Narrowing {
-        func cut(_ text: String, _ type: Int) throws -> Predicate { try Query.parse(text).bind(to: schema.types[type]) }
+        func cut(_ text: String, _ type: Int) throws -> Predicate { try Self.ruled(text, schema.types[type]) }
         guard let user, !questions.isEmpty else {
             return Narrowing(questions: questions, cuts: try questions.map { try cut("TRUEPREDICATE", $0.type) })
         }

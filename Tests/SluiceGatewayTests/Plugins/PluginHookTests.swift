@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import SluiceCore
 import SluiceGateway
 import SluiceWire
@@ -92,7 +93,9 @@ import Testing
     }
 
     @Test func `cannot undo what the roles allow by an answer that is no query by itself`() async throws {
-        try await RunningGateway.with(files: ["plugins.json": try Self.list()]) { gateway in
+        let log = LinesOfLog()
+        let logger = Logger(label: "test") { _ in log }
+        try await RunningGateway.with(files: ["plugins.json": try Self.list()], logger: logger) { gateway in
             try await gateway.sql("INSERT INTO orders (_id, store, title, size) VALUES ('s', 'south', 'x', 1)")
             let account = try await gateway.account(customData: #"{ "store": "north", "word": "do-escape" }"#)
             let session = try await gateway.session(token: account.token)
@@ -101,6 +104,9 @@ import Testing
             let error = await #expect(throws: SluiceError.self) { try await session.subscribe(1, both) }
             #expect(error?.code == .querySyntax, "\(String(describing: error))")
             #expect(session.keys("Order").isEmpty)
+            // The rules' text is for operators.
+            #expect(error.map { !"\($0)".contains("PREDICATE") } == true, "\(String(describing: error))")
+            await log.wait(for: "A subscription set fails.", about: "FALSEPREDICATE) OR (TRUEPREDICATE")
             session.close()
         }
     }
