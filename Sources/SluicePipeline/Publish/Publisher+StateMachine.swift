@@ -7,8 +7,8 @@ struct PublisherState {
     /// since finding a partition by its topic's name costs more than the rest of a record's bookkeeping.
     private var last: [Position?] = []
     private var slots: [LogPartition: Int] = [:]
-    /// What the log had when publishing began, by slot: records up to this position, below this offset.
-    private var stored: [Int: (position: Position, partition: LogPartition, end: Int64)] = [:]
+    /// What the log had when publishing began, by slot: records up to this position, below this offset. Nil once publishing has passed it.
+    private var stored: [(position: Position, partition: LogPartition, end: Int64)?] = []
     /// Partitions that grew since the last progress record, with their ends.
     private var grown: [LogPartition: Int64] = [:]
     /// The end of each partition that has had records.
@@ -63,6 +63,7 @@ struct PublisherState {
         if let slot = slots[partition] { return slot }
         slots[partition] = last.count
         last.append(nil)
+        stored.append(nil)
         return last.count - 1
     }
 
@@ -89,7 +90,11 @@ struct PublisherState {
     /// A partition has its records in the order of their positions. If one is missing before the last, the chain tells readers so, and they
     /// would take no later copy of it.
     mutating func isStored(_ slot: Int, _ position: Position) -> Bool {
-        guard let known = stored[slot], position <= known.position else { return false }
+        guard let known = stored[slot] else { return false }
+        guard position <= known.position else {
+            stored[slot] = nil
+            return false
+        }
         grown[known.partition] = max(grown[known.partition] ?? 0, known.end)
         return true
     }
