@@ -90,14 +90,14 @@ struct AdmissionTests {
     }
 
     @Test func `requests of an address come back with time, and few addresses are remembered`() {
-        var buckets = RequestBuckets(burst: 3, perSecond: 2, addresses: 10)
+        var buckets = TokenBuckets<NetworkAddress>(capacity: 3, secondsPerToken: 0.5, names: 10)
         let one = NetworkAddress(v4: 1)
         var waits: [Int?] = []
-        for _ in 0..<4 { waits.append(buckets.take(one, now: 0)) }
-        waits.append(buckets.take(NetworkAddress(v4: 2), now: 0))
-        for _ in 0..<2 { waits.append(buckets.take(one, now: 500_000_000)) }
+        for _ in 0..<4 { waits.append(buckets.admit(one, now: 0)) }
+        waits.append(buckets.admit(NetworkAddress(v4: 2), now: 0))
+        for _ in 0..<2 { waits.append(buckets.admit(one, now: 500_000_000)) }
         #expect(waits == [nil, nil, nil, 1, nil, nil, 1])
-        for number in 0..<10_000 { _ = buckets.take(NetworkAddress(v4: UInt32(number)), now: 0) }
+        for number in 0..<10_000 { _ = buckets.admit(NetworkAddress(v4: UInt32(number)), now: 0) }
         #expect(buckets.count <= 20)
     }
 

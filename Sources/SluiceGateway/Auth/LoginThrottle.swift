@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluiceNet
 import Synchronization
 
 /// Limits of logins and registrations.

@@ -1,6 +1,7 @@
 import HTTPTypes
 import SluiceCore
 import SluiceGateway
+import SluiceNet
 import TestSupport
 import Testing
 
