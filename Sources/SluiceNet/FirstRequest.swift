@@ -143,8 +143,8 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
             ticket.connections.refused(.requests)
             return refusal
         }
-        guard ticket.connections.identify(ticket.id, as: client) != nil, let client else { return nil }
-        return ErrorResponse(SluiceError(.tooManyConnections, "The address \(client.limitGroup) has too many connections open."))
+        guard ticket.connections.identify(ticket.id, as: client) != nil else { return nil }
+        return ErrorResponse(SluiceError(.tooManyConnections, "The client's address has too many connections open."))
     }
 
     /// The headers of the answer that proves that we understood (RFC 6455, 4.2.2).

@@ -55,7 +55,7 @@ struct HealthRoutes: Sendable {
             var members: [JSON.Member] = [
                 .init("status", .string(problems.isEmpty ? "ready" : "not ready")), .init("problems", .array(parts)),
             ]
-            let notes = givesCauses(context) ? readiness.notes.sorted { $0.key < $1.key } : []
+            let notes = isOperator ? readiness.notes.sorted { $0.key < $1.key } : []
             if !notes.isEmpty {
                 let warnings = notes.map { JSON.object([.init("part", .string($0)), .init("warning", .string($1))]) }
                 members.append(.init("warnings", .array(warnings)))

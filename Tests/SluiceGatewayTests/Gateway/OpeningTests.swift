@@ -123,6 +123,7 @@ import Testing
                 #expect(refusal?.what.hasPrefix("HTTP/1.1 429 ") == true, "\(String(describing: refusal))")
                 #expect(
                     refusal?.what.contains("\"code\":\(ErrorCode.tooManyConnections.rawValue)") == true, "\(String(describing: refusal))")
+                #expect(refusal?.what.contains("203.0.113") == false, "\(String(describing: refusal))")
                 // Another address is served.
                 sockets.append(try await RawSocket.webSocket(gateway.url, "X-Forwarded-For: 203.0.113.2\r\n"))
                 #expect(sockets.count == 3)
