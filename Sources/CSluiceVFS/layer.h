@@ -21,6 +21,26 @@ int sluice_damaged(const char *name, sqlite3_int64 offset, int code);
 /// What a write has come to: the code, or that there is no room.
 int sluice_written(int code);
 
+// Names: names.c
+
+/// The name that a connection has its database open by.
+typedef struct sluice_open_name {
+    const char *name;
+    /// Whether the file has been moved or deleted since: what lies at the name, and beside it, is another's.
+    int is_detached;
+    struct sluice_open_name *next;
+} sluice_open_name;
+
+/// The mutex that is held while something goes by a name.
+void sluice_names_enter(void);
+void sluice_names_leave(void);
+
+/// Under the mutex, with the opening of the file.
+void sluice_names_add(sluice_open_name *added, const char *name);
+void sluice_names_remove(sluice_open_name *removed);
+/// Under the mutex: whether the database that a log belongs to is detached. - Parameter log: as SQLite gave it, no copy.
+int sluice_names_is_log_detached(const char *log);
+
 // The log: log.c
 
 /// Bytes of an open log, without the file of the layer below, which follows it.

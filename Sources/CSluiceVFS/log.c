@@ -110,10 +110,19 @@ static extent read_mark(const char *log) {
     return said;
 }
 
+static int open_mark(const char *log) {
+    char name[NAME];
+    int mark = -1;
+    if (!mark_name(name, log)) return mark;
+    sluice_names_enter();
+    if (!sluice_names_is_log_detached(log)) mark = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    sluice_names_leave();
+    return mark;
+}
+
 /// Without room for it, or in a folder of somebody else's, there is none: then less is found out.
 static void write_mark(log_file *own) {
-    char name[NAME];
-    if (own->mark < 0 && mark_name(name, own->name)) own->mark = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (own->mark < 0) own->mark = open_mark(own->name);
     if (own->mark < 0) return;
     unsigned char bytes[MARK] = "sluice 1";
     memcpy(bytes + 8, own->committed.salts, 8);
@@ -302,7 +311,10 @@ int sluice_log_open(sqlite3_vfs *lower, const char *name, sqlite3_file *file, in
     own->mark = -1;
     own->stale = NONE;
     own->frame_header_at = -1;
-    int code = lower->xOpen(lower, name, below(file), flags, result);
+    sluice_names_enter();
+    int code = SQLITE_CANTOPEN;
+    if (!sluice_names_is_log_detached(name)) code = lower->xOpen(lower, name, below(file), flags, result);
+    sluice_names_leave();
     // Without methods SQLite does not close what was not opened.
     own->base.pMethods = below(file)->pMethods == NULL ? NULL : &methods;
     return code;

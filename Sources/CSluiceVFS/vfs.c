@@ -8,7 +8,9 @@ enum { SUM_SIZE = 8, HEADER_SIZE = 100, LARGEST_PAGE = 65536 };
 /// A database file. The file of the layer below follows it in memory.
 typedef struct {
     sqlite3_file base;
-    const char *name;
+    sluice_open_name open;
+    /// Whether the memory that connections share is mapped.
+    int has_memory;
     /// Bytes of a page; 0 until it is known.
     int page_size;
     /// Of one page: what is written, or read to check a part of it.
@@ -74,7 +76,7 @@ int sluice_written(int code) {
 }
 
 static int damaged(sqlite3_file *file, sqlite3_int64 offset) {
-    return sluice_damaged(((checked_file *)file)->name, offset, SLUICE_VFS_DAMAGED);
+    return sluice_damaged(((checked_file *)file)->open.name, offset, SLUICE_VFS_DAMAGED);
 }
 
 // Pages
@@ -104,7 +106,7 @@ static int learn_page_size(sqlite3_file *file) {
     int size = told_page_size(header);
     if (size > 0) return set_page_size((checked_file *)file, size);
     int is_foreign = memcmp(header, "SQLite format 3", 16) == 0 && header[20] == 0;
-    return sluice_damaged(((checked_file *)file)->name, 0, is_foreign ? SLUICE_VFS_FOREIGN : SLUICE_VFS_DAMAGED);
+    return sluice_damaged(((checked_file *)file)->open.name, 0, is_foreign ? SLUICE_VFS_FOREIGN : SLUICE_VFS_DAMAGED);
 }
 
 /// Reads and checks the page that a part lies in, and copies the part.
@@ -165,7 +167,9 @@ static int checked_write(sqlite3_file *file, const void *bytes, int count, sqlit
 
 static int checked_close(sqlite3_file *file) {
     sqlite3_free(((checked_file *)file)->page);
-    return below(file)->pMethods->xClose(below(file));
+    int code = below(file)->pMethods->xClose(below(file));
+    sluice_names_remove(&((checked_file *)file)->open);
+    return code;
 }
 
 static int checked_truncate(sqlite3_file *file, sqlite3_int64 size) {
@@ -195,8 +199,16 @@ static int checked_characteristics(sqlite3_file *file) {
     return below(file)->pMethods->xDeviceCharacteristics(below(file)) & (SQLITE_IOCAP_POWERSAFE_OVERWRITE | SQLITE_IOCAP_SEQUENTIAL);
 }
 
+/// The first mapping opens a file by its name.
 static int checked_map(sqlite3_file *file, int page, int size, int extend, void volatile **memory) {
-    return below(file)->pMethods->xShmMap(below(file), page, size, extend, memory);
+    checked_file *own = (checked_file *)file;
+    if (own->has_memory) return below(file)->pMethods->xShmMap(below(file), page, size, extend, memory);
+    sluice_names_enter();
+    int code = SQLITE_IOERR_SHMOPEN;
+    if (!own->open.is_detached) code = below(file)->pMethods->xShmMap(below(file), page, size, extend, memory);
+    own->has_memory = code == SQLITE_OK;
+    sluice_names_leave();
+    return code;
 }
 
 static int checked_shared_lock(sqlite3_file *file, int offset, int count, int flags) {
@@ -205,7 +217,14 @@ static int checked_shared_lock(sqlite3_file *file, int offset, int count, int fl
 
 static void checked_barrier(sqlite3_file *file) { below(file)->pMethods->xShmBarrier(below(file)); }
 
-static int checked_unmap(sqlite3_file *file, int remove) { return below(file)->pMethods->xShmUnmap(below(file), remove); }
+static int checked_unmap(sqlite3_file *file, int remove) {
+    checked_file *own = (checked_file *)file;
+    sluice_names_enter();
+    int code = below(file)->pMethods->xShmUnmap(below(file), remove && !own->open.is_detached);
+    own->has_memory = 0;
+    sluice_names_leave();
+    return code;
+}
 
 /// Version 2: without reading pages in place, past the check.
 static const sqlite3_io_methods methods = {
@@ -237,17 +256,26 @@ static int checked_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, 
     if ((flags & SQLITE_OPEN_MAIN_DB) == 0) return lower(vfs)->xOpen(lower(vfs), name, file, flags, result);
     checked_file *own = (checked_file *)file;
     memset(own, 0, sizeof *own);
-    own->name = name;
+    sluice_names_enter();
     int code = lower(vfs)->xOpen(lower(vfs), name, below(file), flags, result);
     // Without methods SQLite does not close what was not opened.
     own->base.pMethods = below(file)->pMethods == NULL ? NULL : &methods;
+    if (own->base.pMethods != NULL) sluice_names_add(&own->open, name);
+    sluice_names_leave();
     return code;
 }
 
 static int checked_delete(sqlite3_vfs *vfs, const char *name, int sync) {
     size_t length = strlen(name);
-    if (length > 4 && strcmp(name + length - 4, "-wal") == 0) sluice_log_forget(name);
-    return lower(vfs)->xDelete(lower(vfs), name, sync);
+    if (length <= 4 || strcmp(name + length - 4, "-wal") != 0) return lower(vfs)->xDelete(lower(vfs), name, sync);
+    sluice_names_enter();
+    int code = SQLITE_OK;
+    if (!sluice_names_is_log_detached(name)) {
+        sluice_log_forget(name);
+        code = lower(vfs)->xDelete(lower(vfs), name, sync);
+    }
+    sluice_names_leave();
+    return code;
 }
 
 static int checked_access(sqlite3_vfs *vfs, const char *name, int flags, int *result) {

@@ -31,11 +31,16 @@ package enum ReplicaFile {
         return unsafe fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
     }
 
-    /// Removes the files of a replica that nobody has open.
+    /// Has connections of this process that are still closing leave alone what lies at the path from now on: the last one of a file deletes
+    /// its log by name. Called before the files are moved or deleted.
+    package static func detach(_ path: String) { sluice_vfs_detach(path) }
+
+    /// Removes the files of a replica that nobody has open, other than connections of this process that are closing.
     /// - Returns: whether the database itself was there and is gone.
     @discardableResult
     package static func remove(_ path: String) -> Bool {
         var isRemoved = false
+        detach(path)
         for ending in endings {
             let result = unlink(path + ending)
             if ending.isEmpty { isRemoved = result == 0 }

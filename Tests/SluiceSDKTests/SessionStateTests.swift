@@ -376,6 +376,25 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: backup) == isAsked)
     }
 
+    /// SQLite's last connection deletes the log by its name when it closes, also when a new file has the name by then. It looks whether its
+    /// file has moved, but before it copies the log into it.
+    @Test(arguments: [false, true])
+    func `a file that is let go of while it is moved or deleted takes nothing of the new one with it`(isMoved: Bool) async throws {
+        let schema = SluiceCore.Schema([ModelSchema.of(Task.self).objectType(isSynced: true)])
+        for round in 0..<100 {
+            let path = folder.url.appendingPathComponent("file\(round)").path
+            let backup = SetAside.backup(of: path)
+            let old = Mutex<SluiceReplica.Replica?>(try SluiceReplica.Replica(path: path, schema: schema))
+            async let closed: Void = old.withLock { $0 = nil }
+            if isMoved { try SetAside.move(path, to: backup) } else { _ = try RealmFiles.removeUnlessOpen(path) }
+            let new = try SluiceReplica.Replica(path: path, schema: schema)
+            await closed
+            // Another connection reads what the first has written.
+            #expect(try new.currentSubscriptionSet().version == 0)
+            for ending in ["", "-wal", "-shm"] { #expect(FileManager.default.fileExists(atPath: path + ending), "\(round)\(ending)") }
+        }
+    }
+
     private func token(of name: String) throws -> SyncError.ActionToken {
         let path = folder.url.appendingPathComponent(name).path
         try Data("rows".utf8).write(to: URL(fileURLWithPath: path))

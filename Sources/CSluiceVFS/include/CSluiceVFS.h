@@ -32,6 +32,10 @@ const char *sluice_vfs_damage(sqlite3_int64 *offset);
 /// Makes the layer known to SQLite; harmless when it is. - Returns: a result code.
 int sluice_vfs_register(void);
 
+/// Has the connections of this process that have the database at a path open leave alone what lies there from now on, and beside it.
+/// Called before the file is moved or deleted; they can be closed at any time after.
+void sluice_vfs_detach(const char *path);
+
 /// Has SQLite leave room for the sums, in a database that has no content yet; called after each opening for writing.
 void sluice_vfs_prepare(sqlite3 *database);
 

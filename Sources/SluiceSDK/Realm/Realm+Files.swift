@@ -6,6 +6,7 @@ enum RealmFiles {
     /// - Returns: whether the database itself was there.
     static func remove(_ path: String) throws -> Bool {
         var isRemoved = false
+        ReplicaFile.detach(path)
         for file in ReplicaFile.files(path) + [SyncClaim.file(of: path)] where FileManager.default.fileExists(atPath: file) {
             do {
                 try FileManager.default.removeItem(atPath: file)

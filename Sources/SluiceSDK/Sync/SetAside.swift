@@ -73,6 +73,7 @@ enum SetAside {
             try FileManager.default.createDirectory(
                 at: URL(fileURLWithPath: backup).deletingLastPathComponent(), withIntermediateDirectories: true,
                 attributes: [.posixPermissions: 0o700])
+            ReplicaFile.detach(path)
             // The log first: without its database it is nothing, and the database without it lacks something.
             for (source, target) in zip(ReplicaFile.files(path), ReplicaFile.files(backup)).reversed()
             where FileManager.default.fileExists(atPath: source) {
