@@ -35,10 +35,12 @@ struct RunningGateway: Sendable {
     ///   - logger: what the gateway says its lines to.
     static func with<R: Sendable>(
         files: [String: String] = [:], plugins: [String] = [], inProcess: Bool = false, isDevelopment: Bool = false,
-        logger: Logger? = nil, _ body: @escaping @Sendable (RunningGateway) async throws -> R
+        logger: Logger? = nil, environment: any Environment = SystemEnvironment(),
+        _ body: @escaping @Sendable (RunningGateway) async throws -> R
     ) async throws -> R {
         try await few.pass {
-            try await start(files: files, plugins: plugins, inProcess: inProcess, isDevelopment: isDevelopment, logger, body)
+            try await start(
+                files: files, plugins: plugins, inProcess: inProcess, isDevelopment: isDevelopment, logger, environment, body)
         }
     }
 
@@ -82,7 +84,7 @@ struct RunningGateway: Sendable {
 
     private static func start<R: Sendable>(
         files: [String: String], plugins: [String], inProcess: Bool, isDevelopment: Bool, _ logger: Logger?,
-        _ body: @escaping @Sendable (RunningGateway) async throws -> R
+        _ environment: any Environment, _ body: @escaping @Sendable (RunningGateway) async throws -> R
     ) async throws -> R {
         try await GatewayDatabase.with { conninfo in
             let connection = try await PostgresConnection.connect(conninfo)
@@ -93,7 +95,7 @@ struct RunningGateway: Sendable {
             let configuration = GatewayConfiguration(
                 app: try ShopApp.configuration(files: files), postgres: conninfo, kafka: nil, network: .init(port: 0, adminPort: 0),
                 plugins: .init(files: isDevelopment ? plugins : [], inProcess: inProcess), isDevelopment: isDevelopment)
-            return try await run(configuration, logger: logger, body)
+            return try await run(configuration, logger: logger, environment: environment, body)
         }
     }
 
