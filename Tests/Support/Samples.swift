@@ -39,6 +39,8 @@ package enum Samples {
     package static let texts = [
         "", "a", "A", "b", "aB", "Ab", "abc", "ABC", "a*", "É", "é", "ß", "×", "÷", "xÉy", "🦄", "100%", "a_b", "[c]", "z",
         "a\0", "a\0b",
+        // Equal to Swift: composed and decomposed, and letters that look the same. Case pairs beyond ASCII.
+        "e\u{301}", "K", "\u{212A}", "k", "\u{3A9}", "\u{2126}", "\u{3C9}",
     ]
     package static let ints: [Int64] = [
         0, 1, -1, 2, 3, 5, .max, .min, 9_007_199_254_740_991, 9_007_199_254_740_993, -9_007_199_254_740_993,
