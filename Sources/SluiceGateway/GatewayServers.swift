@@ -29,7 +29,8 @@ struct GatewayServers: Sendable {
         let path = WireProtocol.path(app: appID)
         let network = configuration.network
         let requests = RequestLimiter(network.admission)
-        let refused = parts.metrics.refusals()
+        let refused = parts.metrics.refusals(
+            loggedBy: RefusalLog(logger: logger, environment: parts.sessionServices.environment))
         let router = Router(context: ClientContext.self)
         router.add(middleware: ClientAddressMiddleware(proxies: configuration.network.trustedProxies))
         router.add(middleware: HTTPWatch(metrics: parts.metrics, environment: parts.sessionServices.environment))
