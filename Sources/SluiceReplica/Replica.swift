@@ -75,7 +75,8 @@ package final class Replica: Sendable {
         links = LinkIndex(schema, isFitted: !options.isReadOnly && !options.isUnfitted)
         writer = Writer(
             connection: try Connection.open(path: path, options.isReadOnly ? .readOnly : .writer(isTemporary: options.isTemporary)),
-            layouts: layouts, links: links, isSynced: isSynced, owner: options.owner, environment: environment)
+            layouts: layouts, links: links, isSynced: isSynced, owner: options.owner, uploadBound: options.uploadBound,
+            environment: environment)
         committed = CommittedState(path: path, isReadOnly: options.isReadOnly)
         if options.isReadOnly {
             try writer.openReadOnly()

@@ -193,21 +193,29 @@ extension SluiceWireAction {
         #expect(harness.actions.contains { if case .endBootstrap(1, LSN(rawValue: 70), _, _, 3) = $0 { true } else { false } })
     }
 
-    @Test func `a changeset that no message can carry is told once and holds up nothing but uploads`() {
+    @Test func `a changeset that no message can carry is taken back, and those after it are uploaded`() {
         var harness = MachineHarness()
         harness.open(welcome: MachineHarness.welcome(maximumMessageBytes: 1_000))
         harness.pending([set(1, ["north"])])
         harness.bootstrap(1)
         harness.feed(.localChange)
-        let sets = [set(1, ["north"], state: .complete), set(2, ["south"], before: 1)]
-        harness.pending(sets, [MachineHarness.change(1, value: String(repeating: "x", count: 2_000))])
-        guard case .warning(let error)? = harness.reports.first else {
-            Issue.record("\(harness.reports)")
-            return
+        let sets = [set(1, ["north"], state: .complete)]
+        let large = MachineHarness.change(2, value: String(repeating: "x", count: 2_000))
+        harness.pending(sets, [MachineHarness.change(1), large, MachineHarness.change(3)])
+        let taken = harness.actions.compactMap { action -> (UInt64, SluiceError)? in
+            if case .setAside(let number, let error) = action { (number, error) } else { nil }
         }
-        #expect(error.code == .limitsExceeded && harness.uploaded.isEmpty && harness.subscribed == [2])
-        harness.bootstrap(2)
-        #expect(harness.reports == [.downloaded(version: 2)] && harness.machine.phase == .open)
+        #expect(taken.map(\.0) == [2] && taken.first?.1.code == .writeTooLarge)
+        #expect(taken.first?.1.message.contains("1000 bytes") == true, "\(taken)")
+        // The gateway has it in its log.
+        let told = harness.sent.compactMap { kind -> UInt32? in if case .reportError(let report) = kind { report.code } else { nil } }
+        #expect(told == [UInt32(ErrorCode.writeTooLarge.rawValue)])
+        #expect(harness.uploaded == [1])
+        // The file has taken its changes back: the number is uploaded without any.
+        #expect(harness.queries.last?.changesetsAfter == 1)
+        harness.pending(sets, [Changeset(number: 2, time: .zero, base: .zero, changes: []), MachineHarness.change(3)])
+        #expect(harness.uploaded == [2, 3] && harness.machine.phase == .open)
+        #expect(!harness.actions.contains { if case .setAside = $0 { true } else { false } })
     }
 
     @Test func `after a lost acknowledgement the position is asked for by number alone`() {

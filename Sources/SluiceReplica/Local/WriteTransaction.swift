@@ -92,7 +92,8 @@ package final class WriteTransaction {
     /// - Parameters:
     ///   - values: by property name, the primary key left out.
     ///   - defaults: those of `values` that the app did not give; they do not overwrite anything.
-    /// - Throws: `noSubscriptionForWrite`, or `badChangeset` for the second asymmetric object with one key.
+    /// - Throws: `noSubscriptionForWrite`; `badChangeset` for the second asymmetric object with one key; `ingestTooLarge` for an
+    ///   asymmetric object over `Limits.ingestObjectBytes`.
     package func create(
         type: Int, key: Value, values: [String: Value], defaults: Set<String> = []
     ) throws(SluiceError) {
@@ -105,6 +106,7 @@ package final class WriteTransaction {
                     .badChangeset, "Two objects of the asymmetric class \(object.type) have the key \(key) in one transaction.",
                     fix: "Give every object a key of its own.")
             }
+            if writer.isSynced { try checkSize(of: change, layout) }
             try writer.addIngest(change)
             return
         }
@@ -117,6 +119,21 @@ package final class WriteTransaction {
         if before == nil { return remember(created: change) }
         for name in values.keys { change.seen[name] = try seen(name, of: object, layout) }
         append(change)
+    }
+
+    /// Refuses an asymmetric object that the gateway would refuse.
+    /// - Throws: `ingestTooLarge` with the size as JSON, which is what the gateway measures, and the bound.
+    private func checkSize(of change: ObjectChange, _ layout: TableLayout) throws(SluiceError) {
+        var values = change.values
+        values[layout.type.properties[layout.key].name] = change.object.key
+        // JSON takes at most six bytes for one of a text.
+        guard values.reduce(0, { $0 + $1.key.utf8.count + $1.value.recordBytes }) > Limits.ingestObjectBytes / 6 else { return }
+        let bytes = ExtendedJSON.json(values).utf8.count
+        guard bytes > Limits.ingestObjectBytes else { return }
+        throw SluiceError(
+            .ingestTooLarge,
+            "An object of class \(change.object.type) has \(bytes) bytes as JSON. One object may have \(Limits.ingestObjectBytes) bytes.",
+            fix: "Split the object into several.")
     }
 
     /// Notes that an object was made that was not there.

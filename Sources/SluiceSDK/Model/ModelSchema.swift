@@ -110,6 +110,7 @@ package final class ModelSchema: @unchecked Sendable {
 
     private static func properties(of object: ObjectBase) -> [Property] {
         let type = Swift.type(of: object)
+        refuseOldDeclarations(in: object)
         let wrappers = wrappers(of: object)
         let mapping = type.propertiesMapping()
         var found: [Property] = []

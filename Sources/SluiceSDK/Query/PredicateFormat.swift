@@ -47,6 +47,7 @@ struct PredicateFormat {
             case UInt8(ascii: "$"): try numbered()
             case UInt8(ascii: "#"): position += 1
             case UInt8(ascii: "["): try bracket()
+            case UInt8(ascii: "`"): try quotedName()
             default: if PredicateFormat.continuesWord(byte), !PredicateFormat.isDigit(byte) { try word() } else { copy() }
             }
         }
@@ -55,6 +56,15 @@ struct PredicateFormat {
     private mutating func copy() {
         text.append(bytes[position])
         position += 1
+    }
+
+    /// Copies a name between backquotes, which may be a word of predicates or of the language.
+    private mutating func quotedName() throws(SluiceError) {
+        lastToken = text.count
+        copy()
+        while position < bytes.count, bytes[position] != UInt8(ascii: "`") { copy() }
+        guard position < bytes.count else { throw SluiceError(.querySyntax, "A name in the predicate has no closing backquote.") }
+        copy()
     }
 
     private mutating func put(_ piece: String) { text.append(contentsOf: piece.utf8) }

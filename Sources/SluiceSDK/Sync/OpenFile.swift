@@ -104,10 +104,11 @@ final class OpenFile: Sendable {
             throw Realm.Error(.fileNotFound, "There is no Realm file at \(path), and it is opened for reading only.")
         }
         if sync == nil { try MigrationRun(path: path, configuration: configuration, schemas: schemas).run() }
+        let schema = SluiceCore.Schema(schemas.map { $0.objectType(isSynced: sync != nil) })
+        var options = configuration.replicaOptions
+        if sync != nil { options.uploadBound = UploadSize.bound(schema) }
         replica = try asRealmError {
-            try Replica(
-                path: path, schema: SluiceCore.Schema(schemas.map { $0.objectType(isSynced: sync != nil) }), isSynced: sync != nil,
-                indexes: schemas.indexes, options: configuration.replicaOptions)
+            try Replica(path: path, schema: schema, isSynced: sync != nil, indexes: schemas.indexes, options: options)
         }
         if sync == nil, !isReadOnly { try asRealmError { [replica] in try replica.noteSchema(version: configuration.schemaVersion) } }
         session = sync.map { [replica] in SyncSession(replica: replica, configuration: configuration, sync: $0) }

@@ -60,6 +60,8 @@ package enum SyncAction: Sendable {
     case acknowledgeIngest(UInt64, [RefusedWrite])
     /// Takes the writes back, then tells the app.
     case compensate(UInt64, [RefusedWrite])
+    /// Takes back a changeset that no message can carry, then tells the app.
+    case setAside(UInt64, SluiceError)
     /// Puts aside from here on, beside what a checkpoint says is put aside.
     case beginBootstrap(version: UInt64, ServerMessage.Checkpoint?)
     case stage(StagedRows)

@@ -39,7 +39,7 @@ package struct WebSocketTransport: SyncTransport {
         }
     }
 
-    private static func failure(_ error: any Error, isLate: Bool, _ url: String) -> SluiceError {
+    static func failure(_ error: any Error, isLate: Bool, _ url: String) -> SluiceError {
         switch error {
         case NIOSSLError.handshakeFailed(_), is NIOSSLExtraError:
             SluiceError(.tlsHandshakeFailed, "The TLS handshake with \(url) failed: \(error).")
@@ -117,7 +117,7 @@ package struct WebSocketTransport: SyncTransport {
         }
     }
 
-    private static func tlsHandler(_ context: NIOSSLContext, host: String) throws -> NIOSSLClientHandler {
+    static func tlsHandler(_ context: NIOSSLContext, host: String) throws -> NIOSSLClientHandler {
         // An address is no server name; its certificate is checked against the address itself.
         let isAddress = (try? SocketAddress(ipAddress: host, port: 0)) != nil
         return try NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : host)

@@ -1,0 +1,20 @@
+package import SluiceCore
+package import SluiceReplica
+import SluiceWire
+
+/// The size of a changeset as a message.
+package enum UploadSize {
+    /// Bytes of a message beside its changeset: fields, lengths, and the position in compensations.
+    static let frame = 64
+    /// Bytes by which the number of a property, which the gateway allots, may be longer than in the file's schema.
+    private static let propertyNumber = 4
+
+    /// The bound of one message, for `ReplicaOptions`.
+    /// - Parameter schema: the file's.
+    package static func bound(_ schema: Schema) -> UploadBound {
+        UploadBound(bytes: Limits.messageBytes) { changeset throws(SluiceError) in
+            let named = changeset.changes.reduce(0) { $0 + $1.values.count + $1.counters.count + $1.edits.count + $1.seen.count }
+            return try WireProtocol.encode(try PBChangeset(changeset, schema: schema)).count + frame + propertyNumber * named
+        }
+    }
+}
