@@ -14,7 +14,7 @@ final class OpenFile: Sendable {
     let isReadOnly: Bool
     /// Whether there was none when it was opened.
     let isNew: Bool
-    /// Nil for a file that is not synced.
+    /// Nil for a file that is not synced, or in memory: no other process has its path.
     private let claim: SyncClaim?
     let cores = CoreCache()
     /// Why nothing can be written any more.
@@ -94,9 +94,13 @@ final class OpenFile: Sendable {
         if sync == nil, let asymmetric = schemas.first(where: { $0.objectClass is AsymmetricObject.Type }) {
             throw Realm.Error(.schemaMismatch, "Asymmetric table '\(asymmetric.name)' not allowed in a local Realm")
         }
-        claim = sync == nil ? nil : try OpenFile.claim(path)
-        // A process of this number that crashed may have left one.
-        if configuration.inMemoryIdentifier != nil { ReplicaFile.remove(path) }
+        let isInMemory = configuration.inMemoryIdentifier != nil
+        claim = sync == nil || isInMemory ? nil : try OpenFile.claim(path)
+        if isInMemory {
+            // A process of this number that crashed may have left one, and there is nothing to set aside.
+            SetAside.forget(path)
+            ReplicaFile.remove(path)
+        }
         try SetAside.performNoted(path, for: configuration.syncOwner)
         isNew = !FileManager.default.fileExists(atPath: path)
         if let seed = configuration.seedFilePath { try RealmFiles.plant(seed, at: path) }
@@ -124,7 +128,6 @@ final class OpenFile: Sendable {
         if configuration.readOnly {
             throw Realm.Error(.invalidInput, "A synced Realm cannot be read only: what the server sends is written.")
         }
-        if configuration.inMemoryIdentifier != nil { throw Realm.Error(.invalidInput, "A synced Realm cannot be in memory: set fileURL.") }
     }
 
     private static func makeFolder(of path: String) throws {
