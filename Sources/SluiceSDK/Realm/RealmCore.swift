@@ -380,18 +380,4 @@ final class RealmCore {
     func wrote(_ type: Int, _ key: Value, _ slot: Int) {
         for watch in objectWatches { watch.wrote(type, key, slot) }
     }
-
-    func delete(_ object: ObjectBase) {
-        guard let row = object._row, row.core === self else {
-            throwRealmException("Can only delete an object from the Realm it belongs to.")
-        }
-        if let place = row.place { return place.removeElement() }
-        change { transaction throws(SluiceError) in try transaction.delete(type: row.type, key: row.key) }
-    }
-
-    func delete(_ type: Int, _ keys: [Value]) {
-        change { transaction throws(SluiceError) in
-            for key in keys { try transaction.delete(type: type, key: key) }
-        }
-    }
 }
