@@ -83,7 +83,7 @@ extension Results where Element: Object {
         storage.subscription = set.storage.committed.subscriptions[index].id
         if chosen == .never { return self }
         try await storage.core.file.waitForSubscriptionSet(version, seconds: timeout)
-        storage.core.refresh()
+        storage.core.moveOn()
         return self
     }
 
@@ -103,7 +103,7 @@ extension Results where Element: Object {
     ) async throws {
         guard let version = try end(), waitForSync != .never else { return }
         try await storage.core.file.waitForSubscriptionSet(version, seconds: timeout)
-        storage.core.refresh()
+        storage.core.moveOn()
     }
 
     /// - Returns: the version of the set without the subscription; nil when there is none to end.
