@@ -5,7 +5,7 @@ import SluiceReplica
 import SluiceSDK
 import Testing
 
-/// What the end of a subscription set's download shows.
+/// The end of a subscription, by the app or by its time, and what a set's end of the download shows.
 @Suite(.timeLimit(.minutes(1))) struct SubscriptionLifeTests {
     final class Leaf: Object {
         @Persisted(primaryKey: true) var _id: Int
@@ -25,6 +25,85 @@ import Testing
 
     // In async code the same words mean the call that waits.
     private func change(_ set: SyncSubscriptionSet, _ block: () -> Void) { set.update(block) }
+
+    private func names(_ realm: Realm) -> [String] { realm.subscriptions.map { $0.name ?? "-" } }
+
+    // MARK: Time to live
+
+    /// Subscribes by a handle that goes on showing the set as it was made.
+    private func subscribe(_ realm: Realm, _ times: [(name: String, seconds: Double)]) throws -> SyncSubscriptionSet {
+        let set = realm.subscriptions
+        var failure: (any Error)?
+        change(set) {
+            for (name, seconds) in times {
+                do {
+                    try set.append(QuerySubscription<Leaf>(name: name), options: SyncSubscriptionOptions(timeToLive: seconds))
+                } catch {
+                    failure = error
+                }
+            }
+        }
+        if let failure { throw failure }
+        return set
+    }
+
+    /// Waits until the newest set has just these.
+    private func wait(_ realm: Realm, for expected: [String]) async throws {
+        let replica = _replica(of: realm)
+        let (news, signal) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let observer = replica.observeSubscriptions { signal.yield() }
+        defer { replica.removeObserver(observer) }
+        signal.yield()
+        for await _ in news where names(realm) == expected { return }
+        Issue.record("the subscriptions were \(names(realm))")
+    }
+
+    @Test func `a subscription goes by itself when its time is over`() async throws {
+        let realm = try open()
+        let set = try subscribe(realm, [("hour", 3_600), ("short", 0.05), ("longer", 0.2)])
+        #expect(set.count == 3)
+        try await wait(realm, for: ["hour"])
+        // Not before its time.
+        #expect(try Date() >= #require(set.first(named: "longer")?.expiresAt))
+        // An earlier end than that which is waited for.
+        _ = try subscribe(realm, [("new", 0.05)])
+        try await wait(realm, for: ["hour"])
+    }
+
+    @Test func `a subscription that was renewed goes when its new time is over`() async throws {
+        let realm = try open()
+        let all = realm.objects(Leaf.self)
+        try await all.subscribe(options: SyncSubscriptionOptions(name: "a", timeToLive: 0.3), waitForSync: .never)
+        let first = try #require(realm.subscriptions.first(named: "a")?.expiresAt)
+        try await all.subscribe(options: SyncSubscriptionOptions(name: "a", overwriteExisting: true, timeToLive: 0.6), waitForSync: .never)
+        let second = try #require(realm.subscriptions.first(named: "a")?.expiresAt)
+        #expect(second > first)
+        try await wait(realm, for: [])
+        #expect(Date() >= second)
+    }
+
+    @Test func `a subscription goes by itself in a file that was opened again before its time`() async throws {
+        do { _ = try subscribe(try open(), [("hour", 3_600), ("short", 0.3)]) }
+        try await wait(try open(), for: ["hour"])
+    }
+
+    // MARK: Overwriting
+
+    @Test func `an overwrite that changes nothing sets updatedAt and expiresAt anew`() async throws {
+        let realm = try open()
+        let options = SyncSubscriptionOptions(name: "a", overwriteExisting: true, timeToLive: 60)
+        var before: SyncSubscription?
+        for _ in 0..<3 {
+            try await realm.objects(Leaf.self).subscribe(options: options, waitForSync: .never)
+            let now = try #require(realm.subscriptions.first(named: "a"))
+            if let before {
+                #expect(now.createdAt == before.createdAt && now.updatedAt > before.updatedAt && now.timeToLive == 60)
+                #expect(try #require(now.expiresAt) > #require(before.expiresAt))
+            }
+            before = now
+        }
+        #expect(realm.subscriptions.count == 1)
+    }
 
     // MARK: What a complete set shows
 

@@ -320,7 +320,8 @@ public struct SyncSubscription {
     public var updatedAt: Date { Date(stored.updated) }
     /// Seconds from the last update until it goes away by itself; nil: it stays.
     public var timeToLive: TimeInterval? { stored.options.timeToLive.map { Double($0) / 1_000 } }
-    /// When it goes away by itself, by this device's clock; nil: it stays. It goes when the set changes next, or the file is opened next.
+    /// When it goes away by itself, by this device's clock; nil: it stays. When the file is not open then, it goes when the file
+    /// is opened next.
     public var expiresAt: Date? { stored.expires.map { Date($0) } }
 
     /// Replaces the query, inside of `update` of the set. Nil: all objects of the class.
