@@ -28,6 +28,29 @@ import Testing
 
     private func names(_ realm: Realm) -> [String] { realm.subscriptions.map { $0.name ?? "-" } }
 
+    // MARK: Unsubscribing
+
+    /// RealmSwift: "In order for a named subscription to be removed, the Results must have previously created the subscription."
+    @Test func `a later launch ends the unnamed subscription that it finds, and a named one only if it makes it again`() async throws {
+        do {
+            let realm = try open()
+            try await realm.objects(Leaf.self).where { $0.name == "named" }.subscribe(name: "named", waitForSync: .never)
+            try await realm.objects(Leaf.self).where { $0.name == "other" }.subscribe(waitForSync: .never)
+        }
+        let realm = try open()
+        let (named, other) = (realm.objects(Leaf.self).where { $0.name == "named" }, realm.objects(Leaf.self).where { $0.name == "other" })
+        try await named.subscribe(name: "named")
+        try await other.subscribe()
+        #expect(names(realm) == ["named", "-"])
+        other.unsubscribe()
+        #expect(names(realm) == ["named"])
+        named.unsubscribe()
+        #expect(names(realm) == ["named"], "these results have found it")
+        try await named.subscribe(name: "named", waitForSync: .never)
+        named.unsubscribe()
+        #expect(names(realm) == [])
+    }
+
     // MARK: Time to live
 
     /// Subscribes by a handle that goes on showing the set as it was made.

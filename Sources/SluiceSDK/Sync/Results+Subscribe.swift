@@ -89,6 +89,8 @@ extension Results where Element: Object {
 
     /// Removes the subscription that `subscribe` made, or else the unnamed one with this query. Its objects leave the device
     /// when the server has answered, unless another subscription covers them.
+    ///
+    /// As in RealmSwift, a named subscription that `subscribe` has found, as in a later launch, stays: remove it by its name, in `update`.
     public func unsubscribe() {
         // As in `update`, what fails is told to nobody here: the subscription is still there, and the session says why.
         _ = try? end()

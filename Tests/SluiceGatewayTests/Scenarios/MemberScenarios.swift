@@ -235,6 +235,34 @@ final class Ship: Object {
         }
     }
 
+    /// RLMSyncSubscriptionOptions: "Any keypath which ends in a RLMLinkingObject property can be included in this array, including ones
+    /// involving intermediate links."
+    @MainActor
+    @Test func `objects that link to what an object links to come along, and follow the links`() async throws {
+        try await Self.with { gateway in
+            let harbour = try await Harbour.open(gateway)
+            try await gateway.sql(#"UPDATE "Ship" SET port = 'c' WHERE _id = 's2'"#)
+            let sailor = harbour.realm.objects(Sailor.self).where { $0._id == "m1" }
+            try await sailor.subscribe(options: SyncSubscriptionOptions(name: "m1", includes: ["home.ships"]))
+            #expect(harbour.sailors == ["m1"] && harbour.ports == ["c"] && harbour.ships == ["s2"])
+            #expect(sailor.first?.home?.ships.map(\._id) == ["s2"])
+            // A link on the way changes, and one of those that end it.
+            try await gateway.sql(#"UPDATE "Sailor" SET home = 'a' WHERE _id = 'm1'; UPDATE "Ship" SET port = 'a' WHERE _id = 's4'"#)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
+            #expect(harbour.ports == ["a"] && harbour.ships == ["s1", "s3", "s4", "s5"])
+            try await gateway.sql(#"UPDATE "Ship" SET port = NULL WHERE _id = 's1'; DELETE FROM "Ship" WHERE _id = 's3'"#)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
+            #expect(harbour.ships == ["s4", "s5"])
+            // Through a list, back to the class that it began with, in query-based sync's form.
+            sailor.unsubscribe()
+            let ship = harbour.realm.objects(Ship.self).where { $0._id == "s4" }
+            ship.subscribe(named: "s4", includingLinkingObjects: ["port.ships"])
+            try await harbour.realm.waitUntilSynced(timeout: 60)
+            #expect(harbour.ships == ["s4", "s5"] && harbour.ports == ["a", "c"] && harbour.sailors == ["m4", "m5"])
+            #expect(harbour.said.all.isEmpty, "\(harbour.said.all)")
+        }
+    }
+
     @MainActor
     @Test func `an order by what is no value, and a limit without bound, are refused with the set`() async throws {
         try await Self.with { gateway in
