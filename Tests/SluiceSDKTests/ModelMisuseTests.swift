@@ -84,6 +84,17 @@ private class Needy: Unlisted {
     override class func requiredProperties() -> [String] { ["name"] }
 }
 
+private class NeedsLink: Unlisted {
+    @Persisted var friend: NeedsLink?
+    override class func requiredProperties() -> [String] { ["friend"] }
+}
+
+private class NeedsLinks: Unlisted {
+    @Persisted var friends: List<NeedsLinks>
+    @Persisted var byName: Map<String, NeedsLinks?>
+    override class func requiredProperties() -> [String] { ["friends", "byName"] }
+}
+
 private enum Nothing: String, PersistableEnum {
     case something
     static var allCases: [Nothing] { [] }
@@ -113,7 +124,8 @@ private class Peek: Projection<Horse> {
 
 enum ModelMisuse: String, CaseIterable, Codable {
     // Classes
-    case hasTwoKeys, hasKeyOfBool, hasKeyOfDate, hasOneNameTwice, embedsKey, namesUnknownIndex, hasNoOrigin, hasNoCases, cannotBeMade
+    case hasTwoKeys, hasKeyOfBool, hasKeyOfDate, hasOneNameTwice, embedsKey, namesUnknownIndex, requiresLink, requiresLinks,
+        hasNoOrigin, hasNoCases, cannotBeMade
     case hasOldList, hasOldSet, hasOldMap, hasOldInverse, hasOldValues
     // Values
     case lacksRequired, createsFromText, setsMixedSet, parsesBadId, makesDecimalOfText, makesDecimalOfObject
@@ -137,6 +149,8 @@ enum ModelMisuse: String, CaseIterable, Codable {
         case .hasOneNameTwice: "Two properties of 'OneName' have the same name in the file."
         case .embedsKey: "Embedded class 'KeyInside' cannot have a primary key."
         case .namesUnknownIndex: "Class 'WrongIndex' names a property 'naem' that it does not have."
+        case .requiresLink: "Object properties cannot be made required, but '+[NeedsLink requiredProperties]' included 'friend'"
+        case .requiresLinks: "Object properties cannot be made required, but '+[NeedsLinks requiredProperties]' included 'byName'"
         case .hasNoOrigin: "Property 'NoOrigin.fans' of type LinkingObjects has no origin property name."
         case .hasOldList:
             "Property 'OldHerd.horses' is declared without @Persisted, so it would not be stored. "
@@ -203,6 +217,8 @@ enum ModelMisuse: String, CaseIterable, Codable {
         case .hasOneNameTwice: try open(OneName.self)
         case .embedsKey: try open(KeyInside.self)
         case .namesUnknownIndex: try open(WrongIndex.self)
+        case .requiresLink: try open(NeedsLink.self)
+        case .requiresLinks: try open(NeedsLinks.self)
         case .hasNoOrigin: try open(NoOrigin.self)
         case .hasNoCases: _ = Caseless().nothing
         case .cannotBeMade: _ = Unmakeable().never

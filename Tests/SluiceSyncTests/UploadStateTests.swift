@@ -391,19 +391,27 @@ extension SluiceWireAction {
         var first = ReplicaBatch()
         first.changes = [ReplicaRowChange(type: 0, event: .deleted, key: .int(1))]
         first.commits = [ReplicaCommit(lsn: LSN(rawValue: 60), changes: 0..<1)]
-        #expect(harness.receive(.commits(first, more: true)).isEmpty)
+        // They are told of while they come, and again when the file has them.
+        harness.receive(.commits(first, more: true))
+        #expect(harness.actions.count == 1 && harness.reports == [.receiving(changes: 1)])
         var second = ReplicaBatch()
         let row = second.rows.append(Row([.string("v"), .int(2), .string("north")]))
         second.changes = [ReplicaRowChange(type: 0, event: .entered, row: row)]
         second.commits = [ReplicaCommit(lsn: LSN(rawValue: 61), changes: 0..<1)]
         second.lsn = LSN(rawValue: 62)
         harness.receive(.commits(second, more: false))
-        guard case .apply(let batch)? = harness.actions.first else {
-            Issue.record("nothing was applied")
+        guard harness.actions.count == 3, case .apply(let batch) = harness.actions[1] else {
+            Issue.record("nothing was applied: \(harness.actions)")
             return
         }
+        #expect(harness.reports == [.receiving(changes: 2), .received(changes: 2)])
         #expect(batch.lsn == LSN(rawValue: 62) && batch.commits.map(\.changes) == [0..<1, 1..<2])
         #expect(batch.changes[0].key == .int(1))
         #expect(batch.changes[1].row.map { batch.rows.withView($0) { Row($0) } } == Row([.string("v"), .int(2), .string("north")]))
+        // What only moves the position is not told of.
+        var position = ReplicaBatch()
+        position.lsn = LSN(rawValue: 70)
+        harness.receive(.commits(position, more: false))
+        #expect(harness.reports.isEmpty && harness.actions.count == 1)
     }
 }

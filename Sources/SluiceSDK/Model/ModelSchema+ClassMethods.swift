@@ -54,6 +54,12 @@ extension ModelSchema {
         }
         return found.filter { !ignored.contains($0.name) }.map { property in
             var property = property
+            let canBeNil = [.none, .dictionary].contains(property.kind.collection)
+            if required.contains(property.name), property.kind.target != nil, !property.kind.isComputed, canBeNil {
+                throwRealmException(
+                    "Object properties cannot be made required, but '+[\(type.className()) requiredProperties]' included '\(property.name)'"
+                )
+            }
             if property.name == key { property.flags.insert(.primaryKey) }
             if indexed.contains(property.name) { property.flags.insert(.indexed) }
             if required.contains(property.name), property.kind.isOptional, property.kind.target == nil {

@@ -211,6 +211,9 @@ package final class ModelSchema: @unchecked Sendable {
     /// Whether objects have a key that only a local file knows of.
     var hasHiddenKey: Bool { primaryKeySlot == nil && objectClass is Object.Type }
 
+    /// A look-up by key in a class without one is misuse, which ends the program.
+    func requirePrimaryKey() { if primaryKeySlot == nil { throwRealmException("'\(name)' does not have a primary key defined") } }
+
     /// The class as the core has it. The numbers of properties are the server's to allot.
     /// - Parameter isSynced: false: a class without a primary key gets a hidden one.
     func objectType(isSynced: Bool) -> ObjectType {

@@ -39,6 +39,8 @@ final class RealmCore {
     private var observer: UInt64 = 0
     var observations: [Observation] = []
     var realmObservers: [RealmObserver] = []
+    /// It has moved on, see `moveOn`, and its observers do not know yet.
+    var hasUntold = false
     var objectWatches: [ObjectWatch] = []
     /// The observers that do not hear of the commit under way.
     var silencedTokens: Set<ObjectIdentifier> = []
@@ -126,21 +128,23 @@ final class RealmCore {
         for loop in loops.takeAll() { loop.settle() }
     }
 
-    private func advance() throws(SluiceError) -> Bool {
-        guard try state.isStale() else { return false }
+    private func advance(atLeast wanted: UInt64 = 0) throws(SluiceError) -> Bool {
+        guard try state.isStale(atLeast: wanted) else { return false }
         settleLoops()
-        guard try state.advance() else { return false }
+        guard try state.advance(atLeast: wanted) else { return false }
         clock.generation += 1
         return true
     }
 
-    /// Moves to the newest state. - Returns: whether there was something newer.
+    /// Moves to the newest state.
+    /// - Parameter wanted: a version that the caller knows of.
+    /// - Returns: whether there was something newer.
     @discardableResult
-    func refresh() -> Bool {
+    func refresh(atLeast wanted: UInt64 = 0) -> Bool {
         scheduler.verify()
         guard !isWriting else { return false }
         do throws(SluiceError) {
-            return try advance()
+            return try advance(atLeast: wanted)
         } catch {
             file.report(error)
             return false
@@ -379,19 +383,5 @@ final class RealmCore {
 
     func wrote(_ type: Int, _ key: Value, _ slot: Int) {
         for watch in objectWatches { watch.wrote(type, key, slot) }
-    }
-
-    func delete(_ object: ObjectBase) {
-        guard let row = object._row, row.core === self else {
-            throwRealmException("Can only delete an object from the Realm it belongs to.")
-        }
-        if let place = row.place { return place.removeElement() }
-        change { transaction throws(SluiceError) in try transaction.delete(type: row.type, key: row.key) }
-    }
-
-    func delete(_ type: Int, _ keys: [Value]) {
-        change { transaction throws(SluiceError) in
-            for key in keys { try transaction.delete(type: type, key: key) }
-        }
     }
 }

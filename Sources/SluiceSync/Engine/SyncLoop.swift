@@ -166,9 +166,9 @@ extension SyncReport {
     /// Whether it is only true when the file has it.
     fileprivate var saysDone: Bool {
         switch self {
-        case .downloaded, .uploaded, .ingested: true
+        case .downloaded, .received, .uploaded, .ingested: true
         case .connection, .warning, .interrupted, .stopped, .resumed, .loggedOut, .clientReset, .resetting, .refused, .setRefused,
-            .downloading:
+            .downloading, .receiving:
             false
         }
     }
