@@ -101,6 +101,7 @@ final class Writer: @unchecked Sendable {
         news = WriterNews()
         comparedKeys = []
         edited = [:]
+        store.blocks = [:]
     }
 
     func commit() throws(SluiceError) {

@@ -28,7 +28,7 @@ final class RealmCore {
     let isFrozen: Bool
     private(set) var transaction: WriteTransaction?
     /// The first error of the open transaction, or why it could not begin; the commit throws it.
-    private var failure: (any Error)?
+    private(set) var failure: (any Error)?
     /// Whether reading moves on to newer states by itself.
     var floats: Bool
     /// See `count(_:)`.
@@ -195,7 +195,7 @@ final class RealmCore {
 
     /// - Parameter type: the class in the file; another than `objectClass` for a dynamic object.
     func object<T: ObjectBase>(_ objectClass: T.Type, type: Int, key: Value) -> T? {
-        guard let row = row(type, key) else { return nil }
+        guard let row = accessorRow(type, key) else { return nil }
         let schema = schema(type)
         let object = objectClass.init()
         schema.bind(object, to: _RowCache(core: self, schema: schema, type: type, key: key, row: row), attaching: false)
