@@ -15,14 +15,15 @@ extension ModelSchema {
     static func refuseOldDeclarations(in object: ObjectBase) {
         let type = Swift.type(of: object)
         let ignored = Set((type as? Object.Type)?.ignoredProperties() ?? [])
+        let inherited = inheritedOffsets(of: type)
         var isStored = false
         var own: [Field] = []
-        _ = _forEachField(of: type, options: _EachFieldOptions(rawValue: 1)) { label, _, fieldType, _ in
+        _ = _forEachField(of: type, options: _EachFieldOptions(rawValue: 1)) { label, offset, fieldType, _ in
             let name = String(cString: label)
             if fieldType is any AnyPersisted.Type {
                 isStored = true
             } else if let fieldType = fieldType as? any _Persistable.Type, !name.hasPrefix("_"), !name.hasPrefix("$"),
-                !ignored.contains(name)
+                !ignored.contains(name), !inherited.contains(offset)
             {
                 own.append(Field(name: name, type: fieldType))
             }
@@ -58,6 +59,22 @@ extension ModelSchema {
             mirror = level.superclassMirror
         }
         return nil
+    }
+
+    /// The offsets of the stored properties that the SDK's own classes declare; an app may use their names.
+    private static func inheritedOffsets(of type: ObjectBase.Type) -> Set<Int> {
+        let base: ObjectBase.Type =
+            switch type {
+            case is Object.Type: Object.self
+            case is EmbeddedObject.Type: EmbeddedObject.self
+            default: AsymmetricObject.self
+            }
+        var offsets: Set<Int> = []
+        _ = _forEachField(of: base, options: _EachFieldOptions(rawValue: 1)) { _, offset, _, _ in
+            offsets.insert(offset)
+            return true
+        }
+        return offsets
     }
 
     /// The names of all stored properties of a class, those of wrappers without their underscore.

@@ -42,7 +42,11 @@ package struct WebSocketTransport: SyncTransport {
     static func failure(_ error: any Error, isLate: Bool, _ url: String) -> SluiceError {
         switch error {
         case NIOSSLError.handshakeFailed(_), is NIOSSLExtraError:
-            SluiceError(.tlsHandshakeFailed, "The TLS handshake with \(url) failed: \(error).")
+            // BoringSSL's name of the reason is the only form in which it comes.
+            SluiceError(
+                .tlsHandshakeFailed,
+                "\(error)".contains("CERTIFICATE_VERIFY_FAILED")
+                    ? "The certificate of \(url) is not trusted: \(error)." : "The TLS handshake with \(url) failed: \(error).")
         case ChannelError.connectTimeout(_),
             _ where isLate:
             SluiceError(.timeout, "\(url) did not answer in time.", fix: "Check the address, and that the gateway runs.")
