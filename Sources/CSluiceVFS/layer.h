@@ -26,7 +26,7 @@ int sluice_written(int code);
 /// The name that a connection has its database open by.
 typedef struct sluice_open_name {
     const char *name;
-    /// Whether the file has been moved or deleted since: what lies at the name, and beside it, is another's.
+    /// 1 once the file has been moved or deleted: the files at the name and beside it are another's.
     int is_detached;
     struct sluice_open_name *next;
 } sluice_open_name;
@@ -38,7 +38,8 @@ void sluice_names_leave(void);
 /// Under the mutex, with the opening of the file.
 void sluice_names_add(sluice_open_name *added, const char *name);
 void sluice_names_remove(sluice_open_name *removed);
-/// Under the mutex: whether the database that a log belongs to is detached. - Parameter log: as SQLite gave it, no copy.
+/// Returns 1 if the database that a log belongs to is detached. The caller holds the mutex.
+/// - Parameter log: as SQLite gave it, no copy.
 int sluice_names_is_log_detached(const char *log);
 
 // The log: log.c

@@ -9,7 +9,7 @@ enum { SUM_SIZE = 8, HEADER_SIZE = 100, LARGEST_PAGE = 65536 };
 typedef struct {
     sqlite3_file base;
     sluice_open_name open;
-    /// Whether the memory that connections share is mapped.
+    /// 1 while the memory that connections share is mapped.
     int has_memory;
     /// Bytes of a page; 0 until it is known.
     int page_size;
