@@ -255,6 +255,11 @@ extension ErrorCode {
                 "The disk with the local file is full, or a quota is.",
                 "Free space; what was not committed is to be written again, sync goes on by itself."
             )
+        case .writeTooLarge:
+            (
+                "A write transaction is larger than one upload may be.",
+                "Write the objects in several transactions; what is too large is taken back, and later writes are uploaded."
+            )
         case .timeout: ("Something did not finish in time.", "Try again; see what was waited for.")
         case .tlsHandshakeFailed:
             (

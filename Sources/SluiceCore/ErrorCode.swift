@@ -144,6 +144,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case timeout = 954
     case deviceFull = 955
     case tlsHandshakeFailed = 956
+    case writeTooLarge = 957
 
     /// Kebab-case, the form that logs, metrics and JSON carry.
     package var name: String { ErrorCode.kebab("\(self)") }

@@ -91,8 +91,8 @@ package enum Limits {
     package static let ingestWindow = 4
     /// One letter of the dead-letter topic, bytes: what brokers take by default. Beyond: the object in it is cut.
     package static let deadLetterBytes = 1_000_000
-    /// One asymmetric object as JSON, bytes: what brokers take by default, less what the record's key and frame need. Beyond: refused.
-    package static let ingestObjectBytes = 1_000_000
+    /// One asymmetric object as JSON, bytes: as much as other objects may have. Beyond: refused, by the SDK when it is written.
+    package static let ingestObjectBytes = 9 << 20
     /// Objects, and bytes, of one request by HTTP that are handed over at a time; further pieces of its body are read when those are
     /// acknowledged.
     package static let ingestPieceObjects = 1_000

@@ -24,6 +24,8 @@ package enum RefusalCause: String, Hashable, Sendable, CaseIterable {
     case pluginFailed = "plugin_failed"
     /// PostgreSQL refused a value, or would have taken one that does not fit its property.
     case database = "database"
+    /// No message can carry the transaction. The device says so itself.
+    case tooLarge = "too_large"
     /// It edits an object whose creation was undone.
     case neverMade = "never_made"
 }

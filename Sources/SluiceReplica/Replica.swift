@@ -41,6 +41,8 @@ package final class Replica: Sendable {
     private let observers = Mutex(Observers())
     /// The versions that readers stand on.
     private let readers = Mutex<[ObjectIdentifier: UInt64]>([:])
+    /// Of the database of a temporary file, see `ReplicaFile.number(of:)`.
+    private let fileNumber: UInt64?
     /// Tells other processes of commits, and this one of theirs.
     private let bell: CommitBell?
 
@@ -75,7 +77,9 @@ package final class Replica: Sendable {
         links = LinkIndex(schema, isFitted: !options.isReadOnly && !options.isUnfitted)
         writer = Writer(
             connection: try Connection.open(path: path, options.isReadOnly ? .readOnly : .writer(isTemporary: options.isTemporary)),
-            layouts: layouts, links: links, isSynced: isSynced, owner: options.owner, environment: environment)
+            layouts: layouts, links: links, isSynced: isSynced, owner: options.owner, uploadBound: options.uploadBound,
+            environment: environment)
+        fileNumber = options.isTemporary ? ReplicaFile.number(of: path) : nil
         committed = CommittedState(path: path, isReadOnly: options.isReadOnly)
         if options.isReadOnly {
             try writer.openReadOnly()
@@ -91,7 +95,7 @@ package final class Replica: Sendable {
 
     deinit {
         bell?.stop()
-        if options.isTemporary { ReplicaFile.remove(path) }
+        if options.isTemporary { ReplicaFile.remove(path, numbered: fileNumber) }
     }
 
     /// A connection of its own for reading, at the newest state.

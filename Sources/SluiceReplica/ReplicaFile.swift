@@ -1,5 +1,6 @@
 import CSluiceVFS
 package import SluiceCore
+import Synchronization
 
 #if canImport(Glibc)
     import Glibc
@@ -35,10 +36,27 @@ package enum ReplicaFile {
     /// its log by name. Called before the files are moved or deleted.
     package static func detach(_ path: String) { sluice_vfs_detach(path) }
 
+    /// Held while files are removed by name, so that none comes between a look at whose they are and their removal.
+    private static let removing = Mutex(())
+
+    /// What tells a database from another that has taken its place; nil when there is none. No other has its number while it is open.
+    static func number(of path: String) -> UInt64? {
+        var status = stat()
+        return stat(path, &status) == 0 ? UInt64(status.st_ino) : nil
+    }
+
     /// Removes the files of a replica that nobody has open, other than connections of this process that are closing.
     /// - Returns: whether the database itself was there and is gone.
     @discardableResult
-    package static func remove(_ path: String) -> Bool {
+    package static func remove(_ path: String) -> Bool { removing.withLock { _ in unlinkAll(path) } }
+
+    /// Removes the files of a replica that is closing, unless another has taken its place.
+    static func remove(_ path: String, numbered number: UInt64?) {
+        removing.withLock { _ in if number != nil, number == self.number(of: path) { unlinkAll(path) } }
+    }
+
+    @discardableResult
+    private static func unlinkAll(_ path: String) -> Bool {
         var isRemoved = false
         detach(path)
         for ending in endings {

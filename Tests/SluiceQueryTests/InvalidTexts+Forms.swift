@@ -252,7 +252,7 @@ extension InvalidTexts {
                 Case("a\u{0}b == 1", 2, "the character 'U+0000' has no meaning here"),
                 Case("a == 1 \\", 8, "the character '\\' has no meaning here"),
                 Case("a == ?", 6, "the character '?' has no meaning here"),
-                Case("a == `1`", 6, "the character '`' has no meaning here"),
+                Case("a == ~1", 6, "the character '~' has no meaning here"),
                 Case("a : b", 3, "the character ':' has no meaning here"),
                 Case("\u{7F} == 1", 1, "the character 'U+007F' has no meaning here"),
             ]

@@ -57,6 +57,7 @@ enum InvalidTexts {
                 Case("a == 0xG", 7, end + ", found 'xG'"),
                 Case("a == 0x1FFFFFFFFFFFFFFFF", 6, "this number has more than 64 bits"),
                 Case("a == -0x1", 8, end + ", found 'x1'"),
+                Case("`a == 1", 1, "this name has no closing backquote"), Case("`` == 1", 1, "a name between backquotes has characters"),
                 Case("a == 1.5ff", 10, end + ", found 'f'"),
                 Case("a == .", 6, value + ", found '.'"),
                 Case("a..b == 1", 3, "expected a property's name after '.', found '.'"),

@@ -32,6 +32,8 @@ struct SemanticsTests {
         ("null LIKE name", 1), ("name CONTAINS ''", 7), ("name BEGINSWITH ''", 7), ("name ENDSWITH ''", 7), ("name LIKE ''", 1),
         ("name LIKE '*'", 7),
         ("name IN {null, 'Abe'}", 2), ("NOT name IN {null, 'Abe'}", 6), ("name == {}", 0), ("name != {'Ann', 'Abe'}", 8),
+        // A list may have values of several types: the others equal no name.
+        ("name IN {'Ann', 5, null}", 2), ("NOT name IN {'Ann', 5}", 7), ("name IN {true, 'Zoe', 2.5f}", 1), ("NONE {'Ann', 5} == name", 7),
     ])
     func `null is a value that equals only itself`(_ text: String, _ expected: Int) throws {
         #expect(try countNames(text) == expected)

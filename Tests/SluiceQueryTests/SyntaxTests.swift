@@ -204,4 +204,20 @@ struct SyntaxTests {
                 "[1, ", "1, 2", "2], ", "[3, ", "3, 4", "4]))", "SORT",
             ])
     }
+
+    /// Realm's language has no quoted names, so that its words cannot be names there.
+    @Test(arguments: [
+        "any", "ANY", "some", "all", "none", "not", "NOT", "and", "Or", "obj", "subquery", "true", "FALSE", "null", "Nil", "inf", "NaN",
+        "geoBox", "truepredicate", "in", "text", "sort", "size", "a b", "a.b", "O12", "5f", "größe",
+    ])
+    func `a name between backquotes is a property's name, whatever word it is`(name: String) throws {
+        for text in ["`\(name)` == 1", "x.`\(name)`.y == 1", "ANY `\(name)`.@count == 1", "x.@sum.`\(name)` == 1"] {
+            let query = try Query.parse(text)
+            let again = try Query.parse(query.canonicalText)
+            #expect(again == query && again.canonicalText == query.canonicalText, "\(text): \(query.canonicalText)")
+        }
+        let type = ObjectType(name: "T", properties: [Property(id: 1, name: "_id", type: .int), Property(id: 2, name: name, type: .int)])
+        let predicate = try Query.parse("`\(name)` == 1").bind(to: type)
+        #expect(predicate.matches([name: .int(1)]) && !predicate.matches([name: .int(2)]))
+    }
 }

@@ -23,6 +23,19 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
     }
 
+    @Test func `a temporary file leaves alone what has taken its place`() throws {
+        var first: Replica? = try open(ReplicaOptions(isTemporary: true))
+        try first?.create(1, "a")
+        // As an opening does with what a crash may have left.
+        ReplicaFile.remove(folder.file)
+        let second = try open(ReplicaOptions(isTemporary: true))
+        try second.create(2, "b")
+        first = nil
+        #expect(try second.titles() == [2: "b"])
+        try second.create(3, "c")
+        #expect(try second.titles() == [2: "b", 3: "c"])
+    }
+
     @Test func `a file opened for reading only shows what is there and refuses to write`() throws {
         try open().create(1, "a")
         let replica = try open(ReplicaOptions(isReadOnly: true))

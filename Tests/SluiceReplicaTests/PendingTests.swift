@@ -29,6 +29,40 @@ import Testing
         #expect(try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).map(\.number) == [1])
     }
 
+    @Test func `a transaction over the bound of an upload is refused at commit, and nothing of it is stored`() async throws {
+        let bound = UploadBound(bytes: 1_000) { changeset in changeset.changes.reduce(0) { $0 + ($1.values["title"]?.recordBytes ?? 0) } }
+        let replica = try await Replica.make(folder, options: ReplicaOptions(uploadBound: bound))
+        try replica.create(1, "small")
+        let error = #expect(throws: SluiceError.self) { try replica.create(2, String(repeating: "x", count: 2_000)) }
+        #expect(error?.code == .writeTooLarge && error?.message.contains("2014 bytes") == true, "\(String(describing: error))")
+        #expect(error?.message.contains("1000 bytes") == true && error?.fix?.contains("several transactions") == true)
+        try replica.create(3, "after")
+        #expect(try replica.titles() == [1: "small", 3: "after"])
+        #expect(try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).map(\.number) == [1, 2])
+    }
+
+    @Test func `a changeset that is set aside is taken back and told, and its number stays`() async throws {
+        let replica = try await Replica.make(folder)
+        try await replica.apply(batch(10, put: [todo(1, "server")]))
+        try replica.rename(1, "mine")
+        let transaction = try replica.beginWrite()
+        try transaction.create(type: 0, key: .int(1), values: ["title": .string("large")])
+        try transaction.create(type: 0, key: .int(2), values: ["title": .string("made")])
+        try transaction.commit()
+        try replica.create(3, "later")
+        let error = SluiceError(.writeTooLarge, "It is too large.")
+        let refusal = try #require(try await replica.setAside(changeset: 2, error))
+        #expect(Set(refusal.writes.map(\.object.key)) == [.int(1), .int(2)])
+        #expect(refusal.writes.allSatisfy { $0.changeset == 2 && $0.reason == "It is too large." && $0.cause == "too_large" })
+        #expect(refusal.writes.first { $0.object.key == .int(2) }?.values["title"] == .string("made"))
+        #expect(try replica.titles() == [1: "mine", 3: "later"])
+        let pending = try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20)
+        #expect(pending.map(\.number) == [1, 2, 3] && pending.map(\.changes.count) == [1, 0, 1])
+        // Kept until the app has been told, and not told again.
+        #expect(try await replica.unreportedRefusals().map(\.id) == [refusal.id])
+        #expect(try await replica.setAside(changeset: 2, error) == nil)
+    }
+
     @Test func `server data arrive under pending writes and do not hide them`() async throws {
         let replica = try await Replica.make(folder)
         try await replica.apply(batch(10, put: [todo(1, "server", priority: 1)]))

@@ -57,8 +57,10 @@ func batch(_ lsn: UInt64, put: [Row] = [], leave: [Int] = []) -> ReplicaBatch {
 
 extension Replica {
     /// A new file with a complete subscription on Todo.
-    static func make(_ folder: TemporaryFolder, schema: Schema = testSchema, subscribed: Bool = true) async throws -> Replica {
-        let replica = try Replica(path: folder.file, schema: schema, environment: TestEnvironment())
+    static func make(
+        _ folder: TemporaryFolder, schema: Schema = testSchema, subscribed: Bool = true, options: ReplicaOptions = ReplicaOptions()
+    ) async throws -> Replica {
+        let replica = try Replica(path: folder.file, schema: schema, options: options, environment: TestEnvironment())
         if subscribed, try replica.currentSubscriptionSet().version == 0 {
             let version = try replica.addSubscriptionSet([subscription("Todo", "TRUEPREDICATE")])
             try await replica.setSubscriptionState(version: version, .complete)

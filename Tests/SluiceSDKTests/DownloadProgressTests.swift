@@ -31,7 +31,7 @@ import Testing
         func listener(_ mode: SluiceSDK.SyncSession.ProgressMode) -> ProgressListener {
             ProgressListener(mode, token.content) { [continuation] step in
                 continuation.yield(step.progressEstimate)
-                if step.isTransferComplete { continuation.finish() }
+                if step.isTransferComplete, mode == .forCurrentlyOutstandingWork { continuation.finish() }
             }
         }
     }
@@ -52,6 +52,29 @@ import Testing
         progress.reached(version: 2, rows: 5, of: 10)
         progress.ended(version: 2)
         #expect(await steps.stream.reduce(into: []) { $0.append($1) } == [0.45, 1])
+    }
+
+    @Test func `goes on with later changes for whoever listens for good, and for no other`() async {
+        let (progress, always, once) = (DownloadProgress(), Steps(), Steps())
+        progress.ended(version: 1)
+        progress.add(always.listener(.reportIndefinitely), pending: nil)
+        progress.receiving(1)
+        progress.received()
+        progress.receiving(10)
+        progress.receiving(20)
+        progress.received()
+        // It waits for a set that has not begun to come: changes of the one before are not its end.
+        progress.add(once.listener(.forCurrentlyOutstandingWork), pending: 2)
+        progress.receiving(1)
+        progress.received()
+        progress.reached(version: 2, rows: 5, of: 10)
+        // While the set comes its end is the end.
+        progress.receiving(1)
+        progress.received()
+        progress.ended(version: 2)
+        let told = await always.stream.prefix(9).reduce(into: []) { $0.append($1) }
+        #expect(told == [1, 0.9, 1, 0.99, 1, 0.9, 1, 0.45, 1])
+        #expect(await once.stream.reduce(into: []) { $0.append($1) } == [0.45, 1])
     }
 
     @Test func `comes to its end for whoever begins to listen while it does`() async throws {

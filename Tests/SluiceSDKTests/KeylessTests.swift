@@ -73,6 +73,26 @@ import Testing
         #expect(message(update).contains("'Note' does not have a primary key and can not be updated"))
     }
 
+    @Test func `such objects cannot be looked up by a key`() async {
+        func ends(_ result: ExitTest.Result?) { #expect(message(result).contains("'Note' does not have a primary key")) }
+        ends(
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                let folder = try TemporaryFolder()
+                let realm = try Realm(configuration: folder.configuration([Note.self]))
+                _ = realm.object(ofType: Note.self, forPrimaryKey: 1)
+            })
+        ends(
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                let folder = try TemporaryFolder()
+                _ = Note.object(in: try Realm(configuration: folder.configuration([Note.self])), forPrimaryKey: nil)
+            })
+        ends(
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                let folder = try TemporaryFolder()
+                _ = try Realm(configuration: folder.configuration([Note.self])).dynamicObject(ofType: "Note", forPrimaryKey: 1)
+            })
+    }
+
     class WiderNote: Object {
         @Persisted var text: String
         @Persisted var next: WiderNote?

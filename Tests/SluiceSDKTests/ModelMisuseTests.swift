@@ -52,10 +52,47 @@ private class NoOrigin: Unlisted {
     @Persisted var fans: LinkingObjects<NoOrigin>
 }
 
+private class OldHerd: Unlisted {
+    @Persisted(primaryKey: true) var _id: Int
+    let horses = List<OldHerd>()
+}
+
+private class OldTags: Unlisted {
+    @Persisted(primaryKey: true) var _id: Int
+    var tags = MutableSet<String>()
+}
+
+private class OldCounts: Unlisted {
+    @Persisted(primaryKey: true) var _id: Int
+    var counts = Map<String, Int>()
+}
+
+private class OldFriend: Unlisted {
+    @Persisted(primaryKey: true) var _id: Int
+    @Persisted var friend: OldFriend?
+    let fans = LinkingObjects(fromType: OldFriend.self, property: "friend")
+}
+
+private class OldName: Unlisted {
+    var name = ""
+    var born: Date?
+}
+
 private class Needy: Unlisted {
     @Persisted(primaryKey: true) var _id: Int
     @Persisted var name: String?
     override class func requiredProperties() -> [String] { ["name"] }
+}
+
+private class NeedsLink: Unlisted {
+    @Persisted var friend: NeedsLink?
+    override class func requiredProperties() -> [String] { ["friend"] }
+}
+
+private class NeedsLinks: Unlisted {
+    @Persisted var friends: List<NeedsLinks>
+    @Persisted var byName: Map<String, NeedsLinks?>
+    override class func requiredProperties() -> [String] { ["friends", "byName"] }
 }
 
 private enum Nothing: String, PersistableEnum {
@@ -87,7 +124,9 @@ private class Peek: Projection<Horse> {
 
 enum ModelMisuse: String, CaseIterable, Codable {
     // Classes
-    case hasTwoKeys, hasKeyOfBool, hasKeyOfDate, hasOneNameTwice, embedsKey, namesUnknownIndex, hasNoOrigin, hasNoCases, cannotBeMade
+    case hasTwoKeys, hasKeyOfBool, hasKeyOfDate, hasOneNameTwice, embedsKey, namesUnknownIndex, requiresLink, requiresLinks,
+        hasNoOrigin, hasNoCases, cannotBeMade
+    case hasOldList, hasOldSet, hasOldMap, hasOldInverse, hasOldValues
     // Values
     case lacksRequired, createsFromText, setsMixedSet, parsesBadId, makesDecimalOfText, makesDecimalOfObject
     // Names
@@ -110,7 +149,16 @@ enum ModelMisuse: String, CaseIterable, Codable {
         case .hasOneNameTwice: "Two properties of 'OneName' have the same name in the file."
         case .embedsKey: "Embedded class 'KeyInside' cannot have a primary key."
         case .namesUnknownIndex: "Class 'WrongIndex' names a property 'naem' that it does not have."
+        case .requiresLink: "Object properties cannot be made required, but '+[NeedsLink requiredProperties]' included 'friend'"
+        case .requiresLinks: "Object properties cannot be made required, but '+[NeedsLinks requiredProperties]' included 'byName'"
         case .hasNoOrigin: "Property 'NoOrigin.fans' of type LinkingObjects has no origin property name."
+        case .hasOldList:
+            "Property 'OldHerd.horses' is declared without @Persisted, so it would not be stored. "
+                + "Write: @Persisted var horses: List<OldHerd>"
+        case .hasOldSet: "Write: @Persisted var tags: MutableSet<String>"
+        case .hasOldMap: "Write: @Persisted var counts: Map<String, Int>"
+        case .hasOldInverse: "Write: @Persisted(originProperty: \"friend\") var fans: LinkingObjects<OldFriend>"
+        case .hasOldValues: "Write: @Persisted var name: String"
         case .hasNoCases: "The enumeration Nothing has no cases."
         case .cannotBeMade: "Failed to default construct a Never1 using the default value for persisted type Int."
         case .lacksRequired: "Invalid null value for the required property 'Needy.name'."
@@ -159,11 +207,18 @@ enum ModelMisuse: String, CaseIterable, Codable {
         func open(_ type: ObjectBase.Type) throws { _ = try Realm(configuration: folder.configuration([type])) }
         switch self {
         case .hasTwoKeys: try open(TwoKeys.self)
+        case .hasOldList: try open(OldHerd.self)
+        case .hasOldSet: try open(OldTags.self)
+        case .hasOldMap: try open(OldCounts.self)
+        case .hasOldInverse: try open(OldFriend.self)
+        case .hasOldValues: try open(OldName.self)
         case .hasKeyOfBool: try open(YesOrNo.self)
         case .hasKeyOfDate: try open(Daily.self)
         case .hasOneNameTwice: try open(OneName.self)
         case .embedsKey: try open(KeyInside.self)
         case .namesUnknownIndex: try open(WrongIndex.self)
+        case .requiresLink: try open(NeedsLink.self)
+        case .requiresLinks: try open(NeedsLinks.self)
         case .hasNoOrigin: try open(NoOrigin.self)
         case .hasNoCases: _ = Caseless().nothing
         case .cannotBeMade: _ = Unmakeable().never

@@ -184,10 +184,45 @@ class Hound: Object {
         try await elsewhere { realm in realm.create(Hound.self, value: ["_id": 2]) }
         #expect(await ear.next() == ["hounds: nil → nil", "byName: nil → nil"])
         try await elsewhere { realm in realm.delete(realm.objects(Hound.self).filter("_id == 1")) }
-        #expect(await ear.next() == ["guardDog: nil → nil", "hounds: nil → nil"], "the object that was there is gone")
-        #expect(await path.next() == ["guardDog: nil → nil"])
+        #expect(await ear.next() == ["guardDog: 1 → nil", "hounds: nil → nil"], "the object that was there is gone")
+        #expect(await path.next() == ["guardDog: 1 → nil"])
         token.invalidate()
         pathToken.invalidate()
+    }
+
+    @Test func `the old value of a link whose target is deleted is that object, unless the Realm deletes it itself`() async throws {
+        let kennel = try kennel()
+        let (olds, old) = AsyncStream<[String]>.makeStream(bufferingPolicy: .bufferingOldest(8))
+        let token = kennel.observe(keyPaths: ["guardDog"]) { (change: ObjectChange<Kennel>) in
+            guard case .change(_, let properties) = change else { return }
+            old.yield(
+                properties.map { property in
+                    guard let hound = property.oldValue as? Hound else { return "nil" }
+                    return "\(hound.name) \(hound.isInvalidated) \(property.newValue == nil)"
+                })
+        }
+        var told = olds.makeAsyncIterator()
+        // What the object was last, not when the observation began.
+        try realm.write { kennel.guardDog?.name = "Max" }
+        try await elsewhere { realm in realm.delete(realm.objects(Hound.self).filter("_id == 1")) }
+        #expect(await told.next(isolation: #isolation) == ["Max true true"])
+        // It is replaced and deleted in one transaction.
+        try await elsewhere { realm in
+            realm.objects(Kennel.self)[0].guardDog = realm.create(Hound.self, value: ["_id": 2, "name": "Bo"])
+        }
+        #expect(await told.next(isolation: #isolation) == ["nil"])
+        try await elsewhere { realm in
+            realm.objects(Kennel.self)[0].guardDog = realm.create(Hound.self, value: ["_id": 3, "name": "Ida"])
+            realm.delete(realm.objects(Hound.self).filter("_id == 2"))
+        }
+        #expect(await told.next(isolation: #isolation) == ["Bo true false"])
+        for body in [{ (realm: Realm) in kennel.guardDog.map { realm.delete($0) } }, { realm in realm.delete(realm.objects(Hound.self)) }] {
+            try realm.write { body(realm) }
+            #expect(await told.next(isolation: #isolation) == ["nil"])
+            try realm.write { kennel.guardDog = realm.create(Hound.self, value: ["_id": 4, "name": "Ed"]) }
+            #expect(await told.next(isolation: #isolation) == ["nil"])
+        }
+        token.invalidate()
     }
 
     private actor Listener {}

@@ -48,6 +48,10 @@ import Testing
         let second = dogs(3).subscribe(named: "dogs", timeToLive: 100)
         #expect(try #require(second.updatedAt) > updated && #require(second.expiresAt) > expires)
         #expect(second.createdAt == created && first.expiresAt == second.expiresAt && second.timeToLive == 100)
+        // Overwritten with what it has.
+        let (renewed, ends) = (try #require(second.updatedAt), try #require(second.expiresAt))
+        let third = dogs(3).subscribe(named: "dogs", update: true, timeToLive: 100)
+        #expect(try #require(third.updatedAt) > renewed && #require(third.expiresAt) > ends && third.createdAt == created)
         #expect(realm.legacySubscriptions().count == 1)
     }
 
@@ -214,6 +218,13 @@ import Testing
         dogs(1).subscribe(named: "inverse", includingLinkingObjects: ["walkers"])
         let expected = ["favourite", "hounds", "pack"].map { "@links.Walker.hounds.\($0)" }
         #expect(try await includes("inverse") == expected)
+        // Through a link of the way, there and back.
+        realm.objects(Walker.self).subscribe(named: "through", includingLinkingObjects: ["favourite.walkers"])
+        #expect(
+            try await includes("through") == [
+                "favourite", "hounds", "pack", "favourite.@links.Walker.hounds.favourite", "favourite.@links.Walker.hounds.hounds",
+                "favourite.@links.Walker.hounds.pack",
+            ])
     }
 
     @Test func `paths that do not end in inverse links end the program`() async {

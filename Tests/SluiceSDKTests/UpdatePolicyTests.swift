@@ -73,4 +73,72 @@ import Testing
         try realm.write { realm.delete(crowd.friendMap) }
         #expect(realm.objects(Crowd.self).map(\._id) == [1] && crowd.friendMap["a"] == .some(nil))
     }
+
+    /// RealmSwift: `RLMAccessorContext.propertyValue` takes what an array does not have for not given.
+    @Test func `an array may be shorter than the list of properties, the others are not given`() throws {
+        #expect(Horse(value: [] as [Any]).name == Horse().name && Horse(value: [4]).wins == Horse().wins)
+        #expect(Horse(value: [4, "d"]).name == "d")
+        let horse = try realm.write { realm.create(Horse.self, value: [1, "a"] as [Any]) }
+        #expect(horse._id == 1 && horse.name == "a" && horse.wins == Horse().wins && horse.colour == Horse().colour)
+        try realm.write { horse.wins = 9 }
+        for policy in [Realm.UpdatePolicy.all, .modified] {
+            let same = try realm.write { realm.create(Horse.self, value: [1, "b"] as [Any], update: policy) }
+            #expect(same == horse && horse.name == "b" && horse.wins == 9)
+        }
+    }
+
+    @Test func `NSNull in an update makes what may be nil nil, empties a collection and leaves what is not named`() throws {
+        let realm = try Realm(configuration: folder.configuration([Kennel.self, Every.self], file: "null"))
+        for policy in [Realm.UpdatePolicy.all, .modified] {
+            let value: [String: Any] = ["_id": 1, "optionalInt": 3, "optionalString": "s", "optionalDate": Date(), "ints": [1], "int": 5]
+            let every = try realm.write { realm.create(Every.self, value: value, update: .all) }
+            let nothing: [String: Any] = [
+                "_id": 1, "optionalInt": NSNull(), "optionalString": NSNull(), "optionalDate": NSNull(), "ints": NSNull(),
+                "link": NSNull(),
+            ]
+            try realm.write { realm.create(Every.self, value: nothing, update: policy) }
+            #expect(every.optionalInt == nil && every.optionalString == nil && every.optionalDate == nil && every.ints.isEmpty)
+            #expect(every.int == 5 && every.link == nil)
+            let kennel = try realm.write {
+                realm.create(
+                    Kennel.self, value: ["_id": 1, "guardDog": ["_id": 1], "home": ["street": "Elm"], "name": "k"] as [String: Any],
+                    update: .all)
+            }
+            try realm.write {
+                realm.create(Kennel.self, value: ["_id": 1, "guardDog": NSNull(), "home": NSNull()] as [String: Any], update: policy)
+            }
+            #expect(kennel.guardDog == nil && kennel.home == nil && kennel.name == "k" && realm.objects(Hound.self).count == 1)
+        }
+    }
+
+    final class Litter: Object {
+        @Persisted(primaryKey: true) var _id: Int
+        @Persisted var first: Pup?
+        @Persisted var pups: List<Pup>
+        override class func shouldIncludeInDefaultSchema() -> Bool { false }
+    }
+
+    final class Pup: Object {
+        @Persisted var name: String
+        @Persisted var age: Int
+        override class func shouldIncludeInDefaultSchema() -> Bool { false }
+    }
+
+    @Test func `nested objects without a key are made anew by every update`() throws {
+        let realm = try Realm(configuration: folder.configuration([Litter.self], file: "keyless"))
+        let value: [String: Any] = ["_id": 1, "first": ["name": "a", "age": 3], "pups": [["name": "b"], ["c", 2]]]
+        let litter = try realm.write { realm.create(Litter.self, value: value) }
+        let first = try #require(litter.first)
+        #expect(first.name == "a" && first.age == 3 && litter.pups.map(\.name) == ["b", "c"] && litter.pups.map(\.age) == [0, 2])
+        for (index, policy) in [Realm.UpdatePolicy.all, .modified].enumerated() {
+            let update: [String: Any] = ["_id": 1, "first": ["name": "d"], "pups": [["name": "b"]]]
+            try realm.write { realm.create(Litter.self, value: update, update: policy) }
+            #expect(litter.first?.name == "d" && litter.first?.age == 0 && litter.pups.map(\.name) == ["b"])
+            #expect(first.name == "a" && !first.isInvalidated && litter.first != first)
+            #expect(realm.objects(Pup.self).count == 5 + index * 2)
+        }
+        // One that is in the Realm already is linked to, not copied.
+        try realm.write { realm.create(Litter.self, value: ["_id": 1, "first": first], update: .all) }
+        #expect(litter.first == first && realm.objects(Pup.self).count == 7)
+    }
 }

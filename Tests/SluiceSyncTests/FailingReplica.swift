@@ -57,6 +57,9 @@ final class FailingReplica: SyncReplica {
     func applyCompensation(id: UInt64, writes: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal? {
         try await file.applyCompensation(id: id, writes: writes)
     }
+    func setAside(changeset number: UInt64, _ error: SluiceError) async throws(SluiceError) -> WriteRefusal? {
+        try await file.setAside(changeset: number, error)
+    }
     func unreportedRefusals() async throws(SluiceError) -> [WriteRefusal] { try await file.unreportedRefusals() }
     func reported(_ id: UInt64) async throws(SluiceError) { try await file.reported(id) }
 

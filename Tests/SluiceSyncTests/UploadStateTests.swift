@@ -193,21 +193,29 @@ extension SluiceWireAction {
         #expect(harness.actions.contains { if case .endBootstrap(1, LSN(rawValue: 70), _, _, 3) = $0 { true } else { false } })
     }
 
-    @Test func `a changeset that no message can carry is told once and holds up nothing but uploads`() {
+    @Test func `a changeset that no message can carry is taken back, and those after it are uploaded`() {
         var harness = MachineHarness()
         harness.open(welcome: MachineHarness.welcome(maximumMessageBytes: 1_000))
         harness.pending([set(1, ["north"])])
         harness.bootstrap(1)
         harness.feed(.localChange)
-        let sets = [set(1, ["north"], state: .complete), set(2, ["south"], before: 1)]
-        harness.pending(sets, [MachineHarness.change(1, value: String(repeating: "x", count: 2_000))])
-        guard case .warning(let error)? = harness.reports.first else {
-            Issue.record("\(harness.reports)")
-            return
+        let sets = [set(1, ["north"], state: .complete)]
+        let large = MachineHarness.change(2, value: String(repeating: "x", count: 2_000))
+        harness.pending(sets, [MachineHarness.change(1), large, MachineHarness.change(3)])
+        let taken = harness.actions.compactMap { action -> (UInt64, SluiceError)? in
+            if case .setAside(let number, let error) = action { (number, error) } else { nil }
         }
-        #expect(error.code == .limitsExceeded && harness.uploaded.isEmpty && harness.subscribed == [2])
-        harness.bootstrap(2)
-        #expect(harness.reports == [.downloaded(version: 2)] && harness.machine.phase == .open)
+        #expect(taken.map(\.0) == [2] && taken.first?.1.code == .writeTooLarge)
+        #expect(taken.first?.1.message.contains("1000 bytes") == true, "\(taken)")
+        // The gateway has it in its log.
+        let told = harness.sent.compactMap { kind -> UInt32? in if case .reportError(let report) = kind { report.code } else { nil } }
+        #expect(told == [UInt32(ErrorCode.writeTooLarge.rawValue)])
+        #expect(harness.uploaded == [1])
+        // The file has taken its changes back: the number is uploaded without any.
+        #expect(harness.queries.last?.changesetsAfter == 1)
+        harness.pending(sets, [Changeset(number: 2, time: .zero, base: .zero, changes: []), MachineHarness.change(3)])
+        #expect(harness.uploaded == [2, 3] && harness.machine.phase == .open)
+        #expect(!harness.actions.contains { if case .setAside = $0 { true } else { false } })
     }
 
     @Test func `after a lost acknowledgement the position is asked for by number alone`() {
@@ -383,19 +391,27 @@ extension SluiceWireAction {
         var first = ReplicaBatch()
         first.changes = [ReplicaRowChange(type: 0, event: .deleted, key: .int(1))]
         first.commits = [ReplicaCommit(lsn: LSN(rawValue: 60), changes: 0..<1)]
-        #expect(harness.receive(.commits(first, more: true)).isEmpty)
+        // They are told of while they come, and again when the file has them.
+        harness.receive(.commits(first, more: true))
+        #expect(harness.actions.count == 1 && harness.reports == [.receiving(changes: 1)])
         var second = ReplicaBatch()
         let row = second.rows.append(Row([.string("v"), .int(2), .string("north")]))
         second.changes = [ReplicaRowChange(type: 0, event: .entered, row: row)]
         second.commits = [ReplicaCommit(lsn: LSN(rawValue: 61), changes: 0..<1)]
         second.lsn = LSN(rawValue: 62)
         harness.receive(.commits(second, more: false))
-        guard case .apply(let batch)? = harness.actions.first else {
-            Issue.record("nothing was applied")
+        guard harness.actions.count == 3, case .apply(let batch) = harness.actions[1] else {
+            Issue.record("nothing was applied: \(harness.actions)")
             return
         }
+        #expect(harness.reports == [.receiving(changes: 2), .received(changes: 2)])
         #expect(batch.lsn == LSN(rawValue: 62) && batch.commits.map(\.changes) == [0..<1, 1..<2])
         #expect(batch.changes[0].key == .int(1))
         #expect(batch.changes[1].row.map { batch.rows.withView($0) { Row($0) } } == Row([.string("v"), .int(2), .string("north")]))
+        // What only moves the position is not told of.
+        var position = ReplicaBatch()
+        position.lsn = LSN(rawValue: 70)
+        harness.receive(.commits(position, more: false))
+        #expect(harness.reports.isEmpty && harness.actions.count == 1)
     }
 }

@@ -63,6 +63,8 @@ struct ObjectStoreBenchmark {
         let realm = try Realm(configuration: configuration(path))
         let reference = try SQLiteReference(path.path + ".sqlite")
         try reads(realm, reference, &report)
+        places(realm, &report)
+        try lists(Realm(configuration: listConfiguration(folder.appendingPathComponent("lists"))), &report)
         try queries(realm, reference, &report)
         try notification(realm, &report)
         try linkedNotifications(Realm(configuration: linkedConfiguration(folder.appendingPathComponent("linked"))), &report)
@@ -218,7 +220,7 @@ struct ObjectStoreBenchmark {
     }
 
     /// The median of the rounds, in seconds; the first is for warming up. The result keeps the work from being left out.
-    private func median<R: Equatable>(_ body: () throws -> R) rethrows -> Double {
+    func median<R: Equatable>(_ body: () throws -> R) rethrows -> Double {
         let expected = try body()
         var samples: [Double] = []
         for _ in 0..<rounds {

@@ -183,6 +183,9 @@ struct Meeting {
         _ side: BoundSide, _ list: Binder.Constants, _ quantifier: Quantifier?, isLeft: Bool
     ) throws(SluiceError) -> BoundComparison {
         var values: [Value] = []
+        let isEquality = comparison.comparison == .equal || comparison.comparison == .isIn
+        var list = list
+        if isEquality, quantifier != .all, case .value(let type) = side.type { list = ConstantAdaptation.comparable(list, with: type) }
         for (constant, argument) in list { values.append(try value(constant, argument, for: side, isLeft: isLeft)) }
         var constants = BoundSide(
             operand: .constants(values), quantifier: quantifier ?? .any, isQuantified: quantifier != nil, type: side.type, isMany: true)

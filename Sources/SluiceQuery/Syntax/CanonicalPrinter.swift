@@ -114,8 +114,9 @@ struct CanonicalPrinter {
         if let suffix = path.suffix { text += ".\(suffix.rawValue)" }
     }
 
-    /// A name with its blanks escaped.
+    /// A name with its blanks escaped, between backquotes if it is a word that no property may have without them.
     static func name(_ name: String) -> String {
+        if QueryName.needsQuotes(name) { return "`\(name)`" }
         guard name.utf8.contains(where: { $0 == 32 || $0 == 10 || $0 == 13 || $0 == 9 }) else { return name }
         var escaped: [UInt8] = []
         for byte in name.utf8 {

@@ -204,11 +204,12 @@ extension Lexer {
         let hasExponent = exponent(&scan)
         let digits = text((isPositive ? position + 1 : position)..<scan)
         defer { position = scan }
-        guard hasFraction || hasExponent else {
+        let isFloat = byte(scan) == UInt8(ascii: "f")
+        guard hasFraction || hasExponent || isFloat else {
             guard let value = Int64(digits) else { return .literal(.real(digits)) }
             return isSigned ? .literal(.int(value)) : .natural(value)
         }
-        if byte(scan) == UInt8(ascii: "f") {
+        if isFloat {
             scan += 1
             return .literal(.float(digits))
         }
@@ -225,7 +226,7 @@ extension Lexer {
             scan += 1
         }
         guard scan > position else { return nil }
-        if let byte = byte(scan), byte == UInt8(ascii: ".") || byte | 32 == UInt8(ascii: "e") { return nil }
+        if let byte = byte(scan), byte == UInt8(ascii: ".") || byte | 32 == UInt8(ascii: "e") || byte == UInt8(ascii: "f") { return nil }
         position = scan
         return .natural(value)
     }

@@ -40,6 +40,7 @@ struct Lexer {
             return try number()
         case "+", "-", ".": return try signed(byte) ?? symbol(byte)
         case "@": return try meta()
+        case "`": return try quotedName()
         case "T", "B", "u", "o", "L":
             if let literal = try prefixed(byte) { return literal }
             return try word(byte)
@@ -149,6 +150,19 @@ struct Lexer {
         return Lexer.constant(word) ?? Keyword(spelling: word).map { .keyword($0) } ?? .name(word)
     }
 
+    /// A name between backquotes, which may be a word of the language. Realm's language has no such names.
+    private mutating func quotedName() throws(SluiceError) -> TokenKind {
+        let start = position + 1
+        guard let end = bytes[start...].firstIndex(of: UInt8(ascii: "`")) else {
+            throw failure("this name has no closing backquote", at: position)
+        }
+        guard end > start, bytes[start..<end].allSatisfy({ $0 >= 32 && $0 != 127 }) else {
+            throw failure("a name between backquotes has characters, and none for control", at: position)
+        }
+        position = end + 1
+        return .name(text(start..<end))
+    }
+
     /// A name with blanks in it, which no keyword has.
     private mutating func escapedName(from start: Int) -> String {
         var name = Array(bytes[start..<position])
@@ -177,7 +191,7 @@ struct Lexer {
         return isPath ? .pathArgument(Int(number)) : .argument(Int(number))
     }
 
-    private static func constant(_ word: String) -> TokenKind? {
+    static func constant(_ word: String) -> TokenKind? {
         switch word {
         case "true", "TRUE": return .literal(.bool(true))
         case "false", "FALSE": return .literal(.bool(false))

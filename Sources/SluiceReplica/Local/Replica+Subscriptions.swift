@@ -19,6 +19,11 @@ extension Replica {
         try committed.read { connection throws(SluiceError) in try connection.subscriptionSet(version: version) }
     }
 
+    /// The version of the newest state in the file. A moment may pass until `version` and the observers have it.
+    package func committedVersion() throws(SluiceError) -> UInt64 {
+        try committed.read { connection throws(SluiceError) in try connection.version() }
+    }
+
     /// Makes a new version of the whole set, pending, from the newest. Nobody else changes it meanwhile.
     /// - Parameter change: the subscriptions of the new version, those without a number `unnumbered`; nil: it stays as it is. It runs
     ///   where all writing happens: it must not wait.

@@ -23,12 +23,15 @@ package final class ReplicaReader {
     package var instructions: Int { connection.instructions }
 
     /// Whether there is something newer to see.
-    package var isStale: Bool { version < replica.version }
+    package var isStale: Bool { isStale(atLeast: 0) }
+
+    /// The same for a caller who knows of a version that observers may not have been told of yet, see `Replica.committedVersion()`.
+    package func isStale(atLeast wanted: UInt64) -> Bool { version < max(replica.version, wanted) }
 
     /// Moves to the newest state. - Returns: whether there was something newer.
     @discardableResult
-    package func refresh() throws(SluiceError) -> Bool {
-        guard isStale else { return false }
+    package func refresh(atLeast wanted: UInt64 = 0) throws(SluiceError) -> Bool {
+        guard isStale(atLeast: wanted) else { return false }
         try connection.execute("ROLLBACK")
         try begin()
         return true

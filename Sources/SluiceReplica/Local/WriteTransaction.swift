@@ -12,15 +12,19 @@ package final class WriteTransaction {
     private let isDurable: Bool
     private var isOpen = true
     /// Nil: taken back within the transaction.
-    private var changes: [ObjectChange?] = []
-    private var lastChange: [ObjectKey: Int] = [:]
+    var changes: [ObjectChange?] = []
+    private(set) var lastChange: [ObjectKey: Int] = [:]
+    /// The indices of the changes before the last one, of objects that have several.
+    private var earlierChanges: [ObjectKey: [Int]] = [:]
     /// Objects that this transaction made and that were not there before.
     private var fresh: Set<ObjectKey> = []
     private var ingested: Set<ObjectKey> = []
     /// What this transaction, and those right before it, have made of objects inside of whose values they changed something.
-    private var edited: [ObjectKey: EditedObject]
+    var edited: [ObjectKey: EditedObject]
     /// How many of them are kept for the next transaction; more are made anew.
     private static let keptEdited = 16
+    /// The number of objects that it has deleted.
+    package private(set) var deletions = 0
     /// Classes that a subscription names, and those whose objects come along with one.
     private var (writable, editable): (Set<Int>, Set<Int>) = ([], [])
     /// What the server has of the object that was changed last, once it is asked for.
@@ -54,6 +58,11 @@ package final class WriteTransaction {
     /// How much SQLite has done for the statements of the writer, in its own instructions; a row that it looks at takes some.
     package var instructions: Int { writer.connection.instructions }
 
+    #if DEBUG
+        /// Bytes of the encoded values that it has handed to SQLite.
+        package var boundBytes: Int { writer.connection.boundBytes }
+    #endif
+
     // MARK: Ending
 
     /// Stores the transaction and its changeset in one commit. When it throws, nothing has happened and the transaction is over,
@@ -63,13 +72,18 @@ package final class WriteTransaction {
     package func commit(isGrouped: Bool = false) throws(SluiceError) {
         guard isOpen else { return }
         do throws(SluiceError) {
-            if writer.isSynced { try writer.record(changes.compactMap(\.self)) }
+            try store.settle()
+            if writer.isSynced {
+                for collection in store.edits.all { fill(collection) }
+                try writer.record(changes.compactMap(\.self))
+            }
             try writer.commit()
         } catch {
             cancel()
             throw error
         }
         isOpen = false
+        store.edits.removeAll()
         if writer.isSynced, edited.count <= WriteTransaction.keptEdited { writer.edited = edited }
         defer { lease.release() }
         // Before the next writer begins, so that whoever writes has heard of everything that was committed before.
@@ -81,6 +95,7 @@ package final class WriteTransaction {
     package func cancel() {
         guard isOpen else { return }
         isOpen = false
+        store.edits.removeAll()
         writer.rollback()
         lease.release()
     }
@@ -92,7 +107,8 @@ package final class WriteTransaction {
     /// - Parameters:
     ///   - values: by property name, the primary key left out.
     ///   - defaults: those of `values` that the app did not give; they do not overwrite anything.
-    /// - Throws: `noSubscriptionForWrite`, or `badChangeset` for the second asymmetric object with one key.
+    /// - Throws: `noSubscriptionForWrite`; `badChangeset` for the second asymmetric object with one key; `ingestTooLarge` for an
+    ///   asymmetric object over `Limits.ingestObjectBytes`.
     package func create(
         type: Int, key: Value, values: [String: Value], defaults: Set<String> = []
     ) throws(SluiceError) {
@@ -105,9 +121,11 @@ package final class WriteTransaction {
                     .badChangeset, "Two objects of the asymmetric class \(object.type) have the key \(key) in one transaction.",
                     fix: "Give every object a key of its own.")
             }
+            if writer.isSynced { try checkSize(of: change, layout) }
             try writer.addIngest(change)
             return
         }
+        try settle(type: type, key: key)
         let before = try store.row(type: type, key: key).map { writer.named($0, layout) }
         if before == nil { try requireSubscription(layout) }
         try prepare(layout, object)
@@ -117,6 +135,21 @@ package final class WriteTransaction {
         if before == nil { return remember(created: change) }
         for name in values.keys { change.seen[name] = try seen(name, of: object, layout) }
         append(change)
+    }
+
+    /// Refuses an asymmetric object that the gateway would refuse.
+    /// - Throws: `ingestTooLarge` with the size as JSON, which is what the gateway measures, and the bound.
+    private func checkSize(of change: ObjectChange, _ layout: TableLayout) throws(SluiceError) {
+        var values = change.values
+        values[layout.type.properties[layout.key].name] = change.object.key
+        // JSON takes at most six bytes for one of a text.
+        guard values.reduce(0, { $0 + $1.key.utf8.count + $1.value.recordBytes }) > Limits.ingestObjectBytes / 6 else { return }
+        let bytes = ExtendedJSON.json(values).utf8.count
+        guard bytes > Limits.ingestObjectBytes else { return }
+        throw SluiceError(
+            .ingestTooLarge,
+            "An object of class \(change.object.type) has \(bytes) bytes as JSON. One object may have \(Limits.ingestObjectBytes) bytes.",
+            fix: "Split the object into several.")
     }
 
     /// Notes that an object was made that was not there.
@@ -132,6 +165,7 @@ package final class WriteTransaction {
         let layout = writer.layouts[type]
         let (object, name) = (ObjectKey(type: layout.type.name, key: key), layout.type.properties[property].name)
         try prepare(layout, object)
+        forgetEdits(type: type, key: key, property: property)
         guard try store.update(type: type, key: key, property: property, value) else { return false }
         writer.note(type, key)
         var change = ObjectChange(object: object, kind: .set, values: [name: value])
@@ -151,6 +185,7 @@ package final class WriteTransaction {
         let object = ObjectKey(type: layout.type.name, key: key)
         let name = layout.type.properties[property].name
         guard writer.isSynced else { return try set(type: type, key: key, property: property, value) }
+        try settle(type: type, key: key)
         if let index = lastChange[object], let last = changes[index], last.values[name] != nil {
             return try set(type: type, key: key, property: property, value)
         }
@@ -180,7 +215,7 @@ package final class WriteTransaction {
         let layout = writer.layouts[type]
         let (object, name) = (ObjectKey(type: layout.type.name, key: key), layout.type.properties[property].name)
         try prepare(layout, object)
-        guard case .int(let value)?? = try store.row(type: type, key: key).map({ $0[property] }) else { return }
+        guard case .int(let value)?? = try store.rowWithoutEdits(type: type, key: key).map({ $0[property] }) else { return }
         guard try store.update(type: type, key: key, property: property, .int(value &+ amount)) else { return }
         writer.note(type, key)
         var change = ObjectChange(object: object, kind: .set, counters: [name: amount])
@@ -193,17 +228,20 @@ package final class WriteTransaction {
         let layout = writer.layouts[type]
         let object = ObjectKey(type: layout.type.name, key: key)
         try prepare(layout, object)
+        forgetEdits(type: type, key: key)
         guard try store.delete(type: type, key: key) else { return }
+        deletions += 1
         writer.note(type, key)
         if fresh.remove(object) != nil, let index = lastChange.removeValue(forKey: object) {
             changes[index] = nil
+            for earlier in earlierChanges.removeValue(forKey: object) ?? [] { changes[earlier] = nil }
             edited[object] = nil
             return
         }
         append(ObjectChange(object: object, kind: .delete))
     }
 
-    private func prepare(_ layout: TableLayout, _ object: ObjectKey) throws(SluiceError) {
+    func prepare(_ layout: TableLayout, _ object: ObjectKey) throws(SluiceError) {
         try requireSubscription(layout, alsoByLinks: true)
         guard writer.isSynced, server?.object != object else { return }
         server = nil
@@ -211,7 +249,7 @@ package final class WriteTransaction {
     }
 
     /// What the server has for a property that is about to be changed (`ObjectChange.seen`); nil when the change need not say it.
-    private func seen(_ name: String, of object: ObjectKey, _ layout: TableLayout) throws(SluiceError) -> ValueHash? {
+    func seen(_ name: String, of object: ObjectKey, _ layout: TableLayout) throws(SluiceError) -> ValueHash? {
         guard writer.isSynced else { return nil }
         if let index = lastChange[object], let known = changes[index]?.seen[name] { return known }
         if server?.object != object { server = (object, try writer.keptServerRow(layout, key: object.key)) }
@@ -249,6 +287,8 @@ package final class WriteTransaction {
             if change.counters.keys.contains(where: { last.values[$0] != nil }) || !last.counters.isEmpty && !change.values.isEmpty
                 || !last.edits.isEmpty && !(change.values.isEmpty && change.counters.isEmpty)
             {
+                seal(change.object)
+                earlierChanges[change.object, default: []].append(index)
                 lastChange[change.object] = changes.count
                 changes.append(change)
                 return

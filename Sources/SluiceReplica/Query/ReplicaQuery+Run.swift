@@ -24,6 +24,13 @@ extension ReplicaQuery {
 
     package func first(on store: RowStore) throws(SluiceError) -> Value? { try run(on: store, atMost: 1).first }
 
+    /// The keys from a place on, or from a little before it, without those before them.
+    /// - Returns: nil if SQLite has no index to find them by, or cannot decide alone. An empty block is behind the last object.
+    package func block(at index: Int, on store: RowStore) throws(SluiceError) -> KeyBlock? {
+        if isWhole { return try store.block(type: type, at: index) }
+        return try ReplicaPlan(self, store).block(at: index)
+    }
+
     /// Whether an object is among those that match; a DISTINCT or LIMIT makes it run the query.
     package func contains(_ key: Value, on store: RowStore) throws(SluiceError) -> Bool {
         if ReplicaPlan.picks(bound.suffixes) { return try run(on: store).contains(key) }
@@ -107,6 +114,22 @@ struct ReplicaPlan {
         keys = bound.arranged(keys, by: selection.suffixes, in: graph)
         try graph.check()
         return keys
+    }
+
+    /// The keys from a place on, where SQLite neither sorts nor looks at rows that do not match: O(place) steps in an index.
+    func block(at index: Int) throws(SluiceError) -> KeyBlock? {
+        guard selection.isExact, selection.suffixes.isEmpty, index >= 0 else { return nil }
+        var rows = rows
+        rows.limit = min(RowBlocks.size, max((selection.limit ?? .max) - index, 0))
+        rows.offset = index
+        let plan = try store.explanation(of: rows)
+        guard !plan.contains("TEMP B-TREE"), selection.condition.text == "TRUE" || plan.contains("SEARCH") else { return nil }
+        var block = KeyBlock(first: index, keys: [])
+        try store.visit(rows) { key, _ throws(SluiceError) in
+            block.keys.append(key)
+            return true
+        }
+        return block
     }
 
     /// Whether the order is the table's, and an index may find the rows.

@@ -9,6 +9,8 @@ struct RowSelection {
     /// For ORDER BY; nil: the table's order, that of insertion.
     var order: String?
     var limit: Int?
+    /// Rows that are passed over before the first; only with `limit`.
+    var offset = 0
     /// Only the row with this key.
     var key: Value?
     /// Ascending; the others read as absent.
@@ -29,6 +31,7 @@ extension RowStore {
     func visitNumbered(_ selection: RowSelection, _ body: (Value, Int64, RowView) throws(SluiceError) -> Bool) throws(SluiceError) {
         let layout = layouts[selection.type]
         guard layout.hasTable else { return }
+        try settle()
         let sql = text(of: selection)
         let statement = selection.isNested ? try Statement(sql, on: connection) : try connection.statement(sql)
         layout.bind(selection.condition, to: statement)
@@ -52,7 +55,7 @@ extension RowStore {
         if selection.condition.text != "TRUE" || selection.key != nil { sql += " WHERE \(selection.condition.text)" }
         if selection.key != nil { sql += " AND \(row).\(layout.keyColumn) = ?\(selection.condition.parameters.count + 1)" }
         if selection.isOrdered { sql += " ORDER BY \(selection.order ?? "\(row).\(layout.rowid)")" }
-        if let limit = selection.limit { sql += " LIMIT \(limit)" }
+        if let limit = selection.limit { sql += " LIMIT \(limit)\(selection.offset > 0 ? " OFFSET \(selection.offset)" : "")" }
         return sql
     }
 
@@ -70,6 +73,7 @@ extension RowStore {
     ) throws(SluiceError) -> R? {
         let layout = layouts[type]
         guard layout.hasTable else { return nil }
+        try settle()
         let statement = try connection.statement(
             "SELECT \(expression) FROM \(layout.table) AS \(SQLLayout.row) WHERE \(condition.text)")
         layout.bind(condition, to: statement)

@@ -141,6 +141,11 @@ package final class Connection {
         return sum
     }
 
+    #if DEBUG
+        /// Bytes of the blobs that statements were given.
+        var boundBytes = 0
+    #endif
+
     /// Forgets the prepared statements; needed after the schema of the file has changed.
     func forgetStatements() {
         statements = [:]

@@ -71,6 +71,9 @@ final class Statement {
     }
 
     func bind(_ index: Int, blob: UnsafeRawBufferPointer, copied: Bool) {
+        #if DEBUG
+            connection.boundBytes += blob.count
+        #endif
         guard let base = blob.baseAddress, !blob.isEmpty else {
             sqlite3_bind_zeroblob(pointer, Int32(index + 1), 0)
             return

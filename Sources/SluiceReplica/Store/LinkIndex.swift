@@ -190,6 +190,7 @@ extension RowStore {
 
     /// Brings `_sluice_link` up to the rows that changed in this transaction: O(links in those rows).
     func updateLinks() throws(SluiceError) {
+        try settle()
         if links.coded.isEmpty { return }
         for layout in layouts where links.coded[layout.index] != nil {
             let changed = try connection.statement("SELECT key FROM _sluice_link_dirty WHERE type = ?")

@@ -51,6 +51,7 @@ extension RowStore {
     package func cursor(type: Int, after number: Int64, properties: [Int]) throws(SluiceError) -> RowCursor? {
         let layout = layouts[type]
         guard layout.hasTable else { return nil }
+        try settle()
         let sql = "\(selection(properties, layout)) WHERE \(layout.rowid) > ? ORDER BY \(layout.rowid)"
         let statement = try connection.takeStatement(sql)
         statement.bind(0, number)
@@ -63,6 +64,7 @@ extension RowStore {
     ) throws(SluiceError) {
         let layout = layouts[type]
         guard layout.hasTable else { return }
+        try settle()
         let statement = try connection.statement("\(selection(properties, layout)) WHERE \(layout.keyColumn) = ?")
         defer { statement.reset() }
         let view = ColumnsView(statement, layout, properties)

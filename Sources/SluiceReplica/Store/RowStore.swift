@@ -18,6 +18,10 @@ package final class RowStore {
     let links: LinkIndex
     /// Whether rows may have changed since the links were indexed.
     let isWriter: Bool
+    /// What the open transaction has not written yet; empty for readers.
+    let edits = EditedCollections()
+    /// By class: how places in the table's order are found. A writer's are of its open transaction.
+    var blocks: [Int: RowBlocks] = [:]
 
     init(connection: Connection, layouts: [TableLayout], links: LinkIndex, isWriter: Bool) {
         self.connection = connection
@@ -32,6 +36,7 @@ package final class RowStore {
     package func row(type: Int, key: Value) throws(SluiceError) -> Row? {
         let layout = layouts[type]
         guard layout.hasTable else { return nil }
+        if !edits.isEmpty, case let edited = edits.of(type, key), !edited.isEmpty { return try row(layout, key: key, with: edited) }
         let statement = try connection.statement("SELECT \(layout.columns) FROM \(layout.table) WHERE \(layout.keyColumn) = ?")
         layout.bindKey(key, at: 0, to: statement)
         guard try statement.step() else { return nil }
@@ -91,6 +96,7 @@ package final class RowStore {
     package func scan(type: Int, _ visit: (RowView) throws(SluiceError) -> Void) throws(SluiceError) {
         let layout = layouts[type]
         guard layout.hasTable else { return }
+        try settle()
         let statement = try connection.statement("SELECT \(layout.columns) FROM \(layout.table) ORDER BY \(layout.rowid)")
         defer { statement.reset() }
         var buffer = RowBuffer()
@@ -108,7 +114,9 @@ package final class RowStore {
         let statement = try connection.statement(layouts[type].upsert)
         layouts[type].bind(row, to: statement)
         try statement.run()
-        return connection.changes > 0
+        guard connection.changes > 0 else { return false }
+        if !blocks.isEmpty, let key = row[layouts[type].key] { rowsChanged(layouts[type], key: key, isNew: true) }
+        return true
     }
 
     /// - Parameter values: one per property.
@@ -124,7 +132,9 @@ package final class RowStore {
         }
         layout.bind(values, to: statement)
         try statement.run()
-        return connection.changes > 0
+        guard connection.changes > 0 else { return false }
+        if !blocks.isEmpty { rowsChanged(layout, key: values[layout.key], isNew: true) }
+        return true
     }
 
     func delete(type: Int, key: Value) throws(SluiceError) -> Bool {
@@ -132,7 +142,9 @@ package final class RowStore {
         let statement = try connection.statement("DELETE FROM \(layout.table) WHERE \(layout.keyColumn) = ?")
         layout.bindKey(key, at: 0, to: statement)
         try statement.run()
-        return connection.changes > 0
+        guard connection.changes > 0 else { return false }
+        if !blocks.isEmpty { rowsChanged(layout, key: key, isNew: false) }
+        return true
     }
 }
 

@@ -144,11 +144,14 @@ extension Writer {
         let time = tick()
         meta.changeset += 1
         let encoded = changes.map { ChangeCoding.encode($0) }
+        let bytes = encoded.reduce(0) { $0 + $1.count }
+        let changeset = Changeset(number: meta.changeset, time: time, base: meta.applied.lsn, changes: changes)
+        try uploadBound?.check(changeset, stored: bytes)
         let header = try connection.statement("INSERT INTO _sluice_pending VALUES (?, ?, ?, ?, NULL)")
         header.bind(0, meta.changeset)
         header.bind(1, time.rawValue)
         header.bind(2, meta.applied.lsn.rawValue)
-        header.bind(3, Int64(encoded.reduce(0) { $0 + $1.count }))
+        header.bind(3, Int64(bytes))
         try header.run()
         for (ordinal, change) in changes.enumerated() {
             guard let layout = layout(named: change.object.type) else { continue }
@@ -341,6 +344,35 @@ extension Writer {
             try show(layout, key: write.object.key, leaving: .untold)
         }
         return try keepRefusal(refused)
+    }
+
+    /// Takes back a changeset that no message can carry. It stays, without changes, since the gateway counts changesets.
+    /// - Returns: the refusal to tell the app; nil if nothing of the changeset is left.
+    func setAside(_ number: UInt64, _ error: SluiceError) throws(SluiceError) -> WriteRefusal? {
+        let objects = try connection.statement("SELECT DISTINCT type, key FROM _sluice_pending_change WHERE number = ?")
+        objects.bind(0, number)
+        var writes: [(layout: TableLayout, write: RefusedWrite)] = []
+        while try objects.step() {
+            guard let layout = layout(named: objects.string(0)) else { continue }
+            let object = ObjectKey(type: layout.type.name, key: layout.readKey(objects, 1))
+            writes.append(
+                (
+                    layout,
+                    RefusedWrite(
+                        changeset: number, object: object, code: error.code.rawValue, cause: RefusalCause.tooLarge.rawValue,
+                        reason: error.message)
+                ))
+        }
+        objects.reset()
+        for index in writes.indices { writes[index].write.values = try wanted(writes[index].layout, writes[index].write) }
+        for sql in ["DELETE FROM _sluice_pending_change WHERE number = ?", "UPDATE _sluice_pending SET bytes = 0 WHERE number = ?"] {
+            let statement = try connection.statement(sql)
+            statement.bind(0, number)
+            try statement.run()
+        }
+        // The refusal itself is told.
+        for (layout, write) in writes { try show(layout, key: write.object.key, leaving: .untold) }
+        return try keepRefusal(writes.map(\.write))
     }
 
     /// What a changeset wanted of an object: the values that it gave, and what it edited inside as it is shown now. Nothing when a later row

@@ -62,12 +62,16 @@ final class Writer: @unchecked Sendable {
 
     /// Who opened the file; nil where it is not synced.
     let owner: String?
+    /// The largest changeset; nil where none is uploaded.
+    let uploadBound: UploadBound?
 
     init(
-        connection: Connection, layouts: [TableLayout], links: LinkIndex, isSynced: Bool, owner: String?, environment: any Environment
+        connection: Connection, layouts: [TableLayout], links: LinkIndex, isSynced: Bool, owner: String?, uploadBound: UploadBound?,
+        environment: any Environment
     ) {
         self.connection = connection
         self.owner = owner
+        self.uploadBound = uploadBound
         self.layouts = layouts
         self.isSynced = isSynced
         self.environment = environment
@@ -97,6 +101,7 @@ final class Writer: @unchecked Sendable {
         news = WriterNews()
         comparedKeys = []
         edited = [:]
+        store.blocks = [:]
     }
 
     func commit() throws(SluiceError) {

@@ -145,6 +145,14 @@ extension Replica {
         try await commit { writer throws(SluiceError) in try writer.applyCompensation(id: id, writes: writes) }
     }
 
+    /// Takes back what a changeset wrote, since no message can carry it. The changeset stays, empty.
+    /// - Parameter error: `writeTooLarge`, for the app.
+    /// - Returns: the refusal to tell the app; nil if nothing of the changeset is left.
+    @discardableResult
+    package func setAside(changeset number: UInt64, _ error: SluiceError) async throws(SluiceError) -> WriteRefusal? {
+        try await commit(isDurable: true) { writer throws(SluiceError) in try writer.setAside(number, error) }
+    }
+
     /// The next asymmetric objects to send, numbered above `number`; nil when there are none.
     /// - Parameters:
     ///   - taken: the highest number of a batch that the gateway has of this file, which was restored from a backup when it knows of fewer:

@@ -1,9 +1,6 @@
 import Foundation
 import SluiceCore
-
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
+import SluiceSync
 
 /// One request to the gateway and its answer. Bounded by a deadline; nothing is retried.
 struct HTTPClient: Sendable {
@@ -12,7 +9,7 @@ struct HTTPClient: Sendable {
     let milliseconds: UInt
     /// The header that carries tokens.
     let authorizationHeader: String
-    /// Nil: `URLSession`.
+    /// Nil: the platform's own: `URLSession` of Apple, SwiftNIO elsewhere.
     let transport: (any NetworkTransport)?
 
     /// - Returns: the JSON of a success; null for an empty body.
@@ -41,31 +38,52 @@ struct HTTPClient: Sendable {
         return (Array(response.body.utf8), response.httpStatusCode)
     }
 
-    private static func perform(_ request: NetworkRequest) async throws -> ([UInt8], Int) {
-        guard let url = URL(string: request.url) else {
-            throw AppError(.httpRequestFailed, "\(request.url) is no address; check AppConfiguration.baseURL.")
-        }
-        var message = URLRequest(url: url, timeoutInterval: request.timeout)
-        message.httpMethod = request.method.rawValue
-        for (name, value) in request.headers { message.setValue(value, forHTTPHeaderField: name) }
-        if !request.body.isEmpty { message.httpBody = Data(request.body.utf8) }
-        return try await perform(message)
-    }
-
-    private static func perform(_ request: URLRequest) async throws -> ([UInt8], Int) {
-        // By a result: after a throwing continuation, optimized code of Swift 6.3.1 does not return to the caller's actor.
-        let result: Result<([UInt8], Int), AppError> = await withCheckedContinuation { continuation in
-            let task = URLSession.shared.dataTask(with: request) { data, response, error in
-                guard let response = response as? HTTPURLResponse else {
-                    let reason = error?.localizedDescription ?? "no answer"
-                    continuation.resume(returning: .failure(unreachable(request.url?.absoluteString ?? "The server", reason)))
-                    return
+    #if canImport(Darwin)
+        private static func perform(_ request: NetworkRequest) async throws -> ([UInt8], Int) {
+            guard let url = URL(string: request.url) else { throw unusable(request.url) }
+            var message = URLRequest(url: url, timeoutInterval: request.timeout)
+            message.httpMethod = request.method.rawValue
+            for (name, value) in request.headers { message.setValue(value, forHTTPHeaderField: name) }
+            if !request.body.isEmpty { message.httpBody = Data(request.body.utf8) }
+            // By a result: after a throwing continuation, optimized code of Swift 6.3.1 does not return to the caller's actor.
+            let result: Result<([UInt8], Int), AppError> = await withCheckedContinuation { continuation in
+                let task = URLSession.shared.dataTask(with: message) { data, response, error in
+                    guard let response = response as? HTTPURLResponse else {
+                        let reason = error?.localizedDescription ?? "no answer"
+                        continuation.resume(returning: .failure(unreachable(request.url, reason)))
+                        return
+                    }
+                    continuation.resume(returning: .success((Array(data ?? Data()), response.statusCode)))
                 }
-                continuation.resume(returning: .success((Array(data ?? Data()), response.statusCode)))
+                task.resume()
             }
-            task.resume()
+            return try result.get()
         }
-        return try result.get()
+    #else
+        /// Foundation's `URLSession` keeps a core busy on Linux while it waits for the answer to a request with a body.
+        private static func perform(_ request: NetworkRequest) async throws -> ([UInt8], Int) {
+            guard URL(string: request.url)?.host != nil else { throw unusable(request.url) }
+            let milliseconds = UInt64(max(0, min(request.timeout, NetworkRequest.longest)) * 1_000)
+            // By a result, for the same reason as above.
+            let result: Result<HTTPTransport.Response, SluiceError>
+            do {
+                result = .success(
+                    try await HTTPTransport().send(
+                        HTTPTransport.Request(
+                            method: request.method.rawValue, url: request.url, headers: request.headers, body: Array(request.body.utf8),
+                            milliseconds: milliseconds)))
+            } catch {
+                result = .failure(error)
+            }
+            switch result {
+            case .success(let response): return (response.body, response.status)
+            case .failure(let error): throw unreachable(request.url, error.message)
+            }
+        }
+    #endif
+
+    private static func unusable(_ url: String) -> AppError {
+        AppError(.httpRequestFailed, "\(url) is no address; check AppConfiguration.baseURL.")
     }
 
     private static func unreachable(_ url: String, _ reason: String) -> AppError {

@@ -64,8 +64,11 @@ final class ResultsStorage {
     /// The core's when this was made; another one means that the Realm was invalidated.
     let epoch: UInt64
     private var elements = Elements()
-    private var generation: UInt64 = 0
+    /// The state that they are of.
+    private(set) var generation: UInt64 = 0
     private var counted: (count: Int, generation: UInt64)?
+    /// The keys at some places, read before the others, and the state that they are of.
+    var block: (keys: KeyBlock, generation: UInt64)?
     /// What a Realm that moves on by use has said that there are: it shows an element to who has just been told of it.
     private var told: (count: Int, generation: UInt64) = (0, 0)
     /// The result as somebody who observes it has it.
@@ -196,7 +199,7 @@ final class ResultsStorage {
     // MARK: Reading
 
     /// Whether SQLite could answer for less than the elements cost.
-    private func prepare() -> Bool {
+    func prepare() -> Bool {
         // Lets a Realm that moves on by use do so before the generations are compared.
         core.attempt(()) { _ in }
         if epoch != core.epoch { throwRealmException("Access to invalidated Results objects") }
@@ -218,11 +221,15 @@ final class ResultsStorage {
 
     /// The elements now, or as they were when the app was told that there is one at the place.
     func current(at index: Int) -> Elements {
-        guard core.isFleeting, epoch == core.epoch, told.generation == core.clock.generation, index < told.count else { return current() }
-        return upToDate()
+        hasTold(of: index) ? upToDate() : current()
     }
 
-    private func upToDate() -> Elements {
+    /// Whether the app was told in the state that is shown that there is an element at an index: then the Realm does not move on.
+    func hasTold(of index: Int) -> Bool {
+        core.isFleeting && epoch == core.epoch && told.generation == core.clock.generation && index < told.count
+    }
+
+    func upToDate() -> Elements {
         if generation != core.clock.generation {
             let lost = counted.flatMap { $0.generation == core.clock.generation ? $0.count : nil } ?? 0
             elements =
@@ -234,13 +241,7 @@ final class ResultsStorage {
     }
 
     /// The result if an observer has it for the state that is shown.
-    private var live: LiveQuery? { followed.flatMap { $0.generation == core.clock.generation ? $0.live : nil } }
-
-    /// The key at a place if an observer has the result and nobody has asked for all keys yet.
-    func followedKey(at index: Int) -> Value? {
-        guard followed != nil, prepare(), generation != core.clock.generation else { return nil }
-        return live?[index]
-    }
+    var live: LiveQuery? { followed.flatMap { $0.generation == core.clock.generation ? $0.live : nil } }
 
     /// Asks for the number only while nobody has asked for the elements.
     var count: Int {
@@ -260,16 +261,6 @@ final class ResultsStorage {
         let count = core.attempt(0, moving: false) { store throws(SluiceError) in try query.count(on: store) }
         counted = (count, core.clock.generation)
         return count
-    }
-
-    /// The first key without the others, where that is cheaper.
-    var firstKey: Value? {
-        let isSimple = prepare()
-        return core.exclusively {
-            guard isSimple, generation != core.clock.generation else { return upToDate().keys.first }
-            if let live { return live[0] }
-            return core.attempt(nil) { store throws(SluiceError) in try query.first(on: store) }
-        }
     }
 
     func read(_ store: RowStore) throws(SluiceError) -> Elements {

@@ -91,8 +91,10 @@ extension Realm {
 
     /// The object of a class with a primary key, seen without the class; nil when it is not on the device.
     public func dynamicObject(ofType typeName: String, forPrimaryKey key: Any) -> DynamicObject? {
+        let type = dynamicType(typeName)
+        core.schema(type).requirePrimaryKey()
         guard let value = Value(any: key) else { throwRealmException("Invalid primary key '\(key)' for '\(typeName)'.") }
-        return core.object(DynamicObject.self, type: dynamicType(typeName), key: value)
+        return core.object(DynamicObject.self, type: type, key: value)
     }
 
     /// Makes an object of a class by its name.

@@ -40,7 +40,11 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
     /// The indices in `values` of the elements that are shown: all but links that lead nowhere.
     private func shown(_ values: [Value], at place: _Place) -> [Int]? {
         guard let core = place.core, let type = Element._linkedType(at: place, in: core) else { return nil }
-        return core.indices(type, ofPresent: values)
+        let edited = place.shownCollection
+        if let edited, core.isAllShown(edited) { return nil }
+        let shown = core.indices(type, ofPresent: values)
+        if let edited, shown.count == values.count { core.noteAllShown(edited) }
+        return shown
     }
 
     private var values: [Value] {
@@ -68,23 +72,37 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
             return
         }
         let new = elements.map { $0._stored(in: place.owner).value }
-        var values = stored
-        let range = range.map { storedRange($0, values, place) } ?? values.count..<values.count
-        let isAll = range == values.indices
-        values.replaceSubrange(range, with: new)
-        place.write(.list(values), ListEdits.replacing(range, with: new, isAll: isAll))
+        let count: Int
+        let target: Range<Int>
+        if let edited = place.editedCollection() {
+            count = edited.count
+            target = range.map { storedRange($0, in: place) } ?? count..<count
+            edited.replace(target, with: new)
+            place.edited()
+        } else {
+            var values = stored
+            count = values.count
+            target = range.map { storedRange($0, in: place) } ?? count..<count
+            values.replaceSubrange(target, with: new)
+            place.write(.list(values), ListEdits.replacing(target, with: new, isAll: target == 0..<count))
+        }
         guard Element._hasPlace, let address = place.address else { return }
-        let growth = new.count - range.count
-        place.core?.places.moved(in: address) { step in
-            guard case .index(let index) = step, !range.contains(index) else { return nil }
-            return .index(index < range.lowerBound ? index : index + growth)
+        // Behind the end there is nothing that moves.
+        if target.lowerBound < count {
+            let growth = new.count - target.count
+            place.core?.places.moved(in: address) { step in
+                guard case .index(let index) = step, !target.contains(index) else { return nil }
+                return .index(index < target.lowerBound ? index : index + growth)
+            }
         }
         for (offset, element) in elements.enumerated() {
-            element._attach(at: _Place(parent: place, step: .index(range.lowerBound + offset)))
+            element._attach(at: _Place(parent: place, step: .index(target.lowerBound + offset)))
         }
     }
 
-    private func storedRange(_ range: Range<Int>, _ values: [Value], _ place: _Place) -> Range<Int> {
+    /// The places of shown elements among the stored ones.
+    private func storedRange(_ range: Range<Int>, in place: _Place) -> Range<Int> {
+        let values = stored
         let shown = shown(values, at: place)
         let count = shown?.count ?? values.count
         if range.lowerBound < 0 || range.upperBound > count {
@@ -186,6 +204,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         for index in [from, to] where index < 0 || index >= count {
             throwRealmException("Index \(index) is out of bounds (must be less than \(count)).")
         }
+        if editInPlace({ $0.move(from: from, to: to) }) { return }
         reorder { $0.insert($0.remove(at: from), at: to) }
     }
 
@@ -200,7 +219,23 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
     }
 
     /// Exchanges two elements.
-    public func swapAt(_ index1: Int, _ index2: Int) { reorder { $0.swapAt(index1, index2) } }
+    public func swapAt(_ index1: Int, _ index2: Int) {
+        for index in [index1, index2] where index < 0 || index >= count {
+            throwRealmException("Index \(index) is out of bounds (must be less than \(count)).")
+        }
+        if editInPlace({ $0.swap(index1, index2) }) { return }
+        reorder { $0.swapAt(index1, index2) }
+    }
+
+    /// Gives stored elements other places, where these are those of the shown ones and no accessor follows them.
+    /// - Returns: false if the list is not edited in place.
+    private func editInPlace(_ body: (EditedCollection) -> Void) -> Bool {
+        guard let place, !Element._hasPlace, let edited = place.editedCollection() else { return false }
+        if let shown = shown(stored, at: place), shown.count < edited.count { return false }
+        body(edited)
+        place.edited()
+        return true
+    }
 
     private func reorder(_ body: (inout [Int]) -> Void) {
         var order = Array(0..<count)

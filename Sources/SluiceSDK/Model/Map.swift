@@ -117,9 +117,14 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue>: RealmKeyedCol
             throwRealmException("Invalid key '\(key)': the key of a Map cannot begin with '$' or contain '.'.")
         }
         let new = value.map { $0._stored(in: place.owner).value }
-        var values = stored
-        values[key] = new
-        place.write(.dictionary(values), [new.map { .setKey(key, $0) } ?? .removeKey(key)])
+        if let edited = place.editedCollection() {
+            edited.set(new, forKey: key)
+            place.edited()
+        } else {
+            var values = stored
+            values[key] = new
+            place.write(.dictionary(values), [new.map { .setKey(key, $0) } ?? .removeKey(key)])
+        }
         guard Value._hasPlace else { return }
         let element = _Place(parent: place, step: .key(key))
         if let address = element.address { place.core?.places.replaced(address) }

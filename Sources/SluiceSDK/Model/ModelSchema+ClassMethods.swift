@@ -44,11 +44,22 @@ extension ModelSchema {
         let (key, indexed, ignored, required) = (
             type.primaryKey(), Set(type.indexedProperties()), Set(type.ignoredProperties()), Set(type.requiredProperties())
         )
-        for name in indexed.union(ignored).union(required).union(key.map { [$0] } ?? []) where !found.contains(where: { $0.name == name }) {
+        // An ignored property need not be one that could be stored.
+        for name in indexed.union(required).union(key.map { [$0] } ?? []) where !found.contains(where: { $0.name == name }) {
+            throwRealmException("Class '\(type.className())' names a property '\(name)' that it does not have.")
+        }
+        let fields = storedNames(of: type)
+        for name in ignored where !found.contains(where: { $0.name == name }) && !fields.contains(name) {
             throwRealmException("Class '\(type.className())' names a property '\(name)' that it does not have.")
         }
         return found.filter { !ignored.contains($0.name) }.map { property in
             var property = property
+            let canBeNil = [.none, .dictionary].contains(property.kind.collection)
+            if required.contains(property.name), property.kind.target != nil, !property.kind.isComputed, canBeNil {
+                throwRealmException(
+                    "Object properties cannot be made required, but '+[\(type.className()) requiredProperties]' included '\(property.name)'"
+                )
+            }
             if property.name == key { property.flags.insert(.primaryKey) }
             if indexed.contains(property.name) { property.flags.insert(.indexed) }
             if required.contains(property.name), property.kind.isOptional, property.kind.target == nil {

@@ -110,6 +110,7 @@ package final class ModelSchema: @unchecked Sendable {
 
     private static func properties(of object: ObjectBase) -> [Property] {
         let type = Swift.type(of: object)
+        refuseOldDeclarations(in: object)
         let wrappers = wrappers(of: object)
         let mapping = type.propertiesMapping()
         var found: [Property] = []
@@ -209,6 +210,9 @@ package final class ModelSchema: @unchecked Sendable {
 
     /// Whether objects have a key that only a local file knows of.
     var hasHiddenKey: Bool { primaryKeySlot == nil && objectClass is Object.Type }
+
+    /// A look-up by key in a class without one is misuse, which ends the program.
+    func requirePrimaryKey() { if primaryKeySlot == nil { throwRealmException("'\(name)' does not have a primary key defined") } }
 
     /// The class as the core has it. The numbers of properties are the server's to allot.
     /// - Parameter isSynced: false: a class without a primary key gets a hidden one.

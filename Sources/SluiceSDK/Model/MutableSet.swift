@@ -105,11 +105,22 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
             return
         }
         let new = objects.map { value($0, place) }
+        if let edited = place.editedCollection() {
+            for member in new { edited.insert(member: member) }
+            return place.edited()
+        }
         change(new.map { .setInsert($0) }, place) { $0 += new }
     }
 
     /// Takes an element out; it does nothing when it is not there.
-    public func remove(_ object: Element) { keep { $0 != object } }
+    public func remove(_ object: Element) {
+        // The stored form of an object that no Realm manages would add it.
+        if let place, !Element._hasPlace, !Element._kind.isLink, let edited = place.editedCollection() {
+            edited.remove(member: value(object, place))
+            return place.edited()
+        }
+        keep { $0 != object }
+    }
 
     /// Takes all elements out; the objects themselves stay.
     public func removeAll() {

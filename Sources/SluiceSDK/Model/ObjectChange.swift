@@ -17,7 +17,7 @@ public struct PropertyChange {
     /// As the class has it.
     public let name: String
     /// Nil for collections, and for changes that were made in the same Realm, where the value before is not kept. An object
-    /// shows what it is now.
+    /// shows what it is now; one that was deleted is invalidated.
     public let oldValue: Any?
     /// Nil for collections.
     public let newValue: Any?

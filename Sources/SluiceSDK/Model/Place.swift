@@ -81,6 +81,7 @@ public final class _Place {
             owner._row?.write(slot, _StoredValue(value), by: edit)
             return
         }
+        if parent.put(value, at: step) { return }
         switch (parent.value, step) {
         case (.list(var values), .index(let index)) where values.indices.contains(index):
             values[index] = value
@@ -109,14 +110,14 @@ public final class _Place {
             core?.places.replaced(address)
             return
         }
+        if case .index(let index) = step, parent.remove(at: index) {
+            return core?.places.removed(index, in: collection) ?? ()
+        }
         switch (parent.value, step) {
         case (.list(var values), .index(let index)) where values.indices.contains(index):
             values.remove(at: index)
             parent.write(.list(values), [.removeElement(index)])
-            core?.places.moved(in: collection) { step in
-                guard case .index(let other) = step, other != index else { return nil }
-                return .index(other < index ? other : other - 1)
-            }
+            core?.places.removed(index, in: collection)
         case (.dictionary(var values), .key(let key)):
             values[key] = nil
             parent.write(.dictionary(values), [.removeKey(key)])
@@ -182,6 +183,14 @@ struct PlaceRegistry {
             return (place, path[depth])
         }
         for (place, step) in elements { place.move(to: remap(step)) }
+    }
+
+    /// An element of a list is gone, and those behind it moved up.
+    func removed(_ index: Int, in collection: _Place.Address) {
+        moved(in: collection) { step in
+            guard case .index(let other) = step, other != index else { return nil }
+            return .index(other < index ? other : other - 1)
+        }
     }
 
     /// Something else stands at a place now: what stood there and in it is gone.

@@ -163,7 +163,7 @@ public final class _RowCache {
             }
             return
         }
-        guard let row = core.row(type, key) else {
+        guard let row = core.accessorRow(type, key) else {
             isInvalidated = true
             return
         }
@@ -182,8 +182,16 @@ public final class _RowCache {
         return isInvalidated
     }
 
+    /// Makes the values those of the Realm's current state, after an edit in place of the collection in a slot. That one is not kept here:
+    /// it would be copied by the next edit.
+    func keepFresh(but slot: Int) {
+        values[slot] = .null
+        generation = core.clock.generation
+    }
+
     /// The value of a property now; nil when the object is gone.
     func current(_ slot: Int) -> Value? {
+        if place == nil, let edited = core.transaction?.shownCollection(type: type, key: key, property: slot) { return edited.value }
         if !isFresh { load(slot) }
         return isInvalidated ? nil : values[slot].value
     }

@@ -1,3 +1,5 @@
+import SluiceQuery
+
 /// A part of a type-safe query: what `where`'s closure gets and gives back.
 ///
 /// ```swift
@@ -104,6 +106,8 @@ struct QueryPath {
     var isCollection = false
 
     var text: String { names.isEmpty ? "SELF" : names.joined(separator: ".") }
+    /// The same for the format of a predicate: names that are words of the language are quoted.
+    var format: String { names.isEmpty ? "SELF" : names.map(PredicateFormat.quoted).joined(separator: ".") }
 
     mutating func append(_ name: String, isCollection: Bool) {
         names.append(name)

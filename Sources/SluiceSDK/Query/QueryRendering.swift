@@ -1,4 +1,5 @@
 import Foundation
+import SluiceQuery
 
 /// Writes a type-safe query as the format of a predicate.
 struct QueryRendering {
@@ -67,8 +68,9 @@ struct QueryRendering {
     }
 
     private mutating func write(_ path: QueryPath) {
-        guard let subquery, path.names.starts(with: subquery.collection) else { return format += path.text }
-        format += ([subquery.variable] + path.names.dropFirst(subquery.collection.count)).joined(separator: ".")
+        guard let subquery, path.names.starts(with: subquery.collection) else { return format += path.format }
+        let rest = path.names.dropFirst(subquery.collection.count).map(PredicateFormat.quoted)
+        format += ([subquery.variable] + rest).joined(separator: ".")
     }
 
     private mutating func write(_ path: QueryPath, _ subscripts: [QuerySubscript]) {

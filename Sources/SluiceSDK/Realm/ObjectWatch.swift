@@ -17,7 +17,9 @@ final class ObjectWatch {
     private let block: (Change) -> Void
     private weak var token: NotificationToken?
     private var shown: Shown
-    /// Slots that this Realm has set since.
+    /// By slot, the objects that the links in `shown` lead to: one that is deleted is the old value, with what it was last.
+    private var targets: [Int: ObjectBase]
+    /// Slots that this Realm has set since, or whose target it has deleted.
     private var written: Set<Int> = []
     private var writtenInTransaction: Set<Int> = []
     /// Objects that a collection of links leads to and that are known not to be on the device.
@@ -36,6 +38,7 @@ final class ObjectWatch {
         self.object = object
         self.filter = filter
         self.shown = shown
+        targets = ObjectWatch.targets(of: shown, object, filter)
         self.token = token
         self.block = block
         root = object.root
@@ -64,6 +67,12 @@ final class ObjectWatch {
         if object._row?.type == type, object._row?.key == key { writtenInTransaction.insert(slot) }
     }
 
+    /// An object that a link leads to is no old value for the Realm that deletes it.
+    func deleted(_ type: Int, _ key: Value) {
+        guard let slots = shown.links[.init(type: type, key: key)] else { return }
+        for slot in slots where object.model.properties[slot].kind.collection == .none { writtenInTransaction.insert(slot) }
+    }
+
     func transactionEnded(isStored: Bool) {
         if isStored { written.formUnion(writtenInTransaction) }
         writtenInTransaction = []
@@ -87,6 +96,19 @@ final class ObjectWatch {
         return Shown(values: values, behind: paths.map { Reach(core: row.core).what(object, $0[...]) }, links: links)
     }
 
+    /// The objects that links lead to, of the properties that an observer may be told of.
+    private static func targets(of shown: Shown, _ object: ObjectBase, _ filter: KeyPathFilter?) -> [Int: ObjectBase] {
+        guard !object.isGone, let row = object._row else { return [:] }
+        var targets: [Int: ObjectBase] = [:]
+        for slot in Set(shown.links.values.joined()) where row.schema.properties[slot].kind.collection == .none {
+            if filter?.paths.contains(where: { $0[0].slot == slot }) ?? true, shown.values[slot] != .null {
+                let target = row.schema.properties[slot].wrapper.untyped(_StoredValue(shown.values[slot]), of: object, slot: slot)
+                targets[slot] = target as? ObjectBase
+            }
+        }
+        return targets
+    }
+
     /// The collections that have become longer or shorter because an object that they lead to came or went.
     private func changedCollections(_ change: ReplicaChange, _ now: Shown, _ core: RealmCore) -> Set<Int> {
         var slots: Set<Int> = []
@@ -105,6 +127,7 @@ final class ObjectWatch {
         }
         defer {
             shown = now
+            targets = ObjectWatch.targets(of: now, object, filter)
             written = []
             if !tells { writtenInTransaction = [] }
         }
@@ -127,7 +150,7 @@ final class ObjectWatch {
             if property.kind.collection != .none { return PropertyChange(name: property.name, oldValue: nil, newValue: nil) }
             func untyped(_ value: Value) -> Any? { property.wrapper.untyped(_StoredValue(value), of: object, slot: slot) }
             return PropertyChange(
-                name: property.name, oldValue: written.contains(slot) ? nil : untyped(shown.values[slot]),
+                name: property.name, oldValue: written.contains(slot) ? nil : targets[slot] ?? untyped(shown.values[slot]),
                 newValue: untyped(now.values[slot]))
         }
     }

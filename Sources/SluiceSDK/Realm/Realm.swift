@@ -71,10 +71,10 @@ public struct Realm: Equatable {
 
     /// The object with a primary key; nil when it is not on the device.
     public func object<Element: Object, KeyType>(ofType type: Element.Type, forPrimaryKey key: KeyType) -> Element? {
+        ModelSchema.of(type).requirePrimaryKey()
         guard let value = Value(any: key) else {
             throwRealmException("Invalid primary key '\(key)' for '\(type.className())'.")
         }
-        if ModelSchema.of(type).primaryKeySlot == nil { throwRealmException("\(type.className()) does not have a primary key") }
         return core.object(type, key: value)
     }
 

@@ -51,6 +51,18 @@ extension RealmCore {
         objectWatches.removeAll { !$0.isValid }
     }
 
+    /// Moves on to the newest state for a caller who has waited for what is in it. Observers hear of it in their turn.
+    /// - Parameter wanted: a version that the caller knows of.
+    func moveOn(atLeast wanted: UInt64 = 0) { if refresh(atLeast: wanted) { hasUntold = true } }
+
+    /// The same for a caller who may be elsewhere, and who has read from the file itself; only a Realm that moves on by itself does.
+    /// - Parameter isolation: of the caller, where that is known.
+    func showNewest(_ isolation: (any Actor)? = nil) {
+        guard autorefresh, floats || scheduler.canDeliver, scheduler.isHere(isolation), !isWriting else { return }
+        // A file that cannot be read is reported by the read of its objects.
+        moveOn(atLeast: (try? replica.committedVersion()) ?? 0)
+    }
+
     /// On the scheduler: moves on and tells the observers.
     func deliver() {
         if isWriting {
@@ -74,7 +86,10 @@ extension RealmCore {
             turns -= 1
             taking = inbox.take(at: state.version, isLast: turns == 0)
         }
-        if hasMoved { tellRealmObservers(.didChange) }
+        if hasMoved || hasUntold {
+            hasUntold = false
+            tellRealmObservers(.didChange)
+        }
         guard case .entries(let entries) = taking, !entries.isEmpty else { return hasMoved }
         forgetEnded()
         for observation in observations where observation.isValid {

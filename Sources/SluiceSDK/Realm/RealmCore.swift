@@ -28,7 +28,7 @@ final class RealmCore {
     let isFrozen: Bool
     private(set) var transaction: WriteTransaction?
     /// The first error of the open transaction, or why it could not begin; the commit throws it.
-    private var failure: (any Error)?
+    private(set) var failure: (any Error)?
     /// Whether reading moves on to newer states by itself.
     var floats: Bool
     /// See `count(_:)`.
@@ -39,6 +39,8 @@ final class RealmCore {
     private var observer: UInt64 = 0
     var observations: [Observation] = []
     var realmObservers: [RealmObserver] = []
+    /// It has moved on, see `moveOn`, and its observers do not know yet.
+    var hasUntold = false
     var objectWatches: [ObjectWatch] = []
     /// The observers that do not hear of the commit under way.
     var silencedTokens: Set<ObjectIdentifier> = []
@@ -126,21 +128,23 @@ final class RealmCore {
         for loop in loops.takeAll() { loop.settle() }
     }
 
-    private func advance() throws(SluiceError) -> Bool {
-        guard try state.isStale() else { return false }
+    private func advance(atLeast wanted: UInt64 = 0) throws(SluiceError) -> Bool {
+        guard try state.isStale(atLeast: wanted) else { return false }
         settleLoops()
-        guard try state.advance() else { return false }
+        guard try state.advance(atLeast: wanted) else { return false }
         clock.generation += 1
         return true
     }
 
-    /// Moves to the newest state. - Returns: whether there was something newer.
+    /// Moves to the newest state.
+    /// - Parameter wanted: a version that the caller knows of.
+    /// - Returns: whether there was something newer.
     @discardableResult
-    func refresh() -> Bool {
+    func refresh(atLeast wanted: UInt64 = 0) -> Bool {
         scheduler.verify()
         guard !isWriting else { return false }
         do throws(SluiceError) {
-            return try advance()
+            return try advance(atLeast: wanted)
         } catch {
             file.report(error)
             return false
@@ -191,7 +195,7 @@ final class RealmCore {
 
     /// - Parameter type: the class in the file; another than `objectClass` for a dynamic object.
     func object<T: ObjectBase>(_ objectClass: T.Type, type: Int, key: Value) -> T? {
-        guard let row = row(type, key) else { return nil }
+        guard let row = accessorRow(type, key) else { return nil }
         let schema = schema(type)
         let object = objectClass.init()
         schema.bind(object, to: _RowCache(core: self, schema: schema, type: type, key: key, row: row), attaching: false)
@@ -379,19 +383,5 @@ final class RealmCore {
 
     func wrote(_ type: Int, _ key: Value, _ slot: Int) {
         for watch in objectWatches { watch.wrote(type, key, slot) }
-    }
-
-    func delete(_ object: ObjectBase) {
-        guard let row = object._row, row.core === self else {
-            throwRealmException("Can only delete an object from the Realm it belongs to.")
-        }
-        if let place = row.place { return place.removeElement() }
-        change { transaction throws(SluiceError) in try transaction.delete(type: row.type, key: row.key) }
-    }
-
-    func delete(_ type: Int, _ keys: [Value]) {
-        change { transaction throws(SluiceError) in
-            for key in keys { try transaction.delete(type: type, key: key) }
-        }
     }
 }

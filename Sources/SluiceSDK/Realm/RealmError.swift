@@ -33,10 +33,33 @@ extension Realm {
         public let message: String
         /// The file that could not be opened; nil for other errors.
         public internal(set) var fileURL: URL?
+        /// What an app has made the error with.
+        private var given: GivenInfo?
+
+        /// The user info of an error that an app makes.
+        // Sendable because: it never changes, and the app's values in it are handed on as they are, as those of an NSError.
+        private final class GivenInfo: @unchecked Sendable {
+            let values: [String: Any]
+            init(_ values: [String: Any]) { self.values = values }
+        }
+
+        /// An error of the app's own with one of Realm's codes.
+        /// - Parameter userInfo: `NSLocalizedDescriptionKey` becomes the message, `NSFilePathErrorKey` the file.
+        public init(_ code: Code, userInfo: [String: Any] = [:]) {
+            self.code = code
+            message = userInfo[NSLocalizedDescriptionKey] as? String ?? "Realm error \(code)"
+            fileURL = (userInfo[NSFilePathErrorKey] as? String).map { URL(fileURLWithPath: $0) }
+            given = userInfo.isEmpty ? nil : GivenInfo(userInfo)
+        }
 
         init(_ code: Code, _ message: String) {
             self.code = code
             self.message = message
+        }
+
+        /// Errors of one code with one text and one file are equal.
+        public static func == (lhs: Error, rhs: Error) -> Bool {
+            lhs.code == rhs.code && lhs.message == rhs.message && lhs.fileURL == rhs.fileURL
         }
 
         init(_ error: SluiceError) {
@@ -58,7 +81,8 @@ extension Realm {
         public var errorUserInfo: [String: Any] { userInfo }
         /// The message, and the path of the file if there is one.
         public var userInfo: [String: Any] {
-            var info: [String: Any] = [NSLocalizedDescriptionKey: message]
+            var info = given?.values ?? [:]
+            info[NSLocalizedDescriptionKey] = message
             info[NSFilePathErrorKey] = fileURL?.path
             return info
         }

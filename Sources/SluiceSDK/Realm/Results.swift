@@ -20,7 +20,7 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
 
     private func object(_ type: Int, _ key: Value) -> Element? {
         let core = storage.core
-        guard let row = core.row(type, key, moving: false) else { return nil }
+        guard let row = core.accessorRow(type, key, moving: false) else { return nil }
         return Element._object(of: _RowCache(core: core, schema: core.schema(type), type: type, key: key, row: row))
     }
 
@@ -44,7 +44,7 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
     public var endIndex: Int { count }
 
     public subscript(position: Int) -> Element {
-        if case .objects(let type) = storage.kind, let key = storage.followedKey(at: position) {
+        if case .objects(let type) = storage.kind, let key = storage.key(at: position) {
             return object(type, key) ?? Element._default()
         }
         let elements = storage.current(at: position)
@@ -64,7 +64,7 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
     }
     /// The last element; nil when there is none.
     public var last: Element? {
-        if case .objects(let type) = storage.kind, let key = storage.followedKey(at: storage.count - 1) { return object(type, key) }
+        if case .objects(let type) = storage.kind { return storage.lastKey.flatMap { object(type, $0) } }
         let elements = storage.current()
         return elements.keys.last.flatMap { element($0, elements) }
     }

@@ -93,6 +93,18 @@ extension Scheduler {
         if !isHere { throwRealmException(RealmMisuse.wrongThread) }
     }
 
+    /// `true` if the caller is where the Realm lives, as far as that can be told: of an actor by the caller's isolation only.
+    func isHere(_ isolation: (any Actor)?) -> Bool {
+        switch self {
+        case .main: Scheduler.isOnMain
+        case .queue(_, let number): Scheduler.currentQueue == number
+        case .thread(let number): number == .current
+        case .task: true
+        case .actor(let actor): isolation === actor
+        case .none: false
+        }
+    }
+
     /// Swift's runtime ends the program itself when the caller is elsewhere: it has no question that returns.
     private static func isOn(_ actor: any Actor) -> Bool {
         actor.preconditionIsolated(RealmMisuse.wrongThread)

@@ -70,18 +70,19 @@ final class ShownState {
     }
 
     /// Whether there is a newer state to move to.
-    func isStale() throws(SluiceError) -> Bool {
+    /// - Parameter wanted: a version that the caller knows of.
+    func isStale(atLeast wanted: UInt64 = 0) throws(SluiceError) -> Bool {
         if isFrozen { return false }
-        return try pin().reader.isStale
+        return try pin().reader.isStale(atLeast: wanted)
     }
 
     /// Moves to the newest state. - Returns: whether there was something newer.
-    func advance() throws(SluiceError) -> Bool {
-        guard try isStale() else { return false }
+    func advance(atLeast wanted: UInt64 = 0) throws(SluiceError) -> Bool {
+        guard try isStale(atLeast: wanted) else { return false }
         if borrower != nil { pinned = nil }
         borrower = nil
         isLent = false
-        _ = try pin().reader.refresh()
+        _ = try pin().reader.refresh(atLeast: wanted)
         return true
     }
 

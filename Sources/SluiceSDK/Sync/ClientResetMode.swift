@@ -105,7 +105,10 @@ final class ClientReset: Sendable {
 
     /// The app has to decide: the file is noted to be moved aside when it is opened next.
     func needsApp(_ error: SluiceError) -> SyncError {
-        guard let path = configuration.path else { return SyncError(.clientResetError, error.description) }
+        // A file of a Realm in memory goes with its last handle anyway, and the next opening begins anew.
+        guard configuration.inMemoryIdentifier == nil, let path = configuration.path else {
+            return SyncError(.clientResetError, error.description)
+        }
         let token = SyncError.ActionToken(path: path, backup: SetAside.backup(of: path))
         // For whose file it is nothing is wrong with it.
         SetAside.note(token, user: error.code == .userMismatch ? configuration.syncOwner : nil)

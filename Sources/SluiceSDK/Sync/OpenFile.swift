@@ -14,8 +14,10 @@ final class OpenFile: Sendable {
     let isReadOnly: Bool
     /// Whether there was none when it was opened.
     let isNew: Bool
-    /// Nil for a file that is not synced.
+    /// Nil for a file that is not synced, or in memory: no other process has its path.
     private let claim: SyncClaim?
+    /// Nil for a file that is not synced.
+    private let expiry: SubscriptionExpiry?
     let cores = CoreCache()
     /// Why nothing can be written any more.
     let damage = Mutex<SluiceError?>(nil)
@@ -68,6 +70,7 @@ final class OpenFile: Sendable {
         isReadOnly = false
         isNew = false
         claim = nil
+        expiry = nil
     }
 
     /// Runs the body unless a Realm of this process has the file open; none is opened meanwhile.
@@ -94,9 +97,13 @@ final class OpenFile: Sendable {
         if sync == nil, let asymmetric = schemas.first(where: { $0.objectClass is AsymmetricObject.Type }) {
             throw Realm.Error(.schemaMismatch, "Asymmetric table '\(asymmetric.name)' not allowed in a local Realm")
         }
-        claim = sync == nil ? nil : try OpenFile.claim(path)
-        // A process of this number that crashed may have left one.
-        if configuration.inMemoryIdentifier != nil { ReplicaFile.remove(path) }
+        let isInMemory = configuration.inMemoryIdentifier != nil
+        claim = sync == nil || isInMemory ? nil : try OpenFile.claim(path)
+        if isInMemory {
+            // A process of this number that crashed may have left one, and there is nothing to set aside.
+            SetAside.forget(path)
+            ReplicaFile.remove(path)
+        }
         try SetAside.performNoted(path, for: configuration.syncOwner)
         isNew = !FileManager.default.fileExists(atPath: path)
         if let seed = configuration.seedFilePath { try RealmFiles.plant(seed, at: path) }
@@ -104,18 +111,24 @@ final class OpenFile: Sendable {
             throw Realm.Error(.fileNotFound, "There is no Realm file at \(path), and it is opened for reading only.")
         }
         if sync == nil { try MigrationRun(path: path, configuration: configuration, schemas: schemas).run() }
+        let schema = SluiceCore.Schema(schemas.map { $0.objectType(isSynced: sync != nil) })
+        var options = configuration.replicaOptions
+        if sync != nil { options.uploadBound = UploadSize.bound(schema) }
         replica = try asRealmError {
-            try Replica(
-                path: path, schema: SluiceCore.Schema(schemas.map { $0.objectType(isSynced: sync != nil) }), isSynced: sync != nil,
-                indexes: schemas.indexes, options: configuration.replicaOptions)
+            try Replica(path: path, schema: schema, isSynced: sync != nil, indexes: schemas.indexes, options: options)
         }
         if sync == nil, !isReadOnly { try asRealmError { [replica] in try replica.noteSchema(version: configuration.schemaVersion) } }
         session = sync.map { [replica] in SyncSession(replica: replica, configuration: configuration, sync: $0) }
-        if sync != nil { try dropExpired() }
+        // Before the set can be read.
+        if sync != nil { try SubscriptionExpiry.drop(replica) }
+        expiry = sync == nil ? nil : SubscriptionExpiry(replica, session)
         session?.reset.attach(self)
     }
 
-    deinit { session?.close() }
+    deinit {
+        expiry?.close()
+        session?.close()
+    }
 
     /// What no file can be opened with.
     private static func check(_ configuration: Realm.Configuration) throws {
@@ -124,7 +137,6 @@ final class OpenFile: Sendable {
         if configuration.readOnly {
             throw Realm.Error(.invalidInput, "A synced Realm cannot be read only: what the server sends is written.")
         }
-        if configuration.inMemoryIdentifier != nil { throw Realm.Error(.invalidInput, "A synced Realm cannot be in memory: set fileURL.") }
     }
 
     private static func makeFolder(of path: String) throws {
@@ -158,13 +170,6 @@ final class OpenFile: Sendable {
         guard current.version == 0 || initial.rerunOnOpen && isFirstOpen else { return }
         let set = core.subscriptions
         _ = try set.commit { initial.callback(set) }
-    }
-
-    /// Takes subscriptions whose time is over out of the set. They go when the file is opened and when the set changes.
-    private func dropExpired() throws {
-        let set = try SyncSubscriptionSet(file: self)
-        // Nobody writes the file for a look.
-        if set.storage.hasExpired { try set.change { $0.hasExpired } }
     }
 
     /// Waits for the server's answer to a subscription set.

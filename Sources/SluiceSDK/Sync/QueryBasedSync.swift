@@ -68,7 +68,9 @@ public enum QueryBasedSync {
         public var state: SubscriptionState {
             guard let stored else { return .error(failure ?? Realm.Error(.fail, "The subscription was not stored.")) }
             do throws(SluiceError) {
-                return try Subscription.state(of: stored.id, in: core.file.replica)
+                let state = try Subscription.state(of: stored.id, in: core.file.replica)
+                if state == .complete { core.showNewest() }
+                return state
             } catch {
                 return .error(Realm.Error(error))
             }

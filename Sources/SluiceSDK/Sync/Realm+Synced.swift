@@ -26,7 +26,7 @@ extension Realm {
             try await session.wait(for: .download)
         }
         let applied = try await file.replica.appliedPosition()
-        core.refresh()
+        core.moveOn()
         return SyncPosition(lsn: applied.lsn)
     }
 }

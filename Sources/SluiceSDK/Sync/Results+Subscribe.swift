@@ -83,12 +83,14 @@ extension Results where Element: Object {
         storage.subscription = set.storage.committed.subscriptions[index].id
         if chosen == .never { return self }
         try await storage.core.file.waitForSubscriptionSet(version, seconds: timeout)
-        storage.core.refresh()
+        storage.core.moveOn()
         return self
     }
 
     /// Removes the subscription that `subscribe` made, or else the unnamed one with this query. Its objects leave the device
     /// when the server has answered, unless another subscription covers them.
+    ///
+    /// As in RealmSwift, a named subscription that `subscribe` has found, as in a later launch, stays: remove it by its name, in `update`.
     public func unsubscribe() {
         // As in `update`, what fails is told to nobody here: the subscription is still there, and the session says why.
         _ = try? end()
@@ -103,7 +105,7 @@ extension Results where Element: Object {
     ) async throws {
         guard let version = try end(), waitForSync != .never else { return }
         try await storage.core.file.waitForSubscriptionSet(version, seconds: timeout)
-        storage.core.refresh()
+        storage.core.moveOn()
     }
 
     /// - Returns: the version of the set without the subscription; nil when there is none to end.

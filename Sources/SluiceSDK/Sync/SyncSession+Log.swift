@@ -29,6 +29,8 @@ extension SyncSession {
             log(.info, .session, "The download of the subscription set \(version) begins, of about \(expected) rows.")
         case .downloading(let version, let rows, _): log(.trace, .session, "The subscription set \(version) has \(rows) rows so far.")
         case .downloaded(let version): log(.info, .session, "The subscription set \(version) is here.")
+        case .receiving(let changes): log(.trace, .changeset, "\(changes) changes of the server are on their way.")
+        case .received(let changes): log(.debug, .changeset, "\(changes) changes of the server are here.")
         case .uploaded(let number): log(.debug, .changeset, "The changesets up to \(number) are on the server.")
         case .ingested(let number): log(.debug, .changeset, "The asymmetric objects up to batch \(number) are on the server.")
         }

@@ -134,6 +134,8 @@ public final class SyncSession: Sendable {
             if version > 0 { downloads.reached(version: version, rows: rows, of: expected) }
         case .downloaded(let version):
             if version > 0 { downloads.ended(version: version) }
+        case .receiving(let changes): downloads.receiving(changes)
+        case .received: downloads.received()
         case .uploaded, .ingested: uploads.look()
         }
         return true
@@ -196,8 +198,9 @@ public final class SyncSession: Sendable {
 
     /// Calls the block with how far a transfer is, on a queue of its own, until the token goes away or the mode is over.
     ///
-    /// A download is what subscriptions ask for: there is something to tell from when the server begins to send it. It is measured
-    /// in rows, an upload in bytes.
+    /// A download is what subscriptions ask for: there is something to tell from when the server begins to send it. After that,
+    /// `reportIndefinitely` tells of each run of the server's commits, below 1 while it comes and 1 when the Realm has it. A download is
+    /// measured in rows, an upload in bytes.
     public func addProgressNotification(
         for direction: ProgressDirection, mode: ProgressMode, block: @Sendable @escaping (Progress) -> Void
     ) -> ProgressNotificationToken? {

@@ -77,7 +77,7 @@ extension SyncSubscriptionSet.Storage {
     /// Whether the set that is shown has the subscription: by name and query, or, without a name, when the first with the query has none.
     func holds(name: String?, _ options: SubscriptionOptions = SubscriptionOptions(), type: String, text: String) -> Bool {
         let now = Date().timestamp
-        let alive = committed.subscriptions.filter { $0.expires.map { now < $0 } ?? true }
+        let alive = committed.subscriptions.filter { !$0.hasExpired(by: now) }
         let found = alive.first { (name == nil || $0.name == name) && $0.asks(type, text, options) }
         return found.map { $0.name == name } ?? false
     }
@@ -97,11 +97,6 @@ extension SyncSubscriptionSet.Storage {
             .subscriptionFailed,
             "An existing subscription exists with the name '\(name)' but with a different \(difference). Set overwriteExisting to change it."
         )
-    }
-
-    var hasExpired: Bool {
-        let now = Date().timestamp
-        return committed.subscriptions.contains { $0.expires.map { $0 <= now } ?? false }
     }
 
     // MARK: Changing
@@ -131,27 +126,13 @@ extension SyncSubscriptionSet.Storage {
     }
 
     /// Takes one out; the last takes its place.
-    func erase(at index: Int) {
-        let last = writable.removeLast()
-        if index < writable.count { writable[index] = last }
-    }
+    func erase(at index: Int) { writable.erase(at: index) }
 
     func erase(onlyFirst: Bool = false, where isErased: (StoredSubscription) -> Bool) {
-        var index = 0
-        while index < writable.count {
-            guard isErased(writable[index]) else {
-                index += 1
-                continue
-            }
-            erase(at: index)
-            if onlyFirst { return }
-        }
+        writable.erase(onlyFirst: onlyFirst, where: isErased)
     }
 
-    func eraseExpired() {
-        let now = Date().timestamp
-        erase { $0.expires.map { $0 <= now } ?? false }
-    }
+    func eraseExpired() { writable.eraseExpired() }
 }
 
 extension StoredSubscription {

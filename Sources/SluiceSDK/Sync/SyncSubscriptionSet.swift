@@ -53,6 +53,10 @@ public struct SyncSubscriptionSet: Sequence {
             set { draft = newValue }
         }
 
+        /// Has the Realm of the handle show what a complete set brought.
+        /// - Parameter isolation: of the caller, where that is known.
+        func showNewest(_ isolation: (any Actor)? = nil) { core?.showNewest(isolation) }
+
         /// The file has a new set.
         func stored(_ set: StoredSubscriptionSet) {
             committed = set
@@ -90,13 +94,16 @@ public struct SyncSubscriptionSet: Sequence {
     /// Whether there are none.
     public var isEmpty: Bool { count == 0 }
 
-    /// What became of this version of the set, as of now.
+    /// What became of this version of the set, as of now. When it is complete, the Realm shows what has come,
+    /// unless it has to be refreshed by the app, or is that of an actor other than the main one, which shows it in its turn.
     public var state: SyncSubscriptionState {
         if let error = storage.unreadable { return .error(error) }
         do throws(SluiceError) {
             switch try storage.file.replica.subscriptionSet(version: storage.committed.version).state {
             case .pending, .bootstrapping: return .pending
-            case .complete: return .complete
+            case .complete:
+                storage.showNewest()
+                return .complete
             case .superseded: return .superseded
             case .error(_, let message): return .error(SyncError(.invalidFlexibleSyncSubscriptions, message))
             }
@@ -222,6 +229,7 @@ public struct SyncSubscriptionSet: Sequence {
     public func update(_ block: () -> Void, _isolation: isolated (any Actor)? = #isolation) async throws {
         let version = try commit(block)
         try await storage.file.waitForSubscriptionSet(version)
+        storage.showNewest(_isolation)
     }
 
     /// Adds subscriptions. An unnamed one that is there already is not added again.
@@ -312,7 +320,8 @@ public struct SyncSubscription {
     public var updatedAt: Date { Date(stored.updated) }
     /// Seconds from the last update until it goes away by itself; nil: it stays.
     public var timeToLive: TimeInterval? { stored.options.timeToLive.map { Double($0) / 1_000 } }
-    /// When it goes away by itself, by this device's clock; nil: it stays. It goes when the set changes next, or the file is opened next.
+    /// When it goes away by itself, by this device's clock; nil: it stays. When the file is not open then, it goes when the file
+    /// is opened next.
     public var expiresAt: Date? { stored.expires.map { Date($0) } }
 
     /// Replaces the query, inside of `update` of the set. Nil: all objects of the class.

@@ -121,6 +121,24 @@ final class DownloadProgress: Sendable {
 
     func ended(version: UInt64) { tell(version) { _ in 1 } }
 
+    /// Takes note of changes that come after the download of a set.
+    func receiving(_ changes: UInt64) { tellOfChanges(Self.share(changes, of: 0)) }
+
+    /// Takes note that the file has them.
+    func received() { tellOfChanges(1) }
+
+    /// Tells the listeners that go on for good. While a set is being downloaded, its end is the end. A listener for a set that has not
+    /// begun to come is not told: changes of an older set are not part of it.
+    private func tellOfChanges(_ estimate: Double) {
+        state.withLock { state in
+            if let known = state.estimate, known < 1 { return }
+            let version = state.version
+            state.waiting.removeAll {
+                $0.listener.mode == .reportIndefinitely && $0.version <= version && !$0.listener.tell(estimate)
+            }
+        }
+    }
+
     /// The server has refused a set, and another is on its way: whoever waited for it, or for one before it, waits for that.
     func refused(version: UInt64) {
         state.withLock { state in

@@ -116,6 +116,8 @@ struct SyncLoop {
             if let refusal = try await replica.acknowledgeIngest(upTo: number, refused: refused) { try await engine.tell(refusal) }
         case .compensate(let id, let writes):
             if let refusal = try await replica.applyCompensation(id: id, writes: writes) { try await engine.tell(refusal) }
+        case .setAside(let number, let error):
+            if let refusal = try await replica.setAside(changeset: number, error) { try await engine.tell(refusal) }
         case .beginBootstrap(let version, let checkpoint):
             try await replica.beginBootstrap(version: version, keeping: checkpoint?.types ?? [], checkpoint: checkpoint?.content ?? [])
         case .stage(let rows): try await stage(rows)
@@ -164,9 +166,9 @@ extension SyncReport {
     /// Whether it is only true when the file has it.
     fileprivate var saysDone: Bool {
         switch self {
-        case .downloaded, .uploaded, .ingested: true
+        case .downloaded, .received, .uploaded, .ingested: true
         case .connection, .warning, .interrupted, .stopped, .resumed, .loggedOut, .clientReset, .resetting, .refused, .setRefused,
-            .downloading:
+            .downloading, .receiving:
             false
         }
     }

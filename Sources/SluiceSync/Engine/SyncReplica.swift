@@ -22,6 +22,7 @@ package protocol SyncReplica: Sendable {
     func renumberPending(after number: UInt64, time: HybridTime) async throws(SluiceError)
     func acknowledgeUpload(upTo number: UInt64, lsn: LSN, futile: [FutileWrite]) async throws(SluiceError)
     func applyCompensation(id: UInt64, writes: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal?
+    func setAside(changeset number: UInt64, _ error: SluiceError) async throws(SluiceError) -> WriteRefusal?
     func unreportedRefusals() async throws(SluiceError) -> [WriteRefusal]
     func reported(_ id: UInt64) async throws(SluiceError)
 

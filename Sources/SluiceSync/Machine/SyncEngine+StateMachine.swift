@@ -243,7 +243,11 @@ extension SyncStateMachine {
 
     /// Says what went wrong in the session before.
     mutating func complain() {
-        guard let error = complaint.take() else { return }
+        if let error = complaint.take() { report(error) }
+    }
+
+    /// Tells the gateway of an error, for its log.
+    mutating func report(_ error: SluiceError) {
         var report = PBReportError()
         report.code = UInt32(error.code.rawValue)
         report.message = String(error.message.prefix(2_000))

@@ -60,6 +60,8 @@ package enum SyncAction: Sendable {
     case acknowledgeIngest(UInt64, [RefusedWrite])
     /// Takes the writes back, then tells the app.
     case compensate(UInt64, [RefusedWrite])
+    /// Takes back a changeset that no message can carry, then tells the app.
+    case setAside(UInt64, SluiceError)
     /// Puts aside from here on, beside what a checkpoint says is put aside.
     case beginBootstrap(version: UInt64, ServerMessage.Checkpoint?)
     case stage(StagedRows)
@@ -119,6 +121,10 @@ package enum SyncReport: Hashable, Sendable {
     /// A bootstrap under way: rows so far and expected (0: unknown).
     case downloading(version: UInt64, rows: UInt64, expected: UInt64)
     case downloaded(version: UInt64)
+    /// A run of commits is on its way to the file: changes so far.
+    case receiving(changes: UInt64)
+    /// The file has the run.
+    case received(changes: UInt64)
     /// The changesets up to the number are on the gateway.
     case uploaded(UInt64)
     /// The batches of asymmetric objects up to the number are on the gateway.

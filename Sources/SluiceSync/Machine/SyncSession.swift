@@ -50,8 +50,6 @@ struct SyncSession: Sendable {
     /// The last read found nothing after `readThrough`.
     var isExhausted = false
     var inFlight: [Upload] = []
-    /// A changeset is too large for a message: nothing can go before it.
-    var isStuck = false
 
     // Asymmetric objects.
     var ingestThrough: UInt64 = 0
@@ -117,7 +115,6 @@ struct SyncSession: Sendable {
     var target: Target? {
         let floor = awaiting ?? settled
         let usable = sets.filter { !isRefused($0) && $0.version > 0 && $0.version >= floor }
-        if isStuck { return Target(set: usable.last, limit: 0) }
         guard let next = queue.first?.message.number else {
             return isExhausted ? Target(set: usable.last, limit: .max) : nil
         }

@@ -136,12 +136,16 @@ extension SyncStateMachine {
         var run = session?.partial ?? ReplicaBatch()
         session?.partial = nil
         if run.commits.isEmpty { run = batch } else { run.append(batch) }
+        let changes = UInt64(run.changes.count)
+        // Most messages without a change are of the server's position alone.
+        if changes > 0 { actions.append(.report(.receiving(changes: changes))) }
         guard more else {
             if let applied = session?.local.applied.lsn, run.lsn > applied {
                 session?.local.applied.lsn = run.lsn
                 session?.local.applied.witness = run.witness
             }
             actions.append(.apply(run))
+            if changes > 0 { actions.append(.report(.received(changes: changes))) }
             return
         }
         guard run.byteCount <= SyncSession.partialBytes else {

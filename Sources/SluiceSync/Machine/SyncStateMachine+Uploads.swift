@@ -67,7 +67,12 @@ extension SyncStateMachine {
         session?.isExhausted = changesets.isEmpty
         for changeset in changesets {
             let message = try PBChangeset(changeset, schema: schema)
-            session?.queue.append((message, try WireProtocol.encode(message).count))
+            let bytes = try WireProtocol.encode(message).count
+            guard bytes + UploadSize.frame <= session?.maximumMessageBytes ?? 0 else {
+                setAside(changeset, bytes: bytes)
+                break
+            }
+            session?.queue.append((message, bytes))
             session?.readThrough = changeset.number
         }
         if !changesets.isEmpty { session?.mustReadChangesets = true }
@@ -141,10 +146,6 @@ extension SyncStateMachine {
         var taken: [PBChangeset] = []
         var bytes = 0
         while let next = session?.queue.first, next.message.number <= limit {
-            if next.bytes + 64 > session?.maximumMessageBytes ?? 0 {
-                if taken.isEmpty { stick(next.message.number, bytes: next.bytes) }
-                break
-            }
             if !taken.isEmpty, bytes + next.bytes > min(SyncSession.uploadMessage, room) { break }
             bytes += next.bytes
             taken.append(next.message)
@@ -155,14 +156,16 @@ extension SyncStateMachine {
         return taken
     }
 
-    private mutating func stick(_ number: UInt64, bytes: Int) {
-        session?.isStuck = true
+    /// Has the file take back what no message can carry, and the gateway log it. The changeset is read again, empty, with those after it.
+    private mutating func setAside(_ changeset: Changeset, bytes: Int) {
         let maximum = session?.maximumMessageBytes ?? 0
-        actions.append(
-            .report(
-                .warning(
-                    SluiceError(
-                        .limitsExceeded, "Transaction \(number) has \(bytes) bytes, more than a message of \(maximum) can carry."))))
+        let error = SluiceError(
+            .writeTooLarge,
+            "The write transaction \(changeset.number) has \(bytes) bytes to upload. One upload may have \(maximum) bytes.",
+            fix: "Write the objects in several transactions.")
+        actions.append(.setAside(changeset.number, error))
+        report(error)
+        session?.mustReadChangesets = true
     }
 
     mutating func upload(_ changesets: [PBChangeset]) {

@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// The parts of a `ws://` or `wss://` address.
+/// The parts of a `ws://` or `wss://` address, or of a `http://` or `https://` one.
 struct SocketURL: Hashable {
     var isSecure: Bool
     var host: String
@@ -13,17 +13,25 @@ struct SocketURL: Hashable {
         return port == (isSecure ? 443 : 80) ? name : "\(name):\(port)"
     }
 
+    /// An address of a WebSocket.
     /// - Throws: `connectionFailed` for anything else.
-    init(_ text: String) throws(SluiceError) {
+    init(_ text: String) throws(SluiceError) { try self.init(text, scheme: "ws") }
+
+    /// An address for HTTP.
+    /// - Throws: `connectionFailed` for anything else.
+    init(http text: String) throws(SluiceError) { try self.init(text, scheme: "http") }
+
+    /// - Parameter scheme: the one without TLS; an `s` after it stands for TLS.
+    private init(_ text: String, scheme: String) throws(SluiceError) {
         let unusable = SluiceError(
-            .connectionFailed, "\(text) is no address of a gateway.", fix: "Give it as ws://host:port or wss://host:port.")
+            .connectionFailed, "\(text) is no address of a gateway.", fix: "Give it as \(scheme)://host:port or \(scheme)s://host:port.")
         var rest = Substring(text)
-        if rest.hasPrefix("ws://") {
+        if rest.hasPrefix("\(scheme)://") {
             isSecure = false
-            rest = rest.dropFirst(5)
-        } else if rest.hasPrefix("wss://") {
+            rest = rest.dropFirst(scheme.count + 3)
+        } else if rest.hasPrefix("\(scheme)s://") {
             isSecure = true
-            rest = rest.dropFirst(6)
+            rest = rest.dropFirst(scheme.count + 4)
         } else {
             throw unusable
         }

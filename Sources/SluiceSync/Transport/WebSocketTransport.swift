@@ -39,10 +39,14 @@ package struct WebSocketTransport: SyncTransport {
         }
     }
 
-    private static func failure(_ error: any Error, isLate: Bool, _ url: String) -> SluiceError {
+    static func failure(_ error: any Error, isLate: Bool, _ url: String) -> SluiceError {
         switch error {
         case NIOSSLError.handshakeFailed(_), is NIOSSLExtraError:
-            SluiceError(.tlsHandshakeFailed, "The TLS handshake with \(url) failed: \(error).")
+            // BoringSSL's name of the reason is the only form in which it comes.
+            SluiceError(
+                .tlsHandshakeFailed,
+                "\(error)".contains("CERTIFICATE_VERIFY_FAILED")
+                    ? "The certificate of \(url) is not trusted: \(error)." : "The TLS handshake with \(url) failed: \(error).")
         case ChannelError.connectTimeout(_),
             _ where isLate:
             SluiceError(.timeout, "\(url) did not answer in time.", fix: "Check the address, and that the gateway runs.")
@@ -117,7 +121,7 @@ package struct WebSocketTransport: SyncTransport {
         }
     }
 
-    private static func tlsHandler(_ context: NIOSSLContext, host: String) throws -> NIOSSLClientHandler {
+    static func tlsHandler(_ context: NIOSSLContext, host: String) throws -> NIOSSLClientHandler {
         // An address is no server name; its certificate is checked against the address itself.
         let isAddress = (try? SocketAddress(ipAddress: host, port: 0)) != nil
         return try NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : host)

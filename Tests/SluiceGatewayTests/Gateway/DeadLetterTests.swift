@@ -56,15 +56,15 @@ import Testing
     @Test func `are told of when they are larger than an object may be, cut in the topic and whole in the table`() async throws {
         try await KafkaShop.with { shop in
             try await shop.run { gateway in
-                let large = [0xFF] + [UInt8](repeating: UInt8(ascii: "a"), count: 8 << 20)
+                let large = [0xFF] + [UInt8](repeating: UInt8(ascii: "a"), count: 10 << 20)
                 // Each of its characters is two in a letter.
-                let quotes = String(repeating: #"\""#, count: 600_000)
+                let quotes = String(repeating: #"\""#, count: 4_800_000)
                 let long = Array(#"{"_id": "\#(quotes)", "store": "north", "value": 1}"#.utf8)
                 try await shop.produce([large, long, Array("nothing".utf8)], partition: 5)
                 try #require(try await gateway.eventually("SELECT count(*) FROM sluice.ingest_rejected", is: 3))
                 let codes = try await gateway.texts("SELECT code FROM sluice.ingest_rejected ORDER BY log_offset")
                 #expect(codes == [ErrorCode.ingestTooLarge, .ingestTooLarge, .ingestMalformed].map { "\($0.rawValue)" })
-                #expect(try await gateway.count("SELECT max(octet_length(bytes)) FROM sluice.ingest_rejected") == (8 << 20) + 1)
+                #expect(try await gateway.count("SELECT max(octet_length(bytes)) FROM sluice.ingest_rejected") == (10 << 20) + 1)
                 let letters = try await shop.deadLetters(3)
                 try #require(letters.count == 3)
                 #expect(letters.map { $0["cut"] } == [true, true, nil] && letters.allSatisfy { $0.utf8.count <= Limits.deadLetterBytes })

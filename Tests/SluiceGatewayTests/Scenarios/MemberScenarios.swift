@@ -23,7 +23,7 @@ final class Ship: Object {
 /// What Flexible Sync did not have: the first of an order, and what comes along by links.
 @Suite(.timeLimit(.minutes(5))) struct `Beyond Flexible Sync` {
     /// What the tests begin with: s1 … s5 in ports a and b, each with a sailor of its own who lives in port c.
-    private static let fleet = """
+    static let fleet = """
         INSERT INTO "Port" (_id, name) VALUES ('a', 'A'), ('b', 'B'), ('c', 'C'), ('d', 'D');
         INSERT INTO "Sailor" (_id, home) SELECT 'm' || i, 'c' FROM generate_series(1, 5) AS i;
         INSERT INTO "Ship" (_id, size, port, crew)
@@ -31,7 +31,7 @@ final class Ship: Object {
         """
 
     @MainActor
-    private final class Harbour {
+    final class Harbour {
         let realm: Realm
         let said: Phone.Said
         let folder: Phone.Folder
@@ -65,7 +65,7 @@ final class Ship: Object {
         var sailors: [String] { realm.objects(Sailor.self).map(\._id).sorted() }
     }
 
-    private static func with(_ body: @escaping @MainActor @Sendable (RunningGateway) async throws -> Void) async throws {
+    static func with(_ body: @escaping @MainActor @Sendable (RunningGateway) async throws -> Void) async throws {
         try await RunningGateway.with(files: ShopApp.withoutRules, isDevelopment: true) { gateway in try await body(gateway) }
     }
 
@@ -123,71 +123,6 @@ final class Ship: Object {
             try await harbour.realm.waitUntilSynced(timeout: 60)
             #expect(harbour.ships == ["s1", "tiny"] && harbour.said.all.isEmpty, "\(harbour.said.all)")
             #expect(try await gateway.count(#"SELECT count(*) FROM "Ship" WHERE _id IN ('huge', 'tiny')"#) == 2)
-        }
-    }
-
-    // MARK: Time to live
-
-    /// Subscribes to ships for half a second, and to others for an hour; returns when the first are over.
-    @MainActor
-    private static func subscribe(_ harbour: Harbour, briefly: String, lasting: String) async throws {
-        let set = harbour.realm.subscriptions
-        try await set.update {
-            for (query, seconds) in [(briefly, 0.5), (lasting, 3_600.0)] {
-                do {
-                    try set.append(
-                        QuerySubscription<Ship>(name: query, where: query), options: SyncSubscriptionOptions(timeToLive: seconds))
-                } catch {
-                    Issue.record(error)
-                }
-            }
-        }
-        let ends = try #require(set.first(named: briefly)?.expiresAt)
-        let left = ends.timeIntervalSinceNow
-        if left >= 0 { try await _Concurrency.Task.sleep(for: .seconds(left + 0.001)) }
-    }
-
-    @MainActor
-    @Test func `a subscription whose time is over goes with the next change of the set, and what it alone brought leaves`() async throws {
-        try await Self.with { gateway in
-            let harbour = try await Harbour.open(gateway)
-            let (leaving, news) = AsyncStream<String>.makeStream()
-            let token = harbour.realm.observeLeaving { objects in
-                for object in objects { news.yield("\(object.primaryKey.stringValue ?? "") \(object.reason)") }
-            }
-            try await Self.subscribe(harbour, briefly: "size < 35", lasting: "size > 25")
-            // Nothing has changed the set: all of it stays.
-            try await harbour.realm.waitUntilSynced(timeout: 60)
-            #expect(harbour.ships == ["s1", "s2", "s3", "s4", "s5"] && harbour.realm.subscriptions.count == 2)
-            try await harbour.realm.objects(Port.self).where { $0.name == "A" }.subscribe(name: "port")
-            #expect(harbour.ships == ["s3", "s4", "s5"] && harbour.ports == ["a"])
-            #expect(harbour.realm.subscriptions.map(\.name) == ["size > 25", "port"])
-            var left: Set<String> = []
-            for await object in leaving where left.insert(object).inserted && left.count == 2 { break }
-            #expect(left == ["s1 leftQuery", "s2 leftQuery"])
-            token.invalidate()
-            // What lasts is live.
-            try await gateway.sql(#"INSERT INTO "Ship" (_id, size) VALUES ('s6', 60), ('s0', 1)"#)
-            try await harbour.realm.waitUntilSynced(timeout: 60)
-            #expect(harbour.ships == ["s3", "s4", "s5", "s6"] && harbour.said.all.isEmpty, "\(harbour.ships) \(harbour.said.all)")
-        }
-    }
-
-    @MainActor
-    @Test func `a subscription whose time is over goes when the app begins again, and what it alone brought leaves`() async throws {
-        try await Self.with { gateway in
-            // The Realm goes with its last user.
-            @MainActor func subscribed() async throws -> (Realm.Configuration, Phone.Said, Phone.Folder) {
-                let harbour = try await Harbour.open(gateway)
-                try await Self.subscribe(harbour, briefly: "size < 35", lasting: "size > 25")
-                #expect(harbour.ships == ["s1", "s2", "s3", "s4", "s5"])
-                return (harbour.realm.configuration, harbour.said, harbour.folder)
-            }
-            let (configuration, said, folder) = try await subscribed()
-            let harbour = try await Harbour.open(again: configuration, said, folder)
-            #expect(harbour.realm.subscriptions.map(\.name) == ["size > 25"])
-            try await harbour.realm.waitUntilSynced(timeout: 60)
-            #expect(harbour.ships == ["s3", "s4", "s5"] && said.all.isEmpty, "\(harbour.ships) \(said.all)")
         }
     }
 
@@ -297,6 +232,34 @@ final class Ship: Object {
             try await gateway.sql(#"UPDATE "Ship" SET port = 'a' WHERE _id = 's2'; UPDATE "Ship" SET port = 'b' WHERE _id = 's5'"#)
             try await harbour.realm.waitUntilSynced(timeout: 60)
             #expect(harbour.ships == ["s1", "s2", "s3"] && harbour.sailors == ["m1", "m2", "m3"])
+        }
+    }
+
+    /// RLMSyncSubscriptionOptions: "Any keypath which ends in a RLMLinkingObject property can be included in this array, including ones
+    /// involving intermediate links."
+    @MainActor
+    @Test func `objects that link to what an object links to come along, and follow the links`() async throws {
+        try await Self.with { gateway in
+            let harbour = try await Harbour.open(gateway)
+            try await gateway.sql(#"UPDATE "Ship" SET port = 'c' WHERE _id = 's2'"#)
+            let sailor = harbour.realm.objects(Sailor.self).where { $0._id == "m1" }
+            try await sailor.subscribe(options: SyncSubscriptionOptions(name: "m1", includes: ["home.ships"]))
+            #expect(harbour.sailors == ["m1"] && harbour.ports == ["c"] && harbour.ships == ["s2"])
+            #expect(sailor.first?.home?.ships.map(\._id) == ["s2"])
+            // A link on the way changes, and one of those that end it.
+            try await gateway.sql(#"UPDATE "Sailor" SET home = 'a' WHERE _id = 'm1'; UPDATE "Ship" SET port = 'a' WHERE _id = 's4'"#)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
+            #expect(harbour.ports == ["a"] && harbour.ships == ["s1", "s3", "s4", "s5"])
+            try await gateway.sql(#"UPDATE "Ship" SET port = NULL WHERE _id = 's1'; DELETE FROM "Ship" WHERE _id = 's3'"#)
+            try await harbour.realm.waitUntilSynced(timeout: 60)
+            #expect(harbour.ships == ["s4", "s5"])
+            // Through a list, back to the class that it began with, in query-based sync's form.
+            sailor.unsubscribe()
+            let ship = harbour.realm.objects(Ship.self).where { $0._id == "s4" }
+            ship.subscribe(named: "s4", includingLinkingObjects: ["port.ships"])
+            try await harbour.realm.waitUntilSynced(timeout: 60)
+            #expect(harbour.ships == ["s4", "s5"] && harbour.ports == ["a", "c"] && harbour.sailors == ["m4", "m5"])
+            #expect(harbour.said.all.isEmpty, "\(harbour.said.all)")
         }
     }
 

@@ -1,0 +1,176 @@
+package import SluiceCore
+
+/// A list, set or map of an object that the open transaction edits in place. Its table receives the value at the next `RowStore.settle`.
+///
+/// An edit costs what it changes: the elements have no other owner. A caller that keeps `value` makes the next edit copy all of them.
+package final class EditedCollection {
+    let type: Int
+    let key: Value
+    let property: Int
+    let kind: CollectionKind
+    /// Of a list or set.
+    private var elements: [Value] = []
+    /// Of a map.
+    private var entries: [String: Value] = [:]
+    private unowned let edits: EditedCollections
+    /// The index of the pending change that carries the value; nil in a file that is not synced.
+    let change: Int?
+    /// `true` if that change does not have the last edits yet.
+    var isUnfilled = false
+    /// `true` if later changes of the object make edits go by `WriteTransaction.set`.
+    var isSealed = false
+    /// The transaction's number of deletions when all links were last known to lead to objects; nil before.
+    package var deletionsWhenShown: Int?
+
+    /// - Returns: nil if the value is none of this kind.
+    fileprivate init?(_ place: EditedCollections.Place, _ kind: CollectionKind, _ value: Value, change: Int?, in edits: EditedCollections) {
+        switch (kind, value) {
+        case (.list, .list(let elements)), (.set, .list(let elements)): self.elements = elements
+        case (.dictionary, .dictionary(let entries)): self.entries = entries
+        default: return nil
+        }
+        (type, key, property) = (place.owner.type, place.owner.key, place.property)
+        (self.kind, self.change, self.edits) = (kind, change, edits)
+    }
+
+    /// The number of elements.
+    package var count: Int { kind == .dictionary ? entries.count : elements.count }
+
+    package var isMap: Bool { kind == .dictionary }
+
+    /// All of the value, as it is stored.
+    package var value: Value { kind == .dictionary ? .dictionary(entries) : .list(elements) }
+
+    fileprivate var isDirty = false
+
+    private func edited(growth: Int) {
+        edits.size += growth
+        isUnfilled = change != nil
+        if isDirty { return }
+        isDirty = true
+        edits.dirty.append(self)
+    }
+
+    /// Replaces elements of a list. O(new and removed elements) at the end of the list; elsewhere the ones behind move in memory.
+    package func replace(_ range: Range<Int>, with new: [Value]) {
+        if range.count == 1, new.count == 1 {
+            elements[range.lowerBound] = new[0]
+        } else if range.lowerBound == elements.count {
+            elements.append(contentsOf: new)
+        } else {
+            elements.replaceSubrange(range, with: new)
+        }
+        edited(growth: new.count - range.count)
+    }
+
+    /// Moves an element of a list to an index of the list without it.
+    package func move(from: Int, to: Int) {
+        elements.insert(elements.remove(at: from), at: to)
+        edited(growth: 0)
+    }
+
+    /// Exchanges two elements of a list.
+    package func swap(_ one: Int, _ other: Int) {
+        elements.swapAt(one, other)
+        edited(growth: 0)
+    }
+
+    /// Adds a member to a set, in its place. O(log n) comparisons.
+    package func insert(member: Value) {
+        let index = index(ofFirstNotBefore: member)
+        if index == elements.count || elements[index] != member { elements.insert(member, at: index) }
+        edited(growth: 1)
+    }
+
+    /// Removes a member of a set, if it is there. O(log n) comparisons.
+    package func remove(member: Value) {
+        let index = index(ofFirstNotBefore: member)
+        if index < elements.count, elements[index] == member { elements.remove(at: index) }
+        edited(growth: 0)
+    }
+
+    private func index(ofFirstNotBefore member: Value) -> Int {
+        var (low, high) = (0, elements.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if elements[middle].precedes(member) { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    /// Sets the value of a key of a map; nil removes it.
+    package func set(_ value: Value?, forKey key: String) {
+        entries[key] = value
+        edited(growth: 1)
+    }
+}
+
+/// The collections that the open transaction edits in place, by object.
+final class EditedCollections {
+    struct Owner: Hashable {
+        var type: Int
+        var key: Value
+    }
+
+    struct Place {
+        var owner: Owner
+        var property: Int
+    }
+
+    /// Beyond one of the two bounds all are written and forgotten.
+    private static let keptCollections = 1_024
+    private static let keptElements = 1_000_000
+
+    private var byOwner: [Owner: [EditedCollection]] = [:]
+    private var count = 0
+    /// One is edited many times in a row.
+    private var last: EditedCollection?
+    /// Those that their tables do not have as they are.
+    fileprivate(set) var dirty: [EditedCollection] = []
+    /// Elements, those included that were removed since.
+    fileprivate var size = 0
+
+    var isEmpty: Bool { count == 0 }
+    var isFull: Bool { count >= EditedCollections.keptCollections || size >= EditedCollections.keptElements }
+    var all: [EditedCollection] { byOwner.values.flatMap(\.self) }
+
+    func of(_ type: Int, _ key: Value) -> [EditedCollection] { isEmpty ? [] : byOwner[Owner(type: type, key: key)] ?? [] }
+
+    func find(_ type: Int, _ key: Value, _ property: Int) -> EditedCollection? {
+        if let last, last.property == property, last.type == type, last.key == key { return last }
+        guard let found = of(type, key).first(where: { $0.property == property }) else { return nil }
+        last = found
+        return found
+    }
+
+    /// - Returns: nil if the value is no collection of the kind.
+    func insert(_ place: Place, _ kind: CollectionKind, _ value: Value, change: Int?) -> EditedCollection? {
+        guard let new = EditedCollection(place, kind, value, change: change, in: self) else { return nil }
+        byOwner[place.owner, default: []].append(new)
+        count += 1
+        size += new.count
+        last = new
+        return new
+    }
+
+    func remove(_ collection: EditedCollection) {
+        let owner = Owner(type: collection.type, key: collection.key)
+        byOwner[owner]?.removeAll { $0 === collection }
+        if byOwner[owner]?.isEmpty == true { byOwner[owner] = nil }
+        settled(collection)
+        count -= 1
+        last = nil
+    }
+
+    func removeAll() {
+        if isEmpty { return }
+        (byOwner, count, size, last, dirty) = ([:], 0, 0, nil, [])
+    }
+
+    /// Notes that the table has the value, or does not need it any more.
+    func settled(_ collection: EditedCollection) {
+        guard collection.isDirty else { return }
+        collection.isDirty = false
+        if dirty.last === collection { dirty.removeLast() } else { dirty.removeAll { $0 === collection } }
+    }
+}

@@ -1,0 +1,13 @@
+/// RealmSwift's older declaration of an optional number or Boolean. The compiler refuses it with the line to write instead.
+@available(*, unavailable, message: "Declare '@Persisted var name: Value?' instead of 'let name = RealmOptional<Value>()'.")
+public final class RealmOptional<Value> {
+    public var value: Value?
+    public init(_ value: Value? = nil) { self.value = value }
+}
+
+/// RealmSwift's older declaration of an optional or mixed value. The compiler refuses it with the line to write instead.
+@available(*, unavailable, message: "Declare '@Persisted var name: Value' instead of 'let name = RealmProperty<Value>()'.")
+public final class RealmProperty<Value> {
+    public var value: Value
+    public init(value: Value) { self.value = value }
+}

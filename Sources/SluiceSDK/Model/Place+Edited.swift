@@ -1,0 +1,76 @@
+import SluiceCore
+import SluiceReplica
+
+/// Edits in place of the collections that are properties: what they cost does not grow with the collection.
+extension _Place {
+    /// The collection that the open transaction edits here; nil if none was edited yet.
+    var shownCollection: EditedCollection? {
+        guard parent == nil, !isGone, let row = owner._row, row.place == nil else { return nil }
+        return row.core.transaction?.shownCollection(type: row.type, key: row.key, property: slot)
+    }
+
+    /// The collection that is here, to be edited in the open transaction. `edited` has to follow each edit.
+    /// - Returns: nil if `write` has to change it: it is inside of another value, the object is gone, or its edits are uploaded one by one.
+    func editedCollection() -> EditedCollection? {
+        guard parent == nil, !isGone, let row = owner._row, row.place == nil else { return nil }
+        return row.core.editedCollection(row.type, row.key, slot)
+    }
+
+    /// Lets the Realm see an edit.
+    func edited() {
+        guard let row = owner._row else { return }
+        let wasFresh = row.isFresh
+        row.core.edited(row.type, row.key, slot)
+        if wasFresh { row.keepFresh(but: slot) }
+    }
+
+    /// Puts a value in place of an element in an edited collection.
+    /// - Returns: false if there is no such collection or element.
+    func put(_ value: Value, at step: Step) -> Bool {
+        guard let collection = editedCollection() else { return false }
+        switch (step, collection.isMap) {
+        case (.index(let index), false) where index >= 0 && index < collection.count: collection.replace(index..<index + 1, with: [value])
+        case (.key(let key), true): collection.set(value, forKey: key)
+        default: return false
+        }
+        edited()
+        return true
+    }
+
+    /// Removes an element of an edited list.
+    /// - Returns: false if there is no such list or element.
+    func remove(at index: Int) -> Bool {
+        guard let collection = editedCollection(), !collection.isMap, index >= 0, index < collection.count else { return false }
+        collection.replace(index..<index + 1, with: [])
+        edited()
+        return true
+    }
+}
+
+extension RealmCore {
+    /// The row of an object, for an accessor: collections that the open transaction edits in place read as null in it.
+    func accessorRow(_ type: Int, _ key: Value, moving: Bool = true) -> Row? {
+        attempt(nil, moving: moving) { store throws(SluiceError) in try store.rowWithoutEdits(type: type, key: key) }
+    }
+
+    fileprivate func editedCollection(_ type: Int, _ key: Value, _ slot: Int) -> EditedCollection? {
+        requireTransaction()
+        guard let transaction, failure == nil else { return nil }
+        settleLoops()
+        // The write that is tried instead finds the error again, and the commit throws it.
+        return try? transaction.editedCollection(type: type, key: key, property: slot)
+    }
+
+    fileprivate func edited(_ type: Int, _ key: Value, _ slot: Int) {
+        clock.generation += 1
+        wrote(type, key, slot)
+    }
+
+    /// Whether all links of an edited collection were found to lead to objects, of which none was deleted since.
+    func isAllShown(_ collection: EditedCollection) -> Bool {
+        collection.deletionsWhenShown.map { $0 == transaction?.deletions } ?? false
+    }
+
+    /// Notes that all links of an edited collection lead to objects.
+    func noteAllShown(_ collection: EditedCollection) { collection.deletionsWhenShown = transaction?.deletions }
+}

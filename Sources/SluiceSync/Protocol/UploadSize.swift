@@ -1,0 +1,31 @@
+package import SluiceCore
+package import SluiceReplica
+import SluiceWire
+
+/// The size of a changeset as a message.
+package enum UploadSize {
+    /// Bytes of a message beside its changeset: fields, lengths, and the position in compensations.
+    static let frame = 64
+    /// Bytes by which the number of a property, which the gateway allots, may be longer than in the file's schema.
+    private static let propertyNumber = 4
+
+    /// The bound of one message, for `ReplicaOptions`.
+    /// - Parameter schema: the file's. Its properties need no numbers: the gateway allots them with the first connection.
+    package static func bound(_ schema: Schema) -> UploadBound {
+        let numbered = numbered(schema)
+        return UploadBound(bytes: Limits.messageBytes) { changeset throws(SluiceError) in
+            let named = changeset.changes.reduce(0) { $0 + $1.values.count + $1.counters.count + $1.edits.count + $1.seen.count }
+            return try WireProtocol.encode(try PBChangeset(changeset, schema: numbered)).count + frame + propertyNumber * named
+        }
+    }
+
+    private static func numbered(_ schema: Schema) -> Schema {
+        Schema(
+            schema.types.map { type in
+                var properties = type.properties
+                for index in properties.indices { properties[index].id = UInt32(index + 1) }
+                let key = type.primaryKey.map { type.properties[$0].name }
+                return ObjectType(name: type.name, kind: type.kind, properties: properties, primaryKey: key)
+            })
+    }
+}

@@ -1,0 +1,123 @@
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import SluiceCore
+import SluiceSync
+import Testing
+
+/// Requests of an app, against a server that answers by the path that is asked for.
+@Suite(.timeLimit(.minutes(1))) struct HTTPTransportTests {
+    private func withServer(_ body: (_ url: String) async throws -> Void) async throws {
+        let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.configureHTTPServerPipeline()
+                    try channel.pipeline.syncOperations.addHandler(PathHandler())
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        do {
+            try await body("http://127.0.0.1:\(server.localAddress?.port ?? 0)")
+        } catch {
+            try await server.close()
+            throw error
+        }
+        try await server.close()
+    }
+
+    private func failure(_ request: HTTPTransport.Request, maximumBytes: Int = 1 << 20) async -> SluiceError? {
+        do throws(SluiceError) {
+            _ = try await HTTPTransport(maximumBytes: maximumBytes).send(request)
+            return nil
+        } catch { return error }
+    }
+
+    @Test(arguments: ["GET", "POST", "PATCH", "PUT", "DELETE"])
+    func `method, headers and body arrive, and so does the answer`(method: String) async throws {
+        try await withServer { url in
+            let body = method == "GET" || method == "DELETE" ? [] : Array(String(repeating: "body ", count: 50_000).utf8)
+            let response = try await HTTPTransport().send(
+                HTTPTransport.Request(method: method, url: "\(url)/echo", headers: ["X-Test": "value"], body: body, milliseconds: 30_000))
+            #expect(response.status == 201)
+            #expect(response.body == Array("\(method) value ".utf8) + body)
+        }
+    }
+
+    @Test func `an answer that does not come ends with the deadline`() async throws {
+        try await withServer { url in
+            let error = await failure(HTTPTransport.Request(method: "POST", url: "\(url)/never", body: [1], milliseconds: 200))
+            #expect(error?.code == .timeout && error?.message.contains(url) == true, "\(String(describing: error))")
+        }
+    }
+
+    @Test func `a server that closes, or is not there, is a connection that failed`() async throws {
+        try await withServer { url in
+            for path in ["close", "half"] {
+                let error = await failure(HTTPTransport.Request(method: "POST", url: "\(url)/\(path)", body: [1], milliseconds: 30_000))
+                #expect(error?.code == .connectionFailed, "\(path): \(String(describing: error))")
+            }
+        }
+        let gone = await failure(HTTPTransport.Request(method: "GET", url: "http://127.0.0.1:1/", milliseconds: 30_000))
+        #expect(gone?.code == .connectionFailed)
+        let wrong = await failure(HTTPTransport.Request(method: "GET", url: "ws://127.0.0.1:1/", milliseconds: 30_000))
+        #expect(wrong?.fix?.contains("http://") == true)
+    }
+
+    @Test func `an answer over the bound is refused`() async throws {
+        try await withServer { url in
+            let error = await failure(
+                HTTPTransport.Request(method: "POST", url: "\(url)/echo", body: Array(repeating: 1, count: 2_000), milliseconds: 30_000),
+                maximumBytes: 1_000)
+            #expect(error?.code == .limitsExceeded && error?.message.contains("1000 bytes") == true, "\(String(describing: error))")
+        }
+    }
+
+    @Test func `a request that is cancelled ends at once`() async throws {
+        try await withServer { url in
+            // Unstructured because: it is cancelled and awaited here.
+            let waiting = Task {
+                await failure(HTTPTransport.Request(method: "POST", url: "\(url)/never", body: [1], milliseconds: 600_000))
+            }
+            waiting.cancel()
+            #expect(await waiting.value != nil)
+        }
+    }
+}
+
+/// Answers once the request is complete.
+private final class PathHandler: ChannelInboundHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    private var head: HTTPRequestHead?
+    private var body = ByteBuffer()
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch unwrapInboundIn(data) {
+        case .head(let head): self.head = head
+        case .body(var part): body.writeBuffer(&part)
+        case .end: answer(context)
+        }
+    }
+
+    private func answer(_ context: ChannelHandlerContext) {
+        guard let head else { return }
+        switch head.uri {
+        case "/never": break
+        case "/close": context.close(promise: nil)
+        case "/half":
+            let half = HTTPResponseHead(version: .http1_1, status: .ok, headers: ["Content-Length": "100"])
+            context.write(wrapOutboundOut(.head(half)), promise: nil)
+            context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: "half"))))).assumeIsolated().whenComplete { _ in
+                context.close(promise: nil)
+            }
+        default:
+            var text = ByteBuffer(string: "\(head.method.rawValue) \(head.headers.first(name: "X-Test") ?? "") ")
+            text.writeBuffer(&body)
+            let whole = HTTPResponseHead(version: .http1_1, status: .created, headers: ["Content-Length": "\(text.readableBytes)"])
+            context.write(wrapOutboundOut(.head(whole)), promise: nil)
+            context.write(wrapOutboundOut(.body(.byteBuffer(text))), promise: nil)
+            context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+        }
+    }
+}
