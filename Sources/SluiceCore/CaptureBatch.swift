@@ -15,13 +15,18 @@ package struct CapturedChange: Sendable {
     package var before: RowRef?
     /// The whole new row; nil for a delete and a truncation.
     package var after: RowRef?
+    /// The write times of the change, bytes in the arena of the rows; empty for SQL.
+    package var times: Range<UInt32>
 
-    package init(position: Position, type: Int32, operation: ChangeOperation, before: RowRef?, after: RowRef?) {
+    package init(
+        position: Position, type: Int32, operation: ChangeOperation, before: RowRef?, after: RowRef?, times: Range<UInt32> = 0..<0
+    ) {
         self.position = position
         self.type = type
         self.operation = operation
         self.before = before
         self.after = after
+        self.times = times
     }
 }
 

@@ -67,6 +67,8 @@ package enum Limits {
     package static let recordFrameBytes = 64 << 10
     /// The Kafka key of a record, bytes. Beyond: the record has no key; its partition stays the same.
     package static let recordKeyBytes = 1 << 10
+    /// Objects whose write times a client may ask for in one Subscribe. Beyond: error `limits-exceeded`; the SDK names the first ones.
+    package static let pendingObjects = 4_096
     /// Rows, and bytes, of one bootstrap message.
     package static let bootstrapRows = 2_000
     package static let bootstrapBytes = 256 << 10

@@ -19,6 +19,15 @@ struct ClockWriter {
         bytes.append(contentsOf: text.utf8)
     }
 
+    /// The stamps that another writer has named.
+    mutating func table(of other: ClockWriter) {
+        number(UInt64(other.stamps.count))
+        for stamp in other.stamps {
+            fixed(stamp.time.rawValue)
+            number(stamp.client.rawValue)
+        }
+    }
+
     mutating func append(_ other: ClockWriter) { bytes.append(contentsOf: other.bytes) }
 
     mutating func byte(_ byte: UInt8) { bytes.append(byte) }
@@ -69,6 +78,13 @@ struct ClockReader {
             if byte < 0x80 { return value }
         }
         throw damaged
+    }
+
+    mutating func readTable() throws(SluiceError) {
+        for _ in 0..<(try count(of: 9)) {
+            let time = HybridTime(rawValue: try fixed())
+            stamps.append(WriteStamp(time: time, client: ClientID(rawValue: try number())))
+        }
     }
 
     /// A count of things that have at least `size` bytes each.

@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// ```
 /// <Class>                     what apps see: a table per class, a column per property
-/// _sluice_server              server rows of objects that have pending writes; NULL: not in the view
+/// _sluice_server              server rows of objects that have pending writes, with their clocks; NULL: not in the view, not known
 /// _sluice_pending             changesets until the file has applied the commit that holds them
 /// _sluice_pending_change      their changes, one row each
 /// _sluice_subscription_set, _sluice_subscription

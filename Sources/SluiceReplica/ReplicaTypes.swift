@@ -36,12 +36,15 @@ package struct ReplicaRowChange: Sendable {
     package var row: RowRef?
     /// The primary key for the others.
     package var key: Value?
+    /// The encoded write times, in the arena of the batch's rows; empty for SQL.
+    package var times: Range<UInt32>
 
-    package init(type: Int, event: Event, row: RowRef? = nil, key: Value? = nil) {
+    package init(type: Int, event: Event, row: RowRef? = nil, key: Value? = nil, times: Range<UInt32> = 0..<0) {
         self.type = type
         self.event = event
         self.row = row
         self.key = key
+        self.times = times
     }
 }
 
@@ -55,6 +58,8 @@ package struct ReplicaBatch: Sendable {
     package var lsn: LSN = .zero
     /// By what the gateway knows the position again; empty for nothing.
     package var witness: [UInt8] = []
+    /// The numbers by which write times name properties, by type and in the order of its properties; empty when they are the file's own.
+    package var numbers: [[UInt32]] = []
 
     package init() {}
 
@@ -72,12 +77,31 @@ package struct ReplicaCommit: Sendable {
     package var time: Int64
     /// The file's own changeset that it is; 0: none.
     package var changeset: UInt64
+    /// The time that a client's writes merge with; zero for SQL.
+    package var writeTime: HybridTime
 
-    package init(lsn: LSN, changes: Range<Int>, time: Int64 = 0, changeset: UInt64 = 0) {
+    package init(lsn: LSN, changes: Range<Int>, time: Int64 = 0, changeset: UInt64 = 0, writeTime: HybridTime = .zero) {
         self.lsn = lsn
         self.changes = changes
         self.time = time
         self.changeset = changeset
+        self.writeTime = writeTime
+    }
+}
+
+/// The write times of a row of a bootstrap.
+package struct StagedTimes: Hashable, Sendable {
+    /// The primary key of the row.
+    package var key: Value
+    /// A `WriteTimes`, encoded; empty for a row that only SQL wrote.
+    package var times: [UInt8]
+    /// When the row was last committed, milliseconds since 1970.
+    package var commitTime: Int64
+
+    package init(key: Value, times: [UInt8], commitTime: Int64) {
+        self.key = key
+        self.times = times
+        self.commitTime = commitTime
     }
 }
 

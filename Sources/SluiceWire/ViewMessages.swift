@@ -35,19 +35,26 @@ package struct CommitsWriter: Sendable {
     /// - Parameters:
     ///   - commitTime: microseconds since 1970, UTC.
     ///   - changeset: the receiver's own changeset that the transaction is; 0: none.
-    package mutating func beginCommit(_ lsn: LSN, commitTime: Int64, changeset: UInt64 = 0) {
+    ///   - writeTime: of a client's writes; zero for SQL.
+    package mutating func beginCommit(_ lsn: LSN, commitTime: Int64, changeset: UInt64 = 0, writeTime: HybridTime = .zero) {
         begin()
         commit = writer.open(1)
         writer.ifNotZero(1, fixed64: lsn.rawValue)
         writer.ifNotZero(2, zigzag: commitTime)
         writer.ifNotZero(4, varint: changeset)
+        writer.ifNotZero(5, fixed64: writeTime.rawValue)
     }
 
     /// Adds a change whose row, or key, is encoded already.
-    /// - Parameter content: of the `Row` message when the event has a row, of the key's `Value` otherwise.
-    package mutating func addChange(_ type: String, _ event: ViewEvent, _ content: UnsafeRawBufferPointer) {
+    /// - Parameters:
+    ///   - content: of the `Row` message when the event has a row, of the key's `Value` otherwise.
+    ///   - times: the encoded write times; empty for SQL.
+    package mutating func addChange(
+        _ type: String, _ event: ViewEvent, _ content: UnsafeRawBufferPointer, times: UnsafeRawBufferPointer? = nil
+    ) {
         let change = open(type, event)
         writer.field(event.hasRow ? 3 : 4, bytes: content)
+        if let times, !times.isEmpty { writer.field(5, bytes: times) }
         writer.close(change)
         changeCount += 1
     }
@@ -57,9 +64,10 @@ package struct CommitsWriter: Sendable {
     }
 
     /// Adds a change with those fields of an encoded row that the mask shows.
+    /// - Parameter times: the encoded write times of these fields.
     /// - Throws: `badSyntax`; the change is then not in the message.
     package mutating func addChange(
-        _ event: ViewEvent, _ row: UnsafeRawBufferPointer, codec: RowCodec, mask: [Bool]
+        _ event: ViewEvent, _ row: UnsafeRawBufferPointer, codec: RowCodec, mask: [Bool], times: [UInt8] = []
     ) throws(SluiceError) {
         let start = writer.count
         let change = open(codec.type.name, event)
@@ -71,6 +79,7 @@ package struct CommitsWriter: Sendable {
             throw error
         }
         writer.close(content)
+        if !times.isEmpty { times.withUnsafeBytes { writer.field(5, bytes: $0) } }
         writer.close(change)
         changeCount += 1
     }
@@ -144,6 +153,17 @@ package struct BootstrapRowsWriter: Sendable {
     /// Adds the key of an object that the client has as it is.
     package mutating func addKept(_ key: Value) {
         ValueCodec.nested(4, key, into: &writer)
+        rowCount += 1
+    }
+
+    /// Adds the write times of a row, which count after all rows of the message.
+    /// - Parameter commitTime: of the row, milliseconds since 1970.
+    package mutating func addTimes(_ key: Value, _ times: [UInt8], commitTime: Int64) {
+        let content = writer.open(7)
+        ValueCodec.nested(1, key, into: &writer)
+        if !times.isEmpty { times.withUnsafeBytes { writer.field(2, bytes: $0) } }
+        writer.ifNotZero(3, zigzag: commitTime)
+        writer.close(content)
         rowCount += 1
     }
 

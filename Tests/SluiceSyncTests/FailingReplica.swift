@@ -78,6 +78,9 @@ final class FailingReplica: SyncReplica {
     func stage(type: Int, rows: [RowRef], of buffer: RowBuffer, checkpoint: [UInt8]) async throws(SluiceError) {
         try await file.stage(type: type, rows: rows, of: buffer, checkpoint: checkpoint)
     }
+    func stageTimes(type: Int, _ times: [StagedTimes], numbers: [UInt32]) async throws(SluiceError) {
+        try await file.stageTimes(type: type, times, numbers: numbers)
+    }
     func stageRemoval(type: Int, keys: [Value], reasons: [LeftObject.Reason]) async throws(SluiceError) {
         try await file.stageRemoval(type: type, keys: keys, reasons: reasons)
     }

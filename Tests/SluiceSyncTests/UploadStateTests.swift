@@ -33,6 +33,19 @@ extension SluiceWireAction {
         #expect(harness.reports == [.downloaded(version: 3)])
     }
 
+    @Test func `a set names the objects of the changesets that wait, each once`() throws {
+        var harness = MachineHarness()
+        harness.open()
+        harness.pending(
+            [set(3, ["north"])], [MachineHarness.change(1, key: 4), MachineHarness.change(2, key: 5), MachineHarness.change(3, key: 4)])
+        guard case .subscribe(let message)? = harness.sent.first else {
+            Issue.record("nothing was subscribed to")
+            return
+        }
+        #expect(message.pending.map(\.type) == ["Item"])
+        #expect(try message.pending.flatMap(\.keys).map { try Value($0) } == [.int(4), .int(5)])
+    }
+
     @Test func `the empty set of a new file is not sent`() {
         var harness = MachineHarness()
         harness.open()

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceMerge
 import SluicePipeline
 import SluicePostgres
 import SluiceQuery
@@ -44,6 +45,14 @@ struct PostgresSnapshots: SnapshotStore {
             }
         }
         return result.map { SnapshotStart($0) }
+    }
+
+    func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject] {
+        try await store.stored(try tables.shape(of: type.name), keys: keys).mapValues { locked in
+            StoredObject(
+                row: locked.row, clocks: try locked.clocks.map { try ObjectClocks(encoded: $0) }, rowTime: locked.rowTime,
+                writer: locked.writer, clocksWriter: locked.clocksWriter)
+        }
     }
 
     func source(of type: ObjectType) throws -> String {

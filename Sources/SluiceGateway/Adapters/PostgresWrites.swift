@@ -75,6 +75,10 @@ struct PostgresWrites: WriteStore {
         guard !decision.isOld else { return (decision, nil) }
         let order = WriteOrder(images.written, keys)
         transaction.postpone(order.deferred)
+        let told = decision.writes.filter { write in
+            if case .nothing = write.change { false } else { !write.times.isEmpty }
+        }
+        transaction.announce(told.map { (ObjectKey(type: $0.type.name, key: $0.key), $0.times.encoded) })
         for write in keys.isEmpty ? decision.writes : order.indices.map({ decision.writes[$0] }) {
             try transaction.write(
                 write.type.name, key: write.key, write.change.row, clocks: write.clocks.encoded,

@@ -31,7 +31,10 @@ enum BootstrapMessages {
     }
 
     /// What passed while the snapshot was read: rows that replace, keys that go.
-    static func late(_ changes: [StagedChanges.Change], schema: Schema) -> [(bytes: [UInt8], rows: UInt64)] {
+    /// - Parameter pending: the objects whose write times the client wants.
+    static func late(
+        _ changes: [StagedChanges.Change], schema: Schema, _ pending: PendingObjects = PendingObjects()
+    ) -> [(bytes: [UInt8], rows: UInt64)] {
         var messages: [(bytes: [UInt8], rows: UInt64)] = []
         for type in Set(changes.map(\.type)).sorted() {
             let ofType = changes.filter { $0.type == type }
@@ -40,6 +43,9 @@ enum BootstrapMessages {
                 var writer = BootstrapRowsWriter(RowCodec(schema.types[type]))
                 for change in piece where change.row != nil { change.row?.withUnsafeBytes { writer.add($0) } }
                 for change in piece where change.row == nil { writer.addGone(change.key, change.leaving) }
+                for change in piece where change.row != nil && pending.contains(change.key, of: schema.types[type].name) {
+                    writer.addTimes(change.key, change.times, commitTime: change.commitTime)
+                }
                 messages.append((bytes: writer.finish(), rows: UInt64(piece.count)))
             }
         }

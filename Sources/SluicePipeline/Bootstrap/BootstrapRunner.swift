@@ -21,6 +21,8 @@ struct BootstrapRunner {
     let sealer: any Sealer
     /// What the client has put aside; a bootstrap goes on from it.
     let progress: BootstrapProgress
+    /// The objects whose write times the client wants.
+    let pending: PendingObjects
     /// The client's changesets that are committed now and of which it knows what was undone, up to this number.
     let taken: @Sendable () async -> UInt64
 
@@ -51,7 +53,7 @@ struct BootstrapRunner {
                 await ending()
                 if await fanout.activate(
                     id, replacing: old, after: outbox.take(), snapshot: start.snapshot, rows: rows,
-                    held: holding.message(user: user, sealer), taken: taken)
+                    held: holding.message(user: user, sealer), taken: taken, pending: pending)
                 {
                     progress.clear()
                     return (id, holding, rows)
@@ -86,7 +88,9 @@ struct BootstrapRunner {
             try Task.checkCancellation()
             let begin = frames.frame(BootstrapMessages.begin(version: view.version, rows: UInt64(tail.words.count)))
             await ending()
-            if await fanout.activate(id, replacing: old, after: [begin], tail: tail, held: held.message(user: user, sealer)) {
+            if await fanout.activate(
+                id, replacing: old, after: [begin], tail: tail, held: held.message(user: user, sealer), pending: pending)
+            {
                 progress.clear()
                 return id
             }
@@ -146,7 +150,26 @@ struct BootstrapRunner {
             try await send(keys.count, codecs[query], outbox) { number, writer in writer.addGone(keys[number], reason) }
             sent.add(UInt64(keys.count))
         }
-        return start.map { ($0, sent.value, taken) }
+        guard let start else { return nil }
+        for (query, codec) in zip(view.types, codecs) { try await sendTimes(query, codec, start, outbox) }
+        return (start, sent.value, taken)
+    }
+
+    /// Sends the write times of the rows of pending objects. They are read after the snapshot: of what has been written since, the change
+    /// that follows the snapshot carries its own.
+    private func sendTimes(_ view: TypeView, _ codec: RowCodec, _ start: SnapshotStart, _ outbox: BootstrapOutbox) async throws {
+        let keys = pending[codec.type.name]
+        guard !keys.isEmpty else { return }
+        var writer = BootstrapRowsWriter(codec)
+        for (key, object) in try await snapshots.stored(codec.type, keys: keys) {
+            guard let times = view.times(of: object, codec.type, seenBy: start.snapshot) else { continue }
+            if writer.isFull {
+                outbox.send(writer.finish())
+                writer = BootstrapRowsWriter(codec)
+            }
+            writer.addTimes(key, times, commitTime: object.rowTime)
+        }
+        if writer.rowCount > 0 { outbox.send(writer.finish()) }
     }
 
     /// Sends so many rows or keys in messages of bounded size, and waits for the client to take most of them.

@@ -8,6 +8,8 @@ struct CommitPlan {
         var intended: IntendedWrite
         var stored: StoredWrite
         var clocks: ObjectClocks
+        /// The clocks that are stored; nil when none are.
+        var known: ObjectClocks?
         /// What the client sent, for the record of a refusal.
         var wanted: [String: Value]
     }
@@ -39,10 +41,14 @@ struct CommitPlan {
     }
 
     /// Adds what merging made of one object.
-    /// - Parameter isUnseen: whether the client makes it and did not see that it was there.
+    /// - Parameters:
+    ///   - stored: The object before the changeset; nil when there is neither a row nor clocks.
+    ///   - isUnseen: whether the client makes it and did not see that it was there.
     mutating func add(
-        _ object: ObjectKey, _ type: ObjectType, before: Row?, after state: ObjectState, wanted: [ObjectChange], isUnseen: Bool
+        _ object: ObjectKey, _ type: ObjectType, stored before: StoredObject?, after state: ObjectState, wanted: [ObjectChange],
+        isUnseen: Bool
     ) {
+        let (before, known) = (before?.row, before?.clocks)
         let after = state.values.map { Row(values: $0, key: object.key, type: type) }
         let changed = Set(
             type.properties.indices.filter { (before?[$0] ?? .null) != (after?[$0] ?? .null) && $0 != type.primaryKey })
@@ -76,7 +82,7 @@ struct CommitPlan {
         var values = wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } }
         // Of what was edited inside, the record has what it would have become.
         for name in wanted.flatMap(\.edits).map(\.property) { values[name] = state.values?[name] }
-        writes.append(Write(intended: intended, stored: stored, clocks: state.clocks, wanted: values))
+        writes.append(Write(intended: intended, stored: stored, clocks: state.clocks, known: known, wanted: values))
     }
 
     /// Takes out what the session may not do.
@@ -220,7 +226,9 @@ struct CommitPlan {
     var decision: WriteDecision {
         let kept = remembered.map { WriteDecision.Write(type: $0.type, key: $0.object.key, change: .nothing, clocks: $0.clocks) }
         let allowed = writes.map {
-            WriteDecision.Write(type: $0.intended.type, key: $0.intended.object.key, change: $0.stored, clocks: $0.clocks)
+            WriteDecision.Write(
+                type: $0.intended.type, key: $0.intended.object.key, change: $0.stored, clocks: $0.clocks,
+                times: WriteTimes($0.clocks, since: $0.known))
         }
         return WriteDecision(writes: allowed + kept, rejected: rejected, futile: futile.map(\.object))
     }

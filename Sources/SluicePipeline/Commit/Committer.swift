@@ -42,11 +42,13 @@ package struct Committer: Sendable {
     /// - Throws: `badChangeset` when the changeset contradicts the schema or skips a number: nothing is written then.
     package func commit(_ changeset: Changeset, by writer: Writer) async throws -> WriteOutcome {
         let types = Set(changeset.changes.map(\.object.type))
+        var clock = HybridClock()
+        let time = clock.observe(changeset.time, now: environment.wallMilliseconds())
         let work = Work(
-            changeset: changeset, writer: writer, types: types,
+            changeset: changeset, time: time, writer: writer, types: types,
             check: WriteCheck(plan: writer.plan, view: writer.view, schema: writer.schema, types: types, bound: bound))
         let request = WriteRequest(
-            origin: Origin(client: writer.client, changeset: changeset.number), session: writer.session,
+            origin: Origin(client: writer.client, changeset: changeset.number, time: time), session: writer.session,
             acknowledged: writer.compensation, time: changeset.time, base: changeset.base, objects: try objects(changeset, writer))
         var refused: [ObjectKey: SluiceError] = [:]
         var first: SluiceError?
@@ -75,6 +77,8 @@ package struct Committer: Sendable {
     /// A changeset for all the attempts to commit it.
     private struct Work: Sendable {
         let changeset: Changeset
+        /// The time that its writes merge with.
+        let time: HybridTime
         let writer: Writer
         let types: Set<String>
         let check: WriteCheck
@@ -113,7 +117,7 @@ package struct Committer: Sendable {
         guard changeset.number == basis.changeset + 1 else {
             throw SluiceError(.badChangeset, "Changeset \(changeset.number) of client \(writer.client) came after \(basis.changeset).")
         }
-        var plan = try merge(changeset, basis, writer)
+        var plan = try merge(work, basis)
         plan.refuse(work.check, undone: basis.rejected)
         return plan
     }
@@ -133,11 +137,10 @@ package struct Committer: Sendable {
     }
 
     /// Applies the changes object by object, in the order of first mention.
-    private func merge(_ changeset: Changeset, _ basis: WriteBasis, _ writer: Writer) throws -> CommitPlan {
+    private func merge(_ work: Work, _ basis: WriteBasis) throws -> CommitPlan {
+        let (changeset, writer) = (work.changeset, work.writer)
         let wall = environment.wallMilliseconds()
-        var clock = HybridClock()
-        let time = clock.observe(changeset.time, now: wall)
-        let context = WriteContext(stamp: WriteStamp(time: time, client: writer.client), base: changeset.base, now: basis.now)
+        let context = WriteContext(stamp: WriteStamp(time: work.time, client: writer.client), base: changeset.base, now: basis.now)
         var order: [ObjectKey] = []
         var changes: [ObjectKey: [ObjectChange]] = [:]
         for change in changeset.changes {
@@ -162,7 +165,7 @@ package struct Committer: Sendable {
             state.clocks.prune(below: basis.horizon)
             let isMade = wanted.first?.kind == .create && before?.row != nil
             let isUnseen = isMade && before?.writer.map { writer.seen.includes($0, at: changeset.base) } ?? false
-            plan.add(object, type, before: before?.row, after: state, wanted: wanted, isUnseen: isUnseen)
+            plan.add(object, type, stored: before, after: state, wanted: wanted, isUnseen: isUnseen)
         }
         return plan
     }

@@ -2,7 +2,7 @@ package import Logging
 package import SluiceCore
 import SluiceMatch
 import SluiceQuery
-package import SluiceWire
+import SluiceWire
 
 /// Matches released commits against the views of all sessions and sends each session its cut.
 ///
@@ -128,28 +128,33 @@ package actor Fanout {
     /// - Parameter beginning: what of the bootstrap has not been sent yet.
     /// - Parameter taken: the snapshot has the client's changesets up to here.
     /// - Returns: false when too much was staged or a table was emptied; the bootstrap must start again.
-    package func activate(
+    /// - Parameter pending: the objects whose write times the client wants.
+    func activate(
         _ handle: Handle, replacing old: Handle?, after beginning: [Frame], snapshot: TransactionSnapshot, rows: UInt64, held: PBHeld,
-        taken: UInt64
+        taken: UInt64, pending: PendingObjects = PendingObjects()
     ) -> Bool {
         guard let id = number(of: handle), let subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
         guard !staged.requiresAnother(than: snapshot) else { return false }
         let held = marked(held)
         activate(
             id, subscriber, replacing: old, after: beginning, staged.unseen(by: snapshot), rows: rows,
-            types: subscriber.view.types.map { schema.schema.types[$0.type].name }, held: held, taken: max(taken, staged.changeset))
+            types: subscriber.view.types.map { schema.schema.types[$0.type].name }, held: held, taken: max(taken, staged.changeset),
+            pending)
         return true
     }
 
     /// The same for a client that has the view as it was: of what came since the log has said the beginning, and nothing else is
     /// taken away.
-    func activate(_ handle: Handle, replacing old: Handle?, after beginning: [Frame], tail: LogTail, held: PBHeld) -> Bool {
+    func activate(
+        _ handle: Handle, replacing old: Handle?, after beginning: [Frame], tail: LogTail, held: PBHeld,
+        pending: PendingObjects = PendingObjects()
+    ) -> Bool {
         guard let id = number(of: handle), let subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
         guard watermark >= tail.reached, let words = staged.words(after: tail) else { return false }
         let held = marked(held)
         activate(
             id, subscriber, replacing: old, after: beginning, words, rows: 0, types: nil, held: held,
-            taken: max(tail.changeset, staged.changeset))
+            taken: max(tail.changeset, staged.changeset), pending)
         return true
     }
 
@@ -162,12 +167,12 @@ package actor Fanout {
 
     private func activate(
         _ id: SubscriberID, _ subscriber: Subscriber, replacing old: Handle?, after beginning: [Frame], _ late: [StagedChanges.Change],
-        rows: UInt64, types: [String]?, held: PBHeld, taken: UInt64
+        rows: UInt64, types: [String]?, held: PBHeld, taken: UInt64, _ pending: PendingObjects
     ) {
         var subscriber = subscriber
         var messages = beginning
         var total = rows
-        for message in BootstrapMessages.late(late, schema: schema.schema) {
+        for message in BootstrapMessages.late(late, schema: schema.schema, pending) {
             messages.append(frames.frame(message.bytes))
             total += message.rows
         }
@@ -274,13 +279,14 @@ package actor Fanout {
     }
 
     private func stage(_ id: SubscriberID, _ event: ViewEvent, _ change: DecodedChange, _ record: PendingRecord) {
-        guard let mask = subscribers[Int(id)]?.view.type(change.type)?.mask as [Bool]?? else { return }
-        let row = event.hasRow ? decoder.row(of: change, mask: mask) : nil
+        guard let type = subscribers[Int(id)]?.view.type(change.type) else { return }
+        let row = event.hasRow ? decoder.row(of: change, mask: type.mask) : nil
         let changeset = subscribers[Int(id)]?.changeset(of: change) ?? 0
         subscribers[Int(id)]?.staged?.append(
             .init(
                 xid: record.xid, type: change.type, key: decoder.key(of: change), row: row, changeset: changeset,
-                position: record.position, leaving: event.hasRow ? nil : event))
+                position: record.position, leaving: event.hasRow ? nil : event,
+                times: event.hasRow ? decoder.times(of: change, in: record.bytes, type) : [], commitTime: change.commitMilliseconds))
     }
 
     /// Sessions with the class come back by a difference bootstrap, which finds out what is left: nobody knows what each of them has.
@@ -316,6 +322,7 @@ package actor Fanout {
     /// Sessions with equal tokens get one frame.
     private func send(_ batch: ReleasedBatch) {
         if touched.isEmpty { return }
+        let encoder = CommitsEncoder(batch: batch, decoder: decoder, schema: schema.schema, frames: frames, witness: witness)
         var shared: [SharedKey: [Frame]] = [:]
         var (changes, oldest) = (0, Int64.max)
         for id in touched {
@@ -326,7 +333,7 @@ package actor Fanout {
             if let first = subscriber.tokens.first { oldest = min(oldest, decoder.change(first.change).commitTime) }
             var messages = shared[key]
             if messages == nil {
-                messages = encode(subscriber, batch)
+                messages = encoder.encode(subscriber)
                 shared[key] = messages
             }
             subscribers[Int(id)]?.tokens.removeAll(keepingCapacity: true)
@@ -341,51 +348,6 @@ package actor Fanout {
             }
         }
         observer.delivered(changes: changes, commitTime: oldest)
-    }
-
-    private func encode(_ subscriber: Subscriber, _ batch: ReleasedBatch) -> [Frame] {
-        var writer = CommitsWriter()
-        var pieces: [Frame] = []
-        var open: LSN?
-        for token in subscriber.tokens {
-            let record = batch.records[token.record]
-            let change = decoder.change(token.change)
-            if open != record.position.lsn {
-                if open != nil { writer.endCommit() }
-                if writer.byteCount > Limits.bootstrapBytes * 4 {
-                    pieces.append(frames.frame(writer.finish(batch.watermark, more: true)))
-                    writer = CommitsWriter()
-                }
-                writer.beginCommit(record.position.lsn, commitTime: change.commitTime, changeset: subscriber.changeset(of: change))
-                open = record.position.lsn
-            } else if writer.byteCount > Limits.bootstrapBytes * 8 {
-                writer.endCommit()
-                pieces.append(frames.frame(writer.finish(batch.watermark, more: true)))
-                writer = CommitsWriter()
-                writer.beginCommit(record.position.lsn, commitTime: change.commitTime, changeset: subscriber.changeset(of: change))
-            }
-            add(token, change, record, mask: subscriber.view.type(change.type)?.mask ?? nil, to: &writer)
-        }
-        if open != nil { writer.endCommit() }
-        pieces.append(frames.frame(writer.finish(batch.watermark, witness: witness)))
-        return pieces
-    }
-
-    private func add(_ token: Token, _ change: DecodedChange, _ record: PendingRecord, mask: [Bool]?, to writer: inout CommitsWriter) {
-        let type = schema.schema.types[change.type].name
-        record.bytes.withUnsafeBytes { bytes in
-            guard token.event.hasRow, let row = change.row else {
-                writer.addChange(type, token.event, UnsafeRawBufferPointer(rebasing: bytes[change.primaryKey]))
-                return
-            }
-            let content = UnsafeRawBufferPointer(rebasing: bytes[row])
-            guard let mask else {
-                writer.addChange(type, token.event, content)
-                return
-            }
-            // What was decoded before can be read again; were it not so, the change would be left out, never unmasked.
-            try? writer.addChange(token.event, content, codec: decoder.rowCodec(of: change.type), mask: mask)
-        }
     }
 
     private func tellPositions() {

@@ -14,6 +14,10 @@ struct StagedChanges {
         var position = Position.zero
         /// Why it left; nil while it is there.
         var leaving: ViewEvent?
+        /// Write times of the row for the session, encoded; empty for SQL.
+        var times: [UInt8] = []
+        /// When the transaction was committed, milliseconds since 1970.
+        var commitTime: Int64 = 0
     }
 
     private(set) var changes: [Change] = []
@@ -46,7 +50,7 @@ struct StagedChanges {
     }
 
     mutating func append(_ change: Change) {
-        guard hold(bytes: change.row?.count ?? 0) else { return }
+        guard hold(bytes: (change.row?.count ?? 0) + change.times.count) else { return }
         changes.append(change)
         changeset = max(changeset, change.changeset)
     }
@@ -66,7 +70,7 @@ struct StagedChanges {
         for change in changes where !snapshot.sees(xid: change.xid) {
             let object = ObjectIndex(type: change.type, key: change.key)
             if let at = index[object] {
-                order[at] = change
+                order[at] = change.following(order[at])
             } else {
                 index[object] = order.count
                 order.append(change)

@@ -16,6 +16,11 @@ struct DecodedChange {
     var after: RowRef?
     /// Where the new row's bytes lie in the record: what clients receive.
     var row: Range<Int>?
+    /// Where the write times lie in the record; empty for SQL.
+    var times: Range<Int>
+
+    /// The commit's time in milliseconds since 1970, rounded as PostgreSQL does where it merges.
+    var commitMilliseconds: Int64 { (min(commitTime, .max - 500) + 500) / 1_000 }
 }
 
 /// Decodes the records of a batch into flat rows, once each, into buffers reused from batch to batch.
@@ -38,7 +43,7 @@ struct ChangeDecoder {
             guard let view = try? codec.decode(buffer), let type = view.type, needed(type) else { return nil }
             var change = DecodedChange(
                 index: changes.count, type: type, operation: view.operation, commitTime: view.commitTime, origin: view.origin,
-                primaryKey: view.primaryKey, before: nil, after: nil, row: view.after)
+                primaryKey: view.primaryKey, before: nil, after: nil, row: view.after, times: view.times)
             do {
                 if let before = view.before { change.before = try codec.row(before, of: type, in: buffer, into: &rows) }
                 if let after = view.after { change.after = try codec.row(after, of: type, in: buffer, into: &rows) }
@@ -66,6 +71,14 @@ struct ChangeDecoder {
     func key(of change: DecodedChange) -> Value {
         guard let image = change.after ?? change.before, let key = codec.types[change.type].type.primaryKey else { return .null }
         return rows.withView(image) { $0.value(key) } ?? .null
+    }
+
+    /// The write times of a change for one session; empty for none.
+    func times(of change: DecodedChange, in record: ArraySlice<UInt8>, _ view: TypeView) -> [UInt8] {
+        guard !change.times.isEmpty else { return [] }
+        let start = record.startIndex
+        return view.visible(
+            Array(record[start + change.times.lowerBound..<start + change.times.upperBound]), codec.types[change.type].type)
     }
 
     /// The new row encoded for one session.

@@ -146,6 +146,8 @@ package protocol SnapshotStore: Sendable {
         kept: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void,
         lost: @Sendable (_ query: Int, _ keys: [Value]) async throws -> Void
     ) async throws -> SnapshotStart?
+    /// Returns what is stored of some objects now, their clocks included; an object with neither row nor clocks is missing. Locks nothing.
+    func stored(_ type: ObjectType, keys: [Value]) async throws -> [Value: StoredObject]
     /// Where a type's rows are read from, as text: when it changes, nothing of what was read before is known.
     func source(of type: ObjectType) throws -> String
     /// Whether the database is known to have a transaction, in its history as it is now.

@@ -52,12 +52,15 @@ package struct WriteDecision: Sendable {
         package var key: Value
         package var change: StoredWrite
         package var clocks: ObjectClocks
+        /// What devices are sent of the clocks; empty for nothing.
+        package var times: WriteTimes
 
-        package init(type: ObjectType, key: Value, change: StoredWrite, clocks: ObjectClocks) {
+        package init(type: ObjectType, key: Value, change: StoredWrite, clocks: ObjectClocks, times: WriteTimes = WriteTimes()) {
             self.type = type
             self.key = key
             self.change = change
             self.clocks = clocks
+            self.times = times
         }
     }
 
@@ -103,12 +106,15 @@ package struct StoredObject: Sendable {
     package var rowTime: Int64
     /// The number of the transaction that wrote the row last, its low 32 bits; nil where there is no row.
     package var writer: UInt32?
+    /// The same of the clocks; nil where there are none, or it was not asked for.
+    package var clocksWriter: UInt32?
 
-    package init(row: Row?, clocks: ObjectClocks?, rowTime: Int64, writer: UInt32?) {
+    package init(row: Row?, clocks: ObjectClocks?, rowTime: Int64, writer: UInt32?, clocksWriter: UInt32? = nil) {
         self.row = row
         self.clocks = clocks
         self.rowTime = rowTime
         self.writer = writer
+        self.clocksWriter = clocksWriter
     }
 }
 

@@ -6,9 +6,11 @@ import SluiceWire
 extension Session {
     func subscribe(_ set: PBSubscribe) async throws {
         try state.request(set.version)
+        let pending = try PendingObjects(set)
         do {
             let view = try await patientlyBuild(set)
             self.set = set
+            self.pending = pending
             // A look at the members of the set before may have had no answer meanwhile: what ends that doubt brings the new set.
             if doubt == nil { await bring(view) }
         } catch let error as SluiceError where error.code.isQueryError || error.code == .pluginRefused || error.code.isPluginFailure {
@@ -146,7 +148,7 @@ extension Session {
             let runner = BootstrapRunner(
                 authority: services.authority, snapshots: services.snapshots, fanout: services.fanout, frames: services.frames,
                 environment: services.environment, channel: channel, client: file?.id ?? .server,
-                user: user?.user.id ?? "", sealer: services.sealer, progress: progress,
+                user: user?.user.id ?? "", sealer: services.sealer, progress: progress, pending: pending,
                 taken: { await self.told })
             // Also when a newer version has been asked for meanwhile: this one is what is live until then.
             if let id = try await resume(view, runner) {

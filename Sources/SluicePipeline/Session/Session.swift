@@ -51,6 +51,8 @@ package actor Session {
     var bootstrap: Task<Void, Never>?
     /// The set whose view is live or under way.
     var set = PBSubscribe()
+    /// Of `set`.
+    var pending = PendingObjects()
     /// How many subscriptions of this session the observer knows of.
     var counted = 0
     /// How often a view was to be brought.

@@ -6,8 +6,9 @@ package import SluiceCore
 /// delete for everybody downstream, the reverse is an insert, and the row is reported in `unfit` (EXT-3). An update of
 /// the primary key is a delete and an insert, with an ordinal each. Row changes of tables that no type has only count.
 ///
-/// The origin of a transaction is the logical message with prefix `sluice` and content `client:changeset`; it holds for
-/// the whole transaction, or from the piece in which it comes for one that was cut. A transaction with nothing but a mark
+/// The origin of a transaction is the logical message with prefix `sluice` and content `client:changeset:time`; it holds for
+/// the whole transaction, or from the piece in which it comes for one that was cut. The write times of its rows are in the message with
+/// prefix `sluice-times`, ahead of them. A transaction with nothing but a mark
 /// (prefix `sluice-mark`) is reported as one without changes: its end is the news. What a message announces of the schema
 /// (prefix `sluice-schema`) is handed on as it is; what one says is missing of a table that a type has (prefix `sluice-gap`) is missing
 /// before the end of its transaction.
@@ -32,6 +33,8 @@ package struct PgOutputDecoder: Sendable {
         var lsn: LSN
         var commitTime: Int64
         var origin: Origin?
+        /// The write times of its rows, by `WriteTimesMessage.name`; each goes to the first change of its row.
+        var times: [String: ArraySlice<UInt8>] = [:]
         /// Whether its end is waited for.
         var isMark = false
         /// Whether changes from before its end are missing.
@@ -131,12 +134,18 @@ package struct PgOutputDecoder: Sendable {
         let prefix = try reader.string()
         let content = unsafe try reader.bytes(Int(try reader.uint32()))
         guard isTransactional, open != nil else { return }
+        if prefix == WriteTimesMessage.prefix {
+            let times = WriteTimesMessage.decode(unsafe Array(content))
+            open?.times.merge(times) { $1 }
+            return
+        }
         let text = unsafe String(decoding: content, as: UTF8.self)
         switch prefix {
         case PostgresRowTransaction.messagePrefix:
             let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-            guard parts.count == 2, let client = UInt64(parts[0]), let changeset = UInt64(parts[1]) else { return }
-            open?.origin = Origin(client: ClientID(rawValue: client), changeset: changeset)
+            guard parts.count == 3, let client = UInt64(parts[0]), let changeset = UInt64(parts[1]), let time = UInt64(parts[2])
+            else { return }
+            open?.origin = Origin(client: ClientID(rawValue: client), changeset: changeset, time: HybridTime(rawValue: time))
         case LogMark.prefix:
             open?.isMark = true
         case SchemaAnnouncement.prefix:
@@ -262,17 +271,35 @@ package struct PgOutputDecoder: Sendable {
         switch (old?.ref, new?.ref) {
         case (nil, nil): break
         case (nil, let after?):
-            batch.changes.append(CapturedChange(position: position, type: type, operation: .insert, before: nil, after: after))
+            let times = times(of: after, slot, &batch)
+            batch.changes.append(
+                CapturedChange(position: position, type: type, operation: .insert, before: nil, after: after, times: times))
         case (let before?, nil):
-            batch.changes.append(CapturedChange(position: position, type: type, operation: .delete, before: before, after: nil))
+            let times = times(of: before, slot, &batch)
+            batch.changes.append(
+                CapturedChange(position: position, type: type, operation: .delete, before: before, after: nil, times: times))
         case (let before?, let after?):
             if TupleDecoder.isSame(relations[slot].keyProperty, before, after, batch.rows) {
-                batch.changes.append(CapturedChange(position: position, type: type, operation: .update, before: before, after: after))
+                let times = times(of: after, slot, &batch)
+                batch.changes.append(
+                    CapturedChange(position: position, type: type, operation: .update, before: before, after: after, times: times))
                 return
             }
             batch.changes.append(CapturedChange(position: position, type: type, operation: .delete, before: before, after: nil))
             guard let next = try? nextPosition() else { return }
             batch.changes.append(CapturedChange(position: next, type: type, operation: .insert, before: nil, after: after))
         }
+    }
+
+    /// Moves the write times of a row into the batch. What changes the row once more in the same transaction is SQL: a trigger's doing.
+    private mutating func times(of row: RowRef, _ slot: Int, _ batch: inout CaptureBatch) -> Range<UInt32> {
+        guard let isEmpty = open?.times.isEmpty, !isEmpty else { return 0..<0 }
+        let relation = relations[slot]
+        guard let key = batch.rows.withView(row, { $0.value(relation.keyProperty) }) else { return 0..<0 }
+        let name = WriteTimesMessage.name(schema.types[Int(relation.type)].name, key)
+        guard let times = open?.times.removeValue(forKey: name) else { return 0..<0 }
+        let start = UInt32(batch.rows.arena.count)
+        batch.rows.arena.append(contentsOf: times)
+        return start..<UInt32(batch.rows.arena.count)
     }
 }

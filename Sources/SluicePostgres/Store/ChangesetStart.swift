@@ -16,7 +16,7 @@ enum ChangesetStart {
             """,
             [
                 .int(Int64(clamping: origin.client.rawValue)), .int(Int64(clamping: origin.changeset)),
-                .text("\(origin.client.rawValue):\(origin.changeset)"), .int(Int64(clamping: session)),
+                .text("\(origin.client.rawValue):\(origin.changeset):\(origin.time.rawValue)"), .int(Int64(clamping: session)),
             ])
     }
 
@@ -71,7 +71,7 @@ struct RowLoad: Sendable {
         [
             rows(keys),
             PostgresStatement(
-                Self.locking(
+                Self.lookingUp(
                     """
                     SELECT key, clocks, deleted_lsn IS NULL FROM sluice.row_clock WHERE type = $2 AND row_clock.key
                     """, texts.count, "text", also: ", (extract(epoch FROM clock_timestamp()) * 1000)::bigint"),
@@ -80,18 +80,28 @@ struct RowLoad: Sendable {
     }
 
     /// The rows of some of the keys.
-    func rows(_ keys: [Value]) -> PostgresStatement {
+    func rows(_ keys: [Value], locks: Bool = true) -> PostgresStatement {
         let form = shape.forms[shape.key]
         // A domain's array would not meet the index; its text does.
         let element = form.columnType == "sluice.objectid" ? "text" : form.columnType
         return PostgresStatement(
-            Self.locking(
+            Self.lookingUp(
                 """
                 SELECT \(shape.columnList), (extract(epoch FROM pg_xact_commit_timestamp(xmin)) * 1000)::bigint AS sluice_time,
                     xmin::text::bigint AS sluice_writer
                 FROM \(shape.table) WHERE \(shape.keyColumn)
-                """, keys.count, element),
+                """, keys.count, element, locks: locks),
             [keys.count == 1 ? form.parameter(keys[0]) : .text(StoreText.array(keys.map(form.text)))])
+    }
+
+    /// The same of rows and clocks as a snapshot has them, in which they belong together.
+    var reading: [PostgresStatement] {
+        let clocks = PostgresStatement(
+            """
+            SELECT key, clocks, true, (extract(epoch FROM now()) * 1000)::bigint, xmin::text::bigint
+            FROM sluice.row_clock WHERE type = $2 AND key = ANY ($1::text[])
+            """, [.text(StoreText.array(texts)), .text(shape.type.name)])
+        return [rows(keys, locks: false), clocks]
     }
 
     /// A statement that looks each key up by itself, in the order given, and locks what it finds. With `= ANY` a plan that was made while
@@ -103,18 +113,24 @@ struct RowLoad: Sendable {
     ///   - lookup: up to the column that is compared with a key.
     ///   - count: of the keys; they are the first parameter, one by itself and several as an array.
     ///   - also: what is read once the lock is there.
-    private static func locking(_ lookup: String, _ count: Int, _ element: String, also: String = "") -> String {
+    ///   - locks: `false` to leave the rows unlocked.
+    private static func lookingUp(
+        _ lookup: String, _ count: Int, _ element: String, also: String = "", locks: Bool = true
+    ) -> String {
         let (list, key) =
             count == 1
             ? ("", "$1::\(element)")
             : ("unnest($1::\(element)[]) AS sluice_wanted (sluice_key) CROSS JOIN LATERAL ", "sluice_wanted.sluice_key")
-        return "SELECT stored.*\(also) FROM \(list)(\(lookup) = \(key) FOR UPDATE) AS stored"
+        return "SELECT stored.*\(also) FROM \(list)(\(lookup) = \(key)\(locks ? " FOR UPDATE" : "")) AS stored"
     }
 
     /// What `statements` found.
     /// - Returns: also the keys whose clocks are those of an object that is there, and whose row was not found. A row that is not there
     ///   cannot be waited for: whoever held the clocks may have made it since it was looked for.
-    func read(_ rows: PostgresResult, _ clocks: PostgresResult) -> (objects: [Value: LockedRow], missing: [Value]) {
+    /// - Parameter hasWriters: `true` of what `reading` found.
+    func read(
+        _ rows: PostgresResult, _ clocks: PostgresResult, hasWriters: Bool = false
+    ) -> (objects: [Value: LockedRow], missing: [Value]) {
         var objects: [Value: LockedRow] = [:]
         take(rows, into: &objects)
         var missing: [Value] = []
@@ -123,6 +139,7 @@ struct RowLoad: Sendable {
             guard let key = clocks[row, 0].flatMap({ byText[$0] }), let bytes = clocks.bytes(row, 1) else { continue }
             if objects[key] == nil, clocks.bool(row, 2) == true { missing.append(key) }
             objects[key, default: LockedRow(row: nil, clocks: nil, rowTime: clocks.int(row, 3) ?? 0)].clocks = bytes
+            if hasWriters { objects[key]?.clocksWriter = clocks.int(row, 4).flatMap { UInt32(exactly: $0) } }
         }
         return (objects, missing)
     }

@@ -127,6 +127,8 @@ package struct LockedRow: Hashable, Sendable {
     package var rowTime: Int64
     /// The number of the row's last writer, its low 32 bits; nil when there is no row.
     package var writer: UInt32?
+    /// The same of the clocks; known of what was read without a lock only.
+    package var clocksWriter: UInt32?
 
     package init(row: Row?, clocks: [UInt8]?, rowTime: Int64) {
         self.row = row

@@ -15,7 +15,7 @@ package struct PostgresRowTransaction: Sendable {
         if let lockTimeout { waiting.add(PostgresStatement("SET LOCAL lock_timeout = '\(lockTimeout)'"), as: .other) }
     }
 
-    /// The prefix of the logical message that marks a transaction with its origin; its content is `client:changeset`.
+    /// The prefix of the logical message that marks a transaction with its origin; its content is `client:changeset:time`.
     package static let messagePrefix = "sluice"
 
     /// Begins the transaction of a changeset: locks the client's line, has what it needs to be judged by read and its objects
@@ -61,6 +61,15 @@ package struct PostgresRowTransaction: Sendable {
         let rows = try run(again.map { loads[$0].rows(found[$0].missing) }, connection)
         for (index, rows) in zip(again, rows) { loads[index].take(rows, into: &objects[index]) }
         return objects
+    }
+
+    /// Has the write times of rows that are written from here on noted in the log, for the devices that show them.
+    package func announce(_ times: [(object: ObjectKey, times: [UInt8])]) {
+        guard !times.isEmpty else { return }
+        waiting.add(
+            PostgresStatement(
+                "SELECT pg_logical_emit_message(true, '\(WriteTimesMessage.prefix)', $1::bytea)", [.bytes(WriteTimesMessage.encode(times))]),
+            as: .other)
     }
 
     /// Has a row written that `load` or `open` has locked, and its clocks. When PostgreSQL refuses the values, the transaction

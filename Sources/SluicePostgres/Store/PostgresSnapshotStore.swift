@@ -92,6 +92,22 @@ package struct PostgresSnapshotStore: Sendable {
         }
     }
 
+    /// The rows of some keys with their clocks, as they are now; a key with neither is missing. Nothing is locked.
+    package func stored(_ shape: TableShape, keys: [Value]) async throws -> [Value: LockedRow] {
+        guard !keys.isEmpty else { return [:] }
+        let load = RowLoad(shape, keys)
+        return try await pool.perform { session in
+            try session.inTransaction(.readOnly) {
+                do throws(PipelineFailure) {
+                    let results = try session.pipeline(load.reading)
+                    return load.read(results[0], results[1], hasWriters: true).objects
+                } catch {
+                    throw error.error
+                }
+            }
+        }
+    }
+
     /// Whether a transaction is known to be in the database's history as it is now.
     package func hasSeen(_ witness: Witness) async throws -> Bool { try await History.find(witness, pool) == .seen }
 

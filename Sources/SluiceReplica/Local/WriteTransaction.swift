@@ -252,7 +252,7 @@ package final class WriteTransaction {
     func seen(_ name: String, of object: ObjectKey, _ layout: TableLayout) throws(SluiceError) -> ValueHash? {
         guard writer.isSynced else { return nil }
         if let index = lastChange[object], let known = changes[index]?.seen[name] { return known }
-        if server?.object != object { server = (object, try writer.keptServerRow(layout, key: object.key)) }
+        if server?.object != object { server = (object, try writer.keptServerObject(layout, key: object.key).row) }
         return server?.row.map { ValueHash($0[name] ?? .null) }
     }
 

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceMerge
 
 /// What the server says all at once: rows put aside until all have come.
 extension Writer {
@@ -29,7 +30,7 @@ extension Writer {
     }
 
     private func dropNotes() throws(SluiceError) {
-        try connection.execute("DELETE FROM _sluice_staged_removal; DELETE FROM _sluice_staged_kept")
+        try connection.execute("DELETE FROM _sluice_staged_removal; DELETE FROM _sluice_staged_kept; DELETE FROM _sluice_staged_times")
     }
 
     /// What was staged last counts, of what was staged before it what it does not have.
@@ -90,6 +91,32 @@ extension Writer {
         return connection.changes > 0
     }
 
+    /// Puts the write times of rows aside, behind those that were staged of them before.
+    /// - Parameter numbers: The numbers by which they name properties; empty when they are the file's own.
+    func stageTimes(type: Int, _ times: [StagedTimes], numbers: [UInt32]) throws(SluiceError) {
+        let layout = try table(type)
+        for row in times {
+            let known = try stagedTimes(layout, row.key)
+            let new = row.times.isEmpty ? WriteTimes() : try WriteTimes(encoded: row.times).numbered(as: layout.type, from: numbers)
+            let statement = try connection.statement("INSERT OR REPLACE INTO _sluice_staged_times VALUES (?, ?, ?, ?)")
+            statement.bind(0, layout.type.name)
+            layout.bindKey(row.key, at: 1, to: statement)
+            statement.bind(2, (known.times?.followed(by: new) ?? new).encoded)
+            statement.bind(3, max(row.commitTime, known.time ?? 0))
+            try statement.run()
+        }
+    }
+
+    /// The write times that were staged of a row, and when it was committed; neither when none were.
+    private func stagedTimes(_ layout: TableLayout, _ key: Value) throws(SluiceError) -> NewServerRow {
+        let statement = try connection.statement("SELECT times, time FROM _sluice_staged_times WHERE type = ? AND key = ?")
+        statement.bind(0, layout.type.name)
+        layout.bindKey(key, at: 1, to: statement)
+        defer { statement.reset() }
+        guard try statement.step() else { return NewServerRow() }
+        return NewServerRow(times: try WriteTimes(encoded: Array(statement.bytes(0))), time: statement.int(1))
+    }
+
     /// Rows of these keys that are staged are not to be shown, those that the file has are to go at the end; a row that is
     /// staged later counts again.
     func stageRemoval(type: Int, keys: [Value], reasons: [LeftObject.Reason]) throws(SluiceError) {
@@ -125,7 +152,7 @@ extension Writer {
         }
         named.reset()
         for (key, reason) in removals {
-            if try takeServerRow(layout, key: key, nil, leaving: .known(reason)) { continue }
+            if try takeServerRow(layout, key: key, NewServerRow(), leaving: .known(reason)) { continue }
             try remove(layout, key, reason)
         }
     }
@@ -178,12 +205,14 @@ extension Writer {
             if try statement.step() {
                 let row = layout.read(statement, into: &buffer)
                 statement.reset()
-                _ = try takeServerRow(layout, key: key, named(buffer.withView(row) { Row($0) }, layout))
+                var new = try stagedTimes(layout, key)
+                new.row = named(buffer.withView(row) { Row($0) }, layout)
+                _ = try takeServerRow(layout, key: key, new)
             } else {
                 statement.reset()
                 if replaces, try !isKept(layout, key) {
                     // What the app made of it may be refused, which is not known yet.
-                    try setServerRow(layout, key: key, nil)
+                    try loseServerRow(layout, key: key)
                     try show(layout, key: key, leaving: .unstaged(set))
                 }
             }

@@ -88,6 +88,14 @@ extension Replica {
         }
     }
 
+    /// Puts the write times of rows aside until the end of the bootstrap, for the objects with pending changes.
+    /// - Parameters:
+    ///   - times: they follow those that were staged of the same row.
+    ///   - numbers: the numbers by which they name properties, in the order of the type's properties; empty when they are its own.
+    package func stageTimes(type: Int, _ times: [StagedTimes], numbers: [UInt32] = []) async throws(SluiceError) {
+        try await commit { writer throws(SluiceError) in try writer.stageTimes(type: type, times, numbers: numbers) }
+    }
+
     /// Puts removals aside until the end of the bootstrap: objects that left the view while it ran, or with the new set. A
     /// row of the same key that is staged later counts again.
     /// - Parameter reasons: why, in the order of the keys; empty when nothing is known.

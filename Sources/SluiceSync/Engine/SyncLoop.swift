@@ -155,6 +155,9 @@ struct SyncLoop {
         if !staged.rows.isEmpty {
             try await engine.replica.stage(type: staged.type, rows: staged.rows, of: staged.buffer, checkpoint: staged.checkpoint)
         }
+        if !staged.times.isEmpty {
+            try await engine.replica.stageTimes(type: staged.type, staged.times, numbers: staged.numbers)
+        }
         if !staged.kept.isEmpty { try await engine.replica.stageKept(type: staged.type, keys: staged.kept) }
         if !staged.removed.isEmpty {
             try await engine.replica.stageRemoval(type: staged.type, keys: staged.removed, reasons: staged.reasons)

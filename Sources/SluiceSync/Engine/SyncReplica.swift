@@ -33,6 +33,7 @@ package protocol SyncReplica: Sendable {
 
     func beginBootstrap(version: UInt64, keeping types: [Int], checkpoint: [UInt8]) async throws(SluiceError)
     func stage(type: Int, rows: [RowRef], of buffer: RowBuffer, checkpoint: [UInt8]) async throws(SluiceError)
+    func stageTimes(type: Int, _ times: [StagedTimes], numbers: [UInt32]) async throws(SluiceError)
     func stageRemoval(type: Int, keys: [Value], reasons: [LeftObject.Reason]) async throws(SluiceError)
     func stageKept(type: Int, keys: [Value]) async throws(SluiceError)
     func endBootstrap(version: UInt64, lsn: LSN, types: [Int], held: [UInt8], taken: UInt64, completes: Bool) async throws(SluiceError)

@@ -136,7 +136,26 @@ extension SyncStateMachine {
             query.include = subscription.options.includes
             return query
         }
+        message.pending = pendingObjects()
         send(.subscribe(message))
+    }
+
+    /// The objects of the changesets that wait to be sent, as far as they were read: of their rows the bootstrap carries the write times.
+    private func pendingObjects() -> [PBPendingObjects] {
+        var named: [String: [PBValue]] = [:]
+        var known: Set<PBObjectChange> = []
+        for change in session?.queue.flatMap({ $0.message.changes }) ?? [] where known.count < Limits.pendingObjects {
+            var object = PBObjectChange()
+            object.type = change.type
+            object.primaryKey = change.primaryKey
+            if known.insert(object).inserted { named[change.type, default: []].append(change.primaryKey) }
+        }
+        return named.sorted { $0.key < $1.key }.map { type, keys in
+            var objects = PBPendingObjects()
+            objects.type = type
+            objects.keys = keys
+            return objects
+        }
     }
 
     // MARK: Changesets

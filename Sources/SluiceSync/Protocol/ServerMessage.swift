@@ -16,11 +16,16 @@ package struct StagedRows: Sendable {
     package var kept: [Value]
     /// How far the bootstrap has come with these rows, for the next Hello; empty where nothing is said.
     package var checkpoint: [UInt8]
+    /// Write times of rows that were named as pending, and the numbers by which they name properties.
+    package var times: [StagedTimes]
+    package var numbers: [UInt32]
 
     package init(
         type: Int, buffer: RowBuffer = RowBuffer(), rows: [RowRef] = [], removed: [Value] = [], reasons: [LeftObject.Reason] = [],
-        kept: [Value] = [], checkpoint: [UInt8] = []
+        kept: [Value] = [], checkpoint: [UInt8] = [], times: [StagedTimes] = [], numbers: [UInt32] = []
     ) {
+        self.times = times
+        self.numbers = numbers
         self.type = type
         self.buffer = buffer
         self.rows = rows

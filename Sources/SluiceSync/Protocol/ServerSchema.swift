@@ -7,6 +7,8 @@ package import SluiceWire
 package struct ServerSchema: Sendable {
     package let codec: SchemaCodec
     package var schema: Schema { codec.schema }
+    /// The numbers by type, in the order of its properties.
+    let numbers: [[UInt32]]
 
     package init(local: Schema, server: Schema) {
         codec = SchemaCodec(
@@ -21,5 +23,6 @@ package struct ServerSchema: Sendable {
                     let key = type.primaryKey.map { type.properties[$0].name }
                     return ObjectType(name: type.name, kind: type.kind, properties: properties, primaryKey: key)
                 }))
+        numbers = codec.schema.types.map { $0.properties.map(\.id) }
     }
 }

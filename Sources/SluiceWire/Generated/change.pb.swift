@@ -143,6 +143,9 @@ package nonisolated struct PBOrigin: Sendable {
 
   package var changeset: UInt64 = 0
 
+  /// The time that its writes merge with: 48 bits of milliseconds since 1970, 16 bits of counter.
+  package var time: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -218,6 +221,9 @@ package nonisolated struct PBChangeRecord: Sendable {
   package var hasAfter: Bool {self._after != nil}
   /// Clears the value of `after`. Subsequent reads from it will return its default value.
   package mutating func clearAfter() {self._after = nil}
+
+  /// The write times of the properties that the changeset wrote: docs/protocol.md, Write times. Absent for SQL.
+  package var times: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -324,7 +330,7 @@ nonisolated extension PBPosition: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension PBOrigin: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Origin"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}client\0\u{1}changeset\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}client\0\u{1}changeset\0\u{1}time\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -334,6 +340,7 @@ nonisolated extension PBOrigin: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularUInt64Field(value: &self.client) }()
       case 2: try { try decoder.decodeSingularUInt64Field(value: &self.changeset) }()
+      case 3: try { try decoder.decodeSingularFixed64Field(value: &self.time) }()
       default: break
       }
     }
@@ -346,12 +353,16 @@ nonisolated extension PBOrigin: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if self.changeset != 0 {
       try visitor.visitSingularUInt64Field(value: self.changeset, fieldNumber: 2)
     }
+    if self.time != 0 {
+      try visitor.visitSingularFixed64Field(value: self.time, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: PBOrigin, rhs: PBOrigin) -> Bool {
     if lhs.client != rhs.client {return false}
     if lhs.changeset != rhs.changeset {return false}
+    if lhs.time != rhs.time {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -359,7 +370,7 @@ nonisolated extension PBOrigin: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
 
 nonisolated extension PBChangeRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".ChangeRecord"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}position\0\u{1}previous\0\u{1}xid\0\u{3}commit_time\0\u{1}origin\0\u{1}type\0\u{3}primary_key\0\u{1}operation\0\u{1}passage\0\u{1}before\0\u{1}after\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}position\0\u{1}previous\0\u{1}xid\0\u{3}commit_time\0\u{1}origin\0\u{1}type\0\u{3}primary_key\0\u{1}operation\0\u{1}passage\0\u{1}before\0\u{1}after\0\u{1}times\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -378,6 +389,7 @@ nonisolated extension PBChangeRecord: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 9: try { try decoder.decodeSingularEnumField(value: &self.passage) }()
       case 10: try { try decoder.decodeSingularMessageField(value: &self._before) }()
       case 11: try { try decoder.decodeSingularMessageField(value: &self._after) }()
+      case 12: try { try decoder.decodeSingularBytesField(value: &self.times) }()
       default: break
       }
     }
@@ -421,6 +433,9 @@ nonisolated extension PBChangeRecord: SwiftProtobuf.Message, SwiftProtobuf._Mess
     try { if let v = self._after {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 11)
     } }()
+    if !self.times.isEmpty {
+      try visitor.visitSingularBytesField(value: self.times, fieldNumber: 12)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -436,6 +451,7 @@ nonisolated extension PBChangeRecord: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs.passage != rhs.passage {return false}
     if lhs._before != rhs._before {return false}
     if lhs._after != rhs._after {return false}
+    if lhs.times != rhs.times {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

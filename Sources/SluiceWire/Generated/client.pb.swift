@@ -650,6 +650,23 @@ package nonisolated struct PBSubscribe: Sendable {
 
   package var queries: [PBQuery] = []
 
+  /// Objects with writes that the gateway does not have: of their rows in bootstraps the client wants the write times.
+  package var pending: [PBPendingObjects] = []
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+package nonisolated struct PBPendingObjects: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var type: String = String()
+
+  package var keys: [PBValue] = []
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -960,11 +977,41 @@ package nonisolated struct PBBootstrapRows: Sendable {
   /// Clears the value of `checkpoint`. Subsequent reads from it will return its default value.
   package mutating func clearCheckpoint() {self._checkpoint = nil}
 
+  /// Write times of rows that were named as pending; they count after the rows of their message.
+  package var times: [PBRowTimes] = []
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
 
   fileprivate var _checkpoint: PBCheckpoint? = nil
+}
+
+package nonisolated struct PBRowTimes: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var primaryKey: PBValue {
+    get {_primaryKey ?? PBValue()}
+    set {_primaryKey = newValue}
+  }
+  /// Returns true if `primaryKey` has been explicitly set.
+  package var hasPrimaryKey: Bool {self._primaryKey != nil}
+  /// Clears the value of `primaryKey`. Subsequent reads from it will return its default value.
+  package mutating func clearPrimaryKey() {self._primaryKey = nil}
+
+  /// docs/protocol.md, Write times.
+  package var times: Data = Data()
+
+  /// When the row was last committed, milliseconds since 1970.
+  package var commitTime: Int64 = 0
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _primaryKey: PBValue? = nil
 }
 
 package nonisolated struct PBBootstrapEnd: Sendable {
@@ -1043,6 +1090,9 @@ package nonisolated struct PBCommit: Sendable {
   /// The number of this client's changeset that the transaction is; 0 when it is another's.
   package var changeset: UInt64 = 0
 
+  /// The time that a client's writes merge with: 48 bits of milliseconds since 1970, 16 bits of counter. 0 for SQL.
+  package var writeTime: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -1076,6 +1126,9 @@ package nonisolated struct PBViewChange: Sendable {
   package var hasPrimaryKey: Bool {self._primaryKey != nil}
   /// Clears the value of `primaryKey`. Subsequent reads from it will return its default value.
   package mutating func clearPrimaryKey() {self._primaryKey = nil}
+
+  /// The write times of what a client changed: docs/protocol.md, Write times. Absent for SQL, and of objects that are still there.
+  package var times: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1898,7 +1951,7 @@ nonisolated extension PBPropertySchema: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension PBSubscribe: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Subscribe"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}queries\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}queries\0\u{1}pending\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1908,6 +1961,7 @@ nonisolated extension PBSubscribe: SwiftProtobuf.Message, SwiftProtobuf._Message
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularUInt64Field(value: &self.version) }()
       case 2: try { try decoder.decodeRepeatedMessageField(value: &self.queries) }()
+      case 3: try { try decoder.decodeRepeatedMessageField(value: &self.pending) }()
       default: break
       }
     }
@@ -1920,12 +1974,51 @@ nonisolated extension PBSubscribe: SwiftProtobuf.Message, SwiftProtobuf._Message
     if !self.queries.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.queries, fieldNumber: 2)
     }
+    if !self.pending.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.pending, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: PBSubscribe, rhs: PBSubscribe) -> Bool {
     if lhs.version != rhs.version {return false}
     if lhs.queries != rhs.queries {return false}
+    if lhs.pending != rhs.pending {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBPendingObjects: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".PendingObjects"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}keys\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.type) }()
+      case 2: try { try decoder.decodeRepeatedMessageField(value: &self.keys) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.type.isEmpty {
+      try visitor.visitSingularStringField(value: self.type, fieldNumber: 1)
+    }
+    if !self.keys.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.keys, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBPendingObjects, rhs: PBPendingObjects) -> Bool {
+    if lhs.type != rhs.type {return false}
+    if lhs.keys != rhs.keys {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2492,7 +2585,7 @@ nonisolated extension PBBootstrapBegin: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".BootstrapRows"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}rows\0\u{1}removed\0\u{1}kept\0\u{1}reasons\0\u{1}checkpoint\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}rows\0\u{1}removed\0\u{1}kept\0\u{1}reasons\0\u{1}checkpoint\0\u{1}times\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2506,6 +2599,7 @@ nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._Mes
       case 4: try { try decoder.decodeRepeatedMessageField(value: &self.kept) }()
       case 5: try { try decoder.decodeRepeatedEnumField(value: &self.reasons) }()
       case 6: try { try decoder.decodeSingularMessageField(value: &self._checkpoint) }()
+      case 7: try { try decoder.decodeRepeatedMessageField(value: &self.times) }()
       default: break
       }
     }
@@ -2534,6 +2628,9 @@ nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._Mes
     try { if let v = self._checkpoint {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
     } }()
+    if !self.times.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.times, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2544,6 +2641,51 @@ nonisolated extension PBBootstrapRows: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if lhs.kept != rhs.kept {return false}
     if lhs.reasons != rhs.reasons {return false}
     if lhs._checkpoint != rhs._checkpoint {return false}
+    if lhs.times != rhs.times {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBRowTimes: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".RowTimes"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}primary_key\0\u{1}times\0\u{3}commit_time\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._primaryKey) }()
+      case 2: try { try decoder.decodeSingularBytesField(value: &self.times) }()
+      case 3: try { try decoder.decodeSingularSInt64Field(value: &self.commitTime) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._primaryKey {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    if !self.times.isEmpty {
+      try visitor.visitSingularBytesField(value: self.times, fieldNumber: 2)
+    }
+    if self.commitTime != 0 {
+      try visitor.visitSingularSInt64Field(value: self.commitTime, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBRowTimes, rhs: PBRowTimes) -> Bool {
+    if lhs._primaryKey != rhs._primaryKey {return false}
+    if lhs.times != rhs.times {return false}
+    if lhs.commitTime != rhs.commitTime {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2660,7 +2802,7 @@ nonisolated extension PBCommits: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
 
 nonisolated extension PBCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Commit"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}lsn\0\u{3}commit_time\0\u{1}changes\0\u{1}changeset\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}lsn\0\u{3}commit_time\0\u{1}changes\0\u{1}changeset\0\u{3}write_time\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2672,6 +2814,7 @@ nonisolated extension PBCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
       case 2: try { try decoder.decodeSingularSInt64Field(value: &self.commitTime) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.changes) }()
       case 4: try { try decoder.decodeSingularUInt64Field(value: &self.changeset) }()
+      case 5: try { try decoder.decodeSingularFixed64Field(value: &self.writeTime) }()
       default: break
       }
     }
@@ -2690,6 +2833,9 @@ nonisolated extension PBCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if self.changeset != 0 {
       try visitor.visitSingularUInt64Field(value: self.changeset, fieldNumber: 4)
     }
+    if self.writeTime != 0 {
+      try visitor.visitSingularFixed64Field(value: self.writeTime, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2698,6 +2844,7 @@ nonisolated extension PBCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if lhs.commitTime != rhs.commitTime {return false}
     if lhs.changes != rhs.changes {return false}
     if lhs.changeset != rhs.changeset {return false}
+    if lhs.writeTime != rhs.writeTime {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2705,7 +2852,7 @@ nonisolated extension PBCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
 
 nonisolated extension PBViewChange: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".ViewChange"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}event\0\u{1}row\0\u{3}primary_key\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}event\0\u{1}row\0\u{3}primary_key\0\u{1}times\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2717,6 +2864,7 @@ nonisolated extension PBViewChange: SwiftProtobuf.Message, SwiftProtobuf._Messag
       case 2: try { try decoder.decodeSingularEnumField(value: &self.event) }()
       case 3: try { try decoder.decodeSingularMessageField(value: &self._row) }()
       case 4: try { try decoder.decodeSingularMessageField(value: &self._primaryKey) }()
+      case 5: try { try decoder.decodeSingularBytesField(value: &self.times) }()
       default: break
       }
     }
@@ -2739,6 +2887,9 @@ nonisolated extension PBViewChange: SwiftProtobuf.Message, SwiftProtobuf._Messag
     try { if let v = self._primaryKey {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
     } }()
+    if !self.times.isEmpty {
+      try visitor.visitSingularBytesField(value: self.times, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2747,6 +2898,7 @@ nonisolated extension PBViewChange: SwiftProtobuf.Message, SwiftProtobuf._Messag
     if lhs.event != rhs.event {return false}
     if lhs._row != rhs._row {return false}
     if lhs._primaryKey != rhs._primaryKey {return false}
+    if lhs.times != rhs.times {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

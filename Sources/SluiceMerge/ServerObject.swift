@@ -1,0 +1,77 @@
+package import SluiceCore
+
+/// The server's state of an object with pending writes, as far as a device knows it.
+package struct ServerObject: Hashable, Sendable {
+    /// By property name; nil when the row is not on the device.
+    package private(set) var row: [String: Value]?
+    /// The clocks of the row; nil as long as nothing has come since the device wrote. A write is later than all that its device had
+    /// seen, so none are needed then.
+    package private(set) var clocks: ObjectClocks?
+    /// When the row was last committed, milliseconds since 1970.
+    package private(set) var rowTime: Int64
+
+    package init(row: [String: Value]?, clocks: ObjectClocks? = nil, rowTime: Int64 = 0) {
+        self.row = row
+        self.clocks = clocks
+        self.rowTime = rowTime
+    }
+
+    /// Replaces the row by a newer one.
+    ///
+    /// Properties that differ and have no write time were written by SQL at `rowTime` at the latest, which `ObjectState` notices by
+    /// their hashes. When the time is not known either, they count as older than the pending writes.
+    /// - Parameters:
+    ///   - new: nil: the object has left the device.
+    ///   - times: The write times that came with it; nil for SQL.
+    ///   - rowTime: nil when it is not known.
+    package mutating func replace(with new: [String: Value]?, times: WriteTimes?, rowTime: Int64?, type: ObjectType) {
+        guard let new else {
+            clocks = times?.deletion.map { ObjectClocks(deletion: $0, isDeleted: true) }
+            row = nil
+            return
+        }
+        // A row that comes into the view may be old: it is not known when its values were written.
+        var known = ObjectClocks(deletion: clocks?.deletion)
+        if let row { known = clocks ?? ObjectClocks(seen: row, type) }
+        for (index, property) in type.properties.enumerated() where index != type.primaryKey {
+            let value = new[property.name] ?? .null
+            if var clock = times?.properties[property.id] {
+                clock.valueHash = ValueHash(value)
+                known.properties[property.id] = clock
+            } else if row == nil || rowTime == nil && row?[property.name] ?? .null != value {
+                known.properties[property.id] = PropertyClock(seen: value)
+            }
+        }
+        row = new
+        clocks = known
+        self.rowTime = max(rowTime ?? 0, self.rowTime)
+    }
+
+    /// The state as merging sees it.
+    package func state(_ type: ObjectType) -> ObjectState {
+        if let clocks { return ObjectState(row: row, clocks: clocks, type: type, rowTime: rowTime) }
+        var state = ObjectState(values: row, clocks: ObjectClocks())
+        if let index = type.primaryKey { state.values?[type.properties[index].name] = nil }
+        let known = PropertyClock(stamp: .zero)
+        for property in type.properties {
+            if let value = state.values?[property.name], !value.isNull { state.clocks.properties[property.id] = known }
+        }
+        return state
+    }
+}
+
+extension ObjectClocks {
+    fileprivate init(seen row: [String: Value], _ type: ObjectType) {
+        self.init()
+        for (index, property) in type.properties.enumerated() where index != type.primaryKey {
+            properties[property.id] = PropertyClock(seen: row[property.name] ?? .null)
+        }
+    }
+}
+
+extension PropertyClock {
+    /// Of a value that the writer of whatever is pending had seen. It counts as explicit: a default of a pending create does not hide it.
+    fileprivate init(seen value: Value) {
+        self = value.isNull ? .unwritten : PropertyClock(stamp: .zero, valueHash: ValueHash(value))
+    }
+}

@@ -1,0 +1,130 @@
+package import SluiceCore
+
+/// The clocks of some properties of an object, as a gateway sends them to devices.
+///
+/// A device with writes that the gateway does not have merges them with these, and shows for each property the later of both. Left
+/// out are value hashes, which the device makes of the row, the order of lists, and the contents of large collections: there the
+/// device's own writes count as the later ones until they are acknowledged.
+package struct WriteTimes: Hashable, Sendable {
+    /// Additions to one counter that are sent one by one; the older ones count from the last of their times.
+    static let sentAdditions = 4
+    /// Entries of one collection, or embedded object, that are sent.
+    static let sentEntries = 32
+
+    /// By `Property.id`.
+    package var properties: [UInt32: PropertyClock]
+    /// The deletion of the object, when a client has deleted it.
+    package var deletion: Deletion?
+
+    package init(properties: [UInt32: PropertyClock] = [:], deletion: Deletion? = nil) {
+        self.properties = properties
+        self.deletion = deletion
+    }
+
+    /// The times that a change has left behind.
+    /// - Parameter before: The clocks that were stored before the change; nil: none were, and all are sent.
+    package init(_ clocks: ObjectClocks, since before: ObjectClocks? = nil) {
+        self.init(deletion: clocks.isDeleted ? clocks.deletion : nil)
+        let isSameLife = before?.isDeleted == clocks.isDeleted
+        for (id, clock) in clocks.properties {
+            if isSameLife, let old = before?.properties[id], old == clock { continue }
+            properties[id] = clock.sent
+        }
+    }
+
+    package var isEmpty: Bool { properties.isEmpty && deletion == nil }
+
+    /// The times of the properties that a session may read.
+    package func visible(_ isVisible: (UInt32) -> Bool) -> WriteTimes {
+        WriteTimes(properties: properties.filter { isVisible($0.key) }, deletion: deletion)
+    }
+
+    /// The times by the numbers of another schema's properties; those that it does not have are left out.
+    /// - Parameter numbers: The numbers here, in the order of the type's properties; empty when they are the same.
+    package func numbered(as type: ObjectType, from numbers: [UInt32]) -> WriteTimes {
+        guard numbers.count == type.properties.count else { return self }
+        var times = WriteTimes(deletion: deletion)
+        for (property, number) in zip(type.properties, numbers) {
+            if let clock = properties[number] { times.properties[property.id] = clock }
+        }
+        return times
+    }
+
+    /// The times after two changes of an object.
+    package func followed(by later: WriteTimes) -> WriteTimes {
+        if later.deletion != nil || deletion != nil { return later }
+        return WriteTimes(properties: properties.merging(later.properties) { $1 })
+    }
+}
+
+extension PropertyClock {
+    fileprivate var sent: PropertyClock {
+        var clock = PropertyClock(stamp: stamp, isDefault: isDefault, reset: reset, contents: contents?.sent, sql: sql)
+        clock.additions = Array(additions.suffix(WriteTimes.sentAdditions))
+        let folded = additions.dropLast(WriteTimes.sentAdditions)
+        for addition in folded { clock.additions[0].amount &+= addition.amount }
+        return clock
+    }
+}
+
+extension Contents {
+    fileprivate var sent: Contents? {
+        switch self {
+        case .keyed(let entries) where entries.count <= WriteTimes.sentEntries:
+            .keyed(entries.mapValues { Entry(clock: $0.clock.sent, lsn: $0.lsn) })
+        case .members(let members) where members.count <= WriteTimes.sentEntries: self
+        // A device names the elements of a list by their places in what it was sent.
+        case .keyed, .members, .list: nil
+        }
+    }
+}
+
+// MARK: Coding
+
+/// Version byte, flag byte, stamp table, then the deletion and the properties, as in the stored form of clocks: about three bytes for a
+/// property and ten for each different stamp.
+extension WriteTimes {
+    private static let version: UInt8 = 1
+    private static let hasDeletion: UInt8 = 1
+
+    package var encoded: [UInt8] {
+        var body = ClockWriter()
+        if let deletion { body.deletion(deletion) }
+        body.number(UInt64(properties.count))
+        for (id, clock) in properties.sorted(by: { $0.key < $1.key }) {
+            body.number(UInt64(id))
+            body.clock(clock, ofProperty: false)
+        }
+        var writer = ClockWriter()
+        writer.byte(WriteTimes.version)
+        writer.byte(deletion == nil ? 0 : WriteTimes.hasDeletion)
+        writer.table(of: body)
+        writer.append(body)
+        return writer.bytes
+    }
+
+    /// - Throws: `badSyntax` when the bytes are damaged or of a later version.
+    package init(encoded bytes: [UInt8]) throws(SluiceError) {
+        do throws(SluiceError) {
+            self = try WriteTimes(reading: bytes)
+        } catch {
+            throw SluiceError(
+                .badSyntax, "The write times of an object, \(bytes.count) bytes, cannot be read: \(error.message)",
+                fix: "Run a gateway and an SDK of the same release.")
+        }
+    }
+
+    private init(reading bytes: [UInt8]) throws(SluiceError) {
+        var reader = ClockReader(bytes: bytes)
+        guard try reader.byte() == WriteTimes.version else { throw reader.damaged }
+        let flags = try reader.byte()
+        try reader.readTable()
+        self.init()
+        if flags & WriteTimes.hasDeletion != 0 { deletion = try reader.deletion() }
+        for _ in 0..<(try reader.count(of: 3)) {
+            guard let id = UInt32(exactly: try reader.number()) else { throw reader.damaged }
+            properties[id] = try reader.clock(ofProperty: false, depth: 0)
+        }
+        guard reader.isAtEnd else { throw reader.damaged }
+    }
+}

@@ -1,0 +1,68 @@
+import SluiceCore
+import SluiceWire
+
+/// Writes what the commits of one batch did to a session's view: the rows and write times as they lie in the records.
+struct CommitsEncoder {
+    let batch: ReleasedBatch
+    /// Has decoded the batch.
+    let decoder: ChangeDecoder
+    let schema: Schema
+    let frames: any FrameMaker
+    /// By what the batch's watermark is known again.
+    let witness: Witness?
+
+    /// - Returns: several pieces of one run where it is large.
+    func encode(_ subscriber: Subscriber) -> [Frame] {
+        var writer = CommitsWriter()
+        var pieces: [Frame] = []
+        var open: LSN?
+        for token in subscriber.tokens {
+            let record = batch.records[token.record]
+            let change = decoder.change(token.change)
+            if open != record.position.lsn {
+                if open != nil { writer.endCommit() }
+                if writer.byteCount > Limits.bootstrapBytes * 4 {
+                    pieces.append(frames.frame(writer.finish(batch.watermark, more: true)))
+                    writer = CommitsWriter()
+                }
+                begin(change, at: record.position.lsn, for: subscriber, &writer)
+                open = record.position.lsn
+            } else if writer.byteCount > Limits.bootstrapBytes * 8 {
+                writer.endCommit()
+                pieces.append(frames.frame(writer.finish(batch.watermark, more: true)))
+                writer = CommitsWriter()
+                begin(change, at: record.position.lsn, for: subscriber, &writer)
+            }
+            add(token, change, record, of: subscriber.view.type(change.type), to: &writer)
+        }
+        if open != nil { writer.endCommit() }
+        pieces.append(frames.frame(writer.finish(batch.watermark, witness: witness)))
+        return pieces
+    }
+
+    private func begin(_ change: DecodedChange, at lsn: LSN, for subscriber: Subscriber, _ writer: inout CommitsWriter) {
+        writer.beginCommit(
+            lsn, commitTime: change.commitTime, changeset: subscriber.changeset(of: change), writeTime: change.origin?.time ?? .zero)
+    }
+
+    private func add(_ token: Token, _ change: DecodedChange, _ record: PendingRecord, of view: TypeView?, to writer: inout CommitsWriter) {
+        let type = schema.types[change.type].name
+        record.bytes.withUnsafeBytes { bytes in
+            let times = UnsafeRawBufferPointer(rebasing: bytes[change.times])
+            guard token.event.hasRow, let row = change.row else {
+                // Of an object that is still there the client may not know any more.
+                let key = UnsafeRawBufferPointer(rebasing: bytes[change.primaryKey])
+                writer.addChange(type, token.event, key, times: token.event == .deleted ? times : nil)
+                return
+            }
+            let content = UnsafeRawBufferPointer(rebasing: bytes[row])
+            guard let view, let mask = view.mask else {
+                writer.addChange(type, token.event, content, times: times)
+                return
+            }
+            // What was decoded before can be read again; were it not so, the change would be left out, never unmasked.
+            let visible = decoder.times(of: change, in: record.bytes, view)
+            try? writer.addChange(token.event, content, codec: decoder.rowCodec(of: change.type), mask: mask, times: visible)
+        }
+    }
+}
