@@ -100,6 +100,7 @@ import Testing
         #expect(realm.objects(Worded.self).sorted(byKeyPath: "any").first?.any == 1)
         // By hand a backquote quotes, too.
         #expect(all.filter("`any` == %@ AND `or`.`in` == 2", 2).count == 1)
+        #expect(all.filter("%K == %@ AND %K == %@", "or.in", 2, "YES", true).count == 1)
     }
 
     @Test func `a list of scalars can be searched`() throws {

@@ -177,6 +177,7 @@ private struct Context {
             let commutes = inner == .any ? outer != .all || isEquality : inner == .all && outer == .all
             guard isWritten, commutes else { throw twoLists }
         }
+        let list = isEquality && inner != .all ? ConstantAdaptation.comparable(list, with: property.type) : list
         if isEquality, inner == .any { return try membership(subject, property, list) }
         let each = isEquality ? TestOperator.equal : test
         let parts = try list.map { member throws(SluiceError) in try self.test(subject, property, each, member.0, member.1) }

@@ -14,6 +14,24 @@ struct ConstantAdaptation {
         case mismatch
     }
 
+    /// The constants of a list that may equal a value of the type, and null. As in Realm, the others equal none.
+    ///
+    /// Returns a list without such constants as it is: the comparison is a mistake, and its error names the first of them.
+    static func comparable(_ list: Binder.Constants, with type: PropertyType) -> Binder.Constants {
+        var fitting: Binder.Constants = []
+        var hasValue = false
+        for (constant, argument) in list {
+            if case .null = constant {
+                fitting.append((constant, argument))
+                continue
+            }
+            if case .mismatch = ConstantAdaptation(type: type, readsNumbers: argument == nil).adapt(constant) { continue }
+            fitting.append((constant, argument))
+            hasValue = true
+        }
+        return hasValue ? fitting : list
+    }
+
     func adapt(_ constant: QueryConstant) -> Result {
         switch (type, constant) {
         case (.mixed, _): return .value(constant.value)

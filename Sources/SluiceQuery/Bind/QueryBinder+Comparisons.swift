@@ -183,7 +183,9 @@ struct Meeting {
         _ side: BoundSide, _ list: Binder.Constants, _ quantifier: Quantifier?, isLeft: Bool
     ) throws(SluiceError) -> BoundComparison {
         var values: [Value] = []
-        let list = comparable(list, quantifier, with: side)
+        let isEquality = comparison.comparison == .equal || comparison.comparison == .isIn
+        var list = list
+        if isEquality, quantifier != .all, case .value(let type) = side.type { list = ConstantAdaptation.comparable(list, with: type) }
         for (constant, argument) in list { values.append(try value(constant, argument, for: side, isLeft: isLeft)) }
         var constants = BoundSide(
             operand: .constants(values), quantifier: quantifier ?? .any, isQuantified: quantifier != nil, type: side.type, isMany: true)
@@ -197,20 +199,6 @@ struct Meeting {
         }
         bound.meaning = .pairs(nanIsLowest: nanIsLowest, isSet: path.sequence == .set)
         return bound
-    }
-
-    /// The constants of a list of several types that may equal a value of the property. As in Realm, the others equal none, and a list of
-    /// which none may is a mistake.
-    private func comparable(_ list: Binder.Constants, _ quantifier: Quantifier?, with side: BoundSide) -> Binder.Constants {
-        guard comparison.comparison == .equal || comparison.comparison == .isIn, quantifier == nil || quantifier == .any,
-            case .value(let type) = side.type
-        else { return list }
-        func fits(_ constant: QueryConstant, _ argument: Int?) -> Bool {
-            if case .mismatch = ConstantAdaptation(type: type, readsNumbers: argument == nil).adapt(constant) { false } else { true }
-        }
-        func isNull(_ constant: QueryConstant) -> Bool { if case .null = constant { true } else { false } }
-        guard list.contains(where: { !isNull($0.constant) && fits($0.constant, $0.argument) }) else { return list }
-        return list.filter { isNull($0.constant) || fits($0.constant, $0.argument) }
     }
 
     private func constant(

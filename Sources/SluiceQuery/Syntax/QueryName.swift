@@ -1,14 +1,14 @@
 /// Names of properties as the language writes them.
 package enum QueryName {
-    /// The name between backquotes if it is a word of the language.
+    /// The name, between backquotes if it could be read as an operator, a quantifier or a constant.
     ///
-    /// Words such as `sort` may stand for properties in some places; quoted they may in all.
-    package static func quoted(_ name: String) -> String { isWord(name) ? "`\(name)`" : name }
-
-    /// `true` if the text without quotes is a keyword or a constant.
-    private static func isWord(_ name: String) -> Bool {
-        guard let first = name.utf8.first, Keyword.mayBegin(with: first, length: name.utf8.count) else { return false }
-        return Lexer.constant(name) != nil || Keyword(spelling: name) != nil
+    /// Words of suffixes, such as `sort` and `size`, are names where an operand stands and stay as they are.
+    package static func quoted(_ name: String) -> String {
+        // `@keys` and its like are words behind a property and no names.
+        if name.utf8.first == UInt8(ascii: "@") { return name }
+        if needsQuotes(name) || name.utf8.contains(where: isBlank) { return "`\(name)`" }
+        guard let first = name.utf8.first, Keyword.mayBegin(with: first, length: name.utf8.count) else { return name }
+        return Keyword(spelling: name).map { $0.isOperator ? "`\(name)`" : name } ?? name
     }
 
     /// `true` if the name, its blanks escaped, would be read as something else wherever it stands.

@@ -54,6 +54,14 @@ enum Keyword: UInt8, Hashable, Sendable, CaseIterable {
         default: false
         }
     }
+
+    /// `true` if an operand or a condition may be followed by the word, or begin with it.
+    var isOperator: Bool {
+        switch self {
+        case .sort, .distinct, .limit, .ascending, .descending, .binary, .first, .last, .size: false
+        default: true
+        }
+    }
 }
 
 extension Keyword {

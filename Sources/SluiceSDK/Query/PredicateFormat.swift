@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceQuery
 
 /// Turns a predicate in the format of `filter("age > %@ AND name BEGINSWITH $0", …)` into a text of the query language:
 /// placeholders are replaced by constants, words that only predicates have by those of the language.
@@ -155,7 +156,7 @@ struct PredicateFormat {
         let argument = try take(nextArgument, String(decoding: kind, as: UTF8.self))
         nextArgument += 1
         if kind.elementsEqual("%K".utf8) {
-            put("\(argument)")
+            put("\(argument)".split(separator: ".").map { PredicateFormat.quoted(String($0)) }.joined(separator: "."))
         } else {
             try put(argument: argument, String(decoding: kind, as: UTF8.self))
         }
@@ -214,4 +215,10 @@ struct PredicateFormat {
 
     private static let counterparts = ["YES": "true", "NO": "false", "@allKeys": "@keys", "@allValues": "@values"]
     private static let refused: Set = ["MATCHES", "matches", "CAST", "FUNCTION", "TERNARY"]
+
+    /// The name of a property, between backquotes if predicates or the query language have such a word.
+    static func quoted(_ name: String) -> String {
+        if name.hasPrefix("@") { return name }
+        return counterparts[name] != nil || refused.contains(name) ? "`\(name)`" : QueryName.quoted(name)
+    }
 }

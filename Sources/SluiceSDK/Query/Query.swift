@@ -107,7 +107,7 @@ struct QueryPath {
 
     var text: String { names.isEmpty ? "SELF" : names.joined(separator: ".") }
     /// The same for the format of a predicate: names that are words of the language are quoted.
-    var format: String { names.isEmpty ? "SELF" : names.map(QueryName.quoted).joined(separator: ".") }
+    var format: String { names.isEmpty ? "SELF" : names.map(PredicateFormat.quoted).joined(separator: ".") }
 
     mutating func append(_ name: String, isCollection: Bool) {
         names.append(name)

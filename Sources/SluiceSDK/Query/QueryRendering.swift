@@ -69,7 +69,7 @@ struct QueryRendering {
 
     private mutating func write(_ path: QueryPath) {
         guard let subquery, path.names.starts(with: subquery.collection) else { return format += path.format }
-        let rest = path.names.dropFirst(subquery.collection.count).map(QueryName.quoted)
+        let rest = path.names.dropFirst(subquery.collection.count).map(PredicateFormat.quoted)
         format += ([subquery.variable] + rest).joined(separator: ".")
     }
 

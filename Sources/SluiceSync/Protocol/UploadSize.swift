@@ -10,11 +10,22 @@ package enum UploadSize {
     private static let propertyNumber = 4
 
     /// The bound of one message, for `ReplicaOptions`.
-    /// - Parameter schema: the file's.
+    /// - Parameter schema: the file's. Its properties need no numbers: the gateway allots them with the first connection.
     package static func bound(_ schema: Schema) -> UploadBound {
-        UploadBound(bytes: Limits.messageBytes) { changeset throws(SluiceError) in
+        let numbered = numbered(schema)
+        return UploadBound(bytes: Limits.messageBytes) { changeset throws(SluiceError) in
             let named = changeset.changes.reduce(0) { $0 + $1.values.count + $1.counters.count + $1.edits.count + $1.seen.count }
-            return try WireProtocol.encode(try PBChangeset(changeset, schema: schema)).count + frame + propertyNumber * named
+            return try WireProtocol.encode(try PBChangeset(changeset, schema: numbered)).count + frame + propertyNumber * named
         }
+    }
+
+    private static func numbered(_ schema: Schema) -> Schema {
+        Schema(
+            schema.types.map { type in
+                var properties = type.properties
+                for index in properties.indices { properties[index].id = UInt32(index + 1) }
+                let key = type.primaryKey.map { type.properties[$0].name }
+                return ObjectType(name: type.name, kind: type.kind, properties: properties, primaryKey: key)
+            })
     }
 }
