@@ -95,8 +95,8 @@ public final class App: Hashable, Sendable {
     /// Removed users are not included, nor are anonymous users who have logged out.
     public var allUsers: [String: User] { shared.users.withLock { $0.all } }
 
-    /// The user who logged in last or was switched to. When that user logs out or is removed, any other logged-in user takes the place.
-    /// - Returns: nil if no user is logged in.
+    /// The user who logged in last or was switched to; nil if no user is logged in.
+    /// When that user logs out or is removed, an arbitrary other logged-in user takes the place.
     public var currentUser: User? { shared.users.withLock { users in users.current.flatMap { users.all[$0] } } }
 
     /// Creates accounts of the e-mail provider.

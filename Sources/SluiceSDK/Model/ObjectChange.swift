@@ -27,10 +27,12 @@ extension ThreadConfined where Self: ObjectBase {
     /// Calls the block after changes of the object, but not initially. Changes that arrive together cause one call.
     ///
     /// Setting a property to its current value is a change if the same Realm does it.
+    /// A call within a write transaction ends the program, and so does an unmanaged, frozen or read-only object.
     /// - Parameters:
     ///   - keyPaths: the observed properties; nil: all. A path through a link or collection, `"dogs.name"`, reports changes of the
     ///     targets' properties as changes of the link. `*` means all properties.
-    ///   - queue: the queue for the block, with an object of a Realm of that queue; nil: the Realm's thread, queue or actor.
+    ///   - queue: the queue for the block, with an object of a Realm of that queue. Nil: the Realm's queue or actor, or a
+    ///     private queue if the Realm belongs to a plain thread or a task.
     /// - Returns: the token that keeps the observation alive.
     public func observe<T: ObjectBase>(
         keyPaths: [String]? = nil, on queue: DispatchQueue? = nil, _ block: @escaping (ObjectChange<T>) -> Void

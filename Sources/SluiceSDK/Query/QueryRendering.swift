@@ -40,7 +40,7 @@ struct QueryRendering {
         case .subscripted(let path, let subscripts): write(path, subscripts)
         case .comparison(let left, let operation, let right):
             check(left, right)
-            // Comparisons with values alone take a quantifier: in `%@ IN list` the list is the operand.
+            // Only comparisons of elements take a quantifier: in `%@ IN list` the list itself is the operand.
             let isWhole = operation == "IN" && { if case .constant = left { true } else { false } }()
             format += "(\(negation)"
             write(left, negation: "")
