@@ -7,8 +7,8 @@ extension Realm {
 
     /// Sets the handler for read errors of open Realms. It receives the error and the file.
     ///
-    /// Reads cannot throw: unreadable data appears as absent. To prevent writes based on it, a damaged file is closed to writes:
-    /// later write transactions throw the error, and so does opening another Realm on the file.
+    /// Reads cannot throw: unreadable data appears as absent. To prevent writes based on it, a damaged file becomes read-only.
+    /// Later write transactions throw the error, and so does opening another Realm on the file.
     /// Errors of a synced Realm go to `SyncManager.errorHandler` instead.
     /// - Parameter handler: Called on any thread. If nil, errors go to standard error.
     public static func onFileError(_ handler: (@Sendable (Realm.Error, URL) -> Void)?) { fileErrors.withLock { $0 = handler } }
