@@ -42,10 +42,12 @@ struct CollectionWatch {
         guard storage.rest.isEmpty, case .objects = storage.kind else { return .elements(elements(try storage.read(store))) }
         if case .table = storage.origin {
             let followed = FollowedResult(try LiveQuery(storage.query, on: store), at: storage.core.clock.generation)
+            // Shared with `Results`, which then reads it instead of running the query.
             storage.followed = followed
             return .live(followed)
         }
         let base = storage.base().keys
+        // `LiveQuery` needs distinct keys, and a list may contain an object twice.
         guard Set(base).count == base.count else { return .elements(elements(try storage.read(store))) }
         return .live(FollowedResult(try LiveQuery(storage.query, over: base, on: store), at: storage.core.clock.generation))
     }

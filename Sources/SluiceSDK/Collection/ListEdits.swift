@@ -4,8 +4,7 @@ import SluiceReplica
 /// Edits of a list as changes of single elements, so that concurrent edits of other elements survive the merge.
 enum ListEdits {
     /// Replaces a range with new elements: sets the common part, then removes or inserts the rest.
-    /// - Parameter isAll: `true` if the range covers the whole list. Clearing a list also removes elements that others insert
-    ///   concurrently.
+    /// - Parameter isAll: `true` if the range covers the whole list. Clearing a list also removes elements that others insert concurrently.
     static func replacing(_ range: Range<Int>, with new: [Value], isAll: Bool) -> [ShownEdit.Change] {
         if isAll, new.isEmpty { return [.clear(.list)] }
         let kept = min(range.count, new.count)
@@ -16,8 +15,7 @@ enum ListEdits {
         return changes
     }
 
-    /// The moves that bring the elements into an order. The longest ascending run stays in place, so the number of moves is
-    /// minimal.
+    /// The moves that bring the elements into an order. The longest ascending run stays in place, so the number of moves is minimal.
     /// - Parameter order: The element's old index, by new index.
     static func moves(to order: [Int]) -> [ShownEdit.Change] {
         let staying = longestAscending(order)

@@ -120,6 +120,7 @@ final class FollowedElements {
             contain: { [self] key in
                 // Reading replaces the record, so a second question about the element must be answered from the first.
                 if let answer = answers[key] { return answer }
+                // Without a record the element is new, and is reported as an insertion.
                 guard candidates?.contains(key) ?? true, let before = shown[key] else { return false }
                 let now = show(key)
                 shown[key] = now

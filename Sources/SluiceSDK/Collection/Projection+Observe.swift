@@ -88,8 +88,7 @@ private struct ProjectionWatch<P: ProjectionObservable>: Sendable {
 
     private static func root(of path: String) -> String { String(path.prefix { $0 != "." }) }
 
-    /// An unmanaged object with the old values, as far as the projection reads them. Unchanged properties have their current
-    /// values.
+    /// An unmanaged object with the old values, as far as the projection reads them. Unchanged properties have their current values.
     private func before(_ changes: [String: PropertyChange], _ root: P.Root) -> P.Root {
         let before = P.Root()
         let model = root.model

@@ -44,8 +44,7 @@ extension RealmCollection {
     /// If these are more than 1,000 and more than one in 64 of the result, the query runs again.
     /// - Parameters:
     ///   - keyPaths: The properties of elements whose changes count, such as `"dogs.name"`. If nil, all count.
-    ///   - queue: A serial queue for the calls, with a collection of a Realm of that queue. If nil, the Realm's thread, queue or
-    ///     actor.
+    ///   - queue: A serial queue for the calls, with a collection of a Realm of that queue. If nil, the Realm's thread, queue or actor.
     /// - Returns: A token. The notifications end when it is invalidated or released.
     public func observe(
         keyPaths: [String]? = nil, on queue: DispatchQueue? = nil, _ block: @escaping (RealmCollectionChange<Self>) -> Void

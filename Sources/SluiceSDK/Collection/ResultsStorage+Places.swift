@@ -5,8 +5,7 @@ import SluiceReplica
 extension ResultsStorage {
     /// Returns the key of the object at an index without reading the keys before it.
     ///
-    /// All objects of a class are read block by block. For other results only the first access reads a block; the next miss reads
-    /// all keys.
+    /// All objects of a class are read block by block. For other results only the first access reads a block; the next miss reads all keys.
     /// Otherwise a loop by index would have SQLite step over the same rows again and again.
     /// - Returns: nil if all keys have been read or must be read.
     func key(at index: Int) -> Value? {

@@ -110,6 +110,7 @@ final class ResultsStorage {
     /// Returns a function that finds the same results in another Realm of the file; nil if the owner has been deleted.
     /// The function returns nil if the owner does not exist in that Realm.
     func finder() -> ((RealmCore) -> ResultsStorage?)? {
+        // Captures no object of this Realm: the function runs on another scheduler.
         let (kind, query, rest) = (kind, query, rest)
         let make = { (core: RealmCore, origin: CollectionOrigin) in
             ResultsStorage(core: core, origin: origin, kind: kind, query: query, rest: rest)
@@ -237,6 +238,7 @@ final class ResultsStorage {
     /// The elements of the current generation, read again if they are older.
     func upToDate() -> Elements {
         if generation != core.clock.generation {
+            // If the read fails, the count that the app has read in this generation must not change.
             let lost = counted.flatMap { $0.generation == core.clock.generation ? $0.count : nil } ?? 0
             elements =
                 live.map { Elements(keys: $0.keys) }
@@ -253,6 +255,7 @@ final class ResultsStorage {
     var count: Int {
         let isSimple = prepare()
         let count = core.exclusively { number(isSimple: isSimple) }
+        // A floating Realm may advance before the app uses the count as a bound.
         if core.isFleeting { told = (count, core.clock.generation) }
         return core.count(count)
     }

@@ -30,6 +30,7 @@ struct SectionLayout<Key: Hashable> {
                 keys.append(key)
                 places.append([])
             } else if section != paths.last?.section {
+                // An earlier section continues here, so the sections are interleaved.
                 isMixed = true
             }
             paths.append((section, places[section].count))

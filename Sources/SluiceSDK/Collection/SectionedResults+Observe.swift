@@ -124,6 +124,7 @@ private struct SectionsWatch<Key: _Persistable & Hashable, Element: RealmCollect
         let followed = hearsAll ? layout.following(diff) { storage.key(storage.results[$0]) } : nil
         // Publish the updated layout, so that `current` does not ask the key block for every element.
         if let followed { storage.show(followed) }
+        // If the layout could not be updated, this computes it from all elements.
         layout = storage.current()
         let change = SectionsDiff(old, layout, diff, only, isAll: followed == nil)
         if change.isEmpty { return nil }
@@ -172,6 +173,7 @@ private struct SectionsDiff {
         insertions = diff.insertions.compactMap { path($0, in: new, unless: inserted) }
         var kept = KeptPlaces(diff)
         let modified = Set(diff.modifications)
+        // Elements outside the difference may have moved to another section: check all of them.
         for place in isAll ? Array(0..<new.count) : diff.modifications {
             guard let before = kept.next(place) else { continue }
             if old.key(of: before) != new.key(of: place) {

@@ -9,8 +9,8 @@ struct AsyncWrites {
         /// Receives the error if the transaction cannot begin.
         let failed: (any Error) -> Void
     }
-/// In the order of the calls.
 
+    /// The queued writes in the order of the calls.
     var waiting: [Entry] = []
     /// The lease requested for the first queued write. At most one lease is requested at a time.
     var lease: WriterLease?

@@ -72,6 +72,7 @@ public final class _ObjectLoop {
         reader.end()
         // An unreadable file ends the loop.
         if isMore == nil { rest.finish() }
+        // All objects of this read may have been deleted: continue with the next keys.
         return reader.count > 0 || (isMore == true && fill())
     }
 
@@ -170,6 +171,7 @@ private struct RowReader {
     /// Starts the next rows, with the properties used so far.
     mutating func begin() {
         count = 0
+        // The columns change only when the loop's body has used another property.
         guard let profile, profile.used.bits != mask.bits else { return }
         mask = profile.used
         slots = mask.slots.filter { $0 < schema.storedCount }

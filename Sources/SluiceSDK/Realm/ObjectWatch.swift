@@ -135,6 +135,7 @@ final class ObjectWatch {
             token?.invalidate()
             return block(.deleted)
         }
+        // On every exit: the next report compares with these values, even if this one is not delivered.
         defer {
             shown = now
             targets = ObjectWatch.targets(of: now, object, filter)
@@ -161,6 +162,7 @@ final class ObjectWatch {
             let property = row.schema.properties[slot]
             if property.kind.collection != .none { return PropertyChange(name: property.name, oldValue: nil, newValue: nil) }
             func untyped(_ value: Value) -> Any? { property.wrapper.untyped(_StoredValue(value), of: object, slot: slot) }
+            // The writing Realm receives no old values.
             return PropertyChange(
                 name: property.name, oldValue: written.contains(slot) ? nil : targets[slot] ?? untyped(shown.values[slot]),
                 newValue: untyped(now.values[slot]))

@@ -29,8 +29,7 @@ extension Realm {
     }
 
     /// Commits the open transaction and calls back on the Realm's thread, queue or actor once it is on disk.
-    /// - Parameter allowGrouping: If `true`, a transaction of `beginAsyncWrite` shares the disk sync with the next queued
-    ///   asynchronous write.
+    /// - Parameter allowGrouping: If `true`, a transaction of `beginAsyncWrite` shares the disk sync with the next queued write.
     ///   Both callbacks then wait for that sync. A system crash before it loses both transactions.
     @discardableResult
     public func commitAsyncWrite(

@@ -16,16 +16,14 @@ extension Realm {
         public var objectTypes: [ObjectBase.Type]?
         /// Set by `User.flexibleSyncConfiguration`. Nil for a local Realm.
         public var syncConfiguration: SyncConfiguration?
-        /// The version of the app's classes. Increase it with each change of a local Realm's classes. A synced Realm ignores it.
-        /// Default 0.
+        /// The version of the app's classes. Increase it with each change of a local Realm's classes. A synced Realm ignores it. Default 0.
         public var schemaVersion: UInt64
         /// Migrates the objects of a local file with a lower schema version.
         /// If nil, new properties get their empty values and removed ones are dropped.
         public var migrationBlock: MigrationBlock?
         /// Deletes a local file that needs a migration, with all data. Default `false`.
         public var deleteRealmIfMigrationNeeded: Bool
-        /// Called when the process opens an existing file for the first time, with its total size and the part in use, both in
-        /// bytes.
+        /// Called when the process opens an existing file for the first time, with its total size and the part in use, both in bytes.
         /// If it returns `true`, the file is compacted, which takes about as long as copying it.
         public var shouldCompactOnLaunch: (@Sendable (_ totalBytes: Int, _ usedBytes: Int) -> Bool)?
         /// The 64-byte encryption key. Opening throws if the platform's SQLite has no encryption.
@@ -33,8 +31,7 @@ extension Realm {
         /// A file from `writeCopy` that is copied to `fileURL` if there is no file yet.
         public var seedFilePath: URL?
         /// The most versions that the file may keep for readers of this process, from the oldest read to the newest.
-        /// Beyond it, beginning a write transaction throws. Frozen Realms and Realms that are not refreshed keep the file from
-        /// shrinking.
+        /// Beyond it, beginning a write transaction throws. Frozen Realms and Realms that are not refreshed keep the file from shrinking.
         /// If nil, there is no limit.
         public var maximumNumberOfActiveVersions: UInt?
 

@@ -10,8 +10,7 @@ extension Realm {
         case refreshRequired = "RLMRealmRefreshRequiredNotification"
     }
 
-    /// Calls the block on the Realm's thread, queue or actor: within `commitWrite` and `refresh`, and when the Realm advances by
-    /// itself.
+    /// Calls the block on the Realm's thread, queue or actor: within `commitWrite` and `refresh`, and when the Realm advances by itself.
     /// - Returns: A token. The notifications end when it is invalidated or released.
     public func observe(_ block: @escaping NotificationBlock) -> NotificationToken {
         core.requireObservable()

@@ -6,8 +6,7 @@ import SluiceReplica
 /// A live view of a local database, synced or not.
 ///
 /// A Realm and all objects obtained from it are confined to the thread, queue or actor that opened it.
-/// It shows one snapshot of the file. On the main thread, a queue or an actor it advances by itself; on others `refresh()` advances
-/// it.
+/// It shows one snapshot of the file. On the main thread, a queue or an actor it advances by itself; on others `refresh()` advances it.
 public struct Realm: Equatable {
     let core: RealmCore
 

@@ -67,6 +67,7 @@ extension RealmCore {
             values.append(value.value)
             given.append(isGiven)
         }
+        // The hidden key follows the stored properties.
         if schema.hasHiddenKey {
             values.append(key)
             given.append(true)

@@ -55,8 +55,7 @@ extension RealmCore {
     /// - Parameter wanted: The least version that the caller needs.
     func moveOn(atLeast wanted: UInt64 = 0) { if refresh(atLeast: wanted) { hasUntold = true } }
 
-    /// Advances for a caller that read the file directly and may be on another scheduler. Only a Realm that advances by itself
-    /// does.
+    /// Advances for a caller that read the file directly and may be on another scheduler. Only a Realm that advances by itself does.
     /// - Parameter isolation: The caller's actor, if known.
     func showNewest(_ isolation: (any Actor)? = nil) {
         guard autorefresh, floats || scheduler.canDeliver, scheduler.isHere(isolation), !isWriting else { return }

@@ -8,7 +8,6 @@ extension RealmCore {
         return count
     }
 
-    /// `true` if the app may have read a count above the index. The collection is not recorded: each property access creates a new
-    /// one.
+    /// `true` if the app may have read a count above the index. The collection is not recorded: each property access creates a new one.
     func hasTold(of index: Int) -> Bool { isFleeting && index >= 0 && index < told }
 }

@@ -162,8 +162,7 @@ final class RealmCore {
         return type
     }
 
-    /// The class that a property links to, by name, since a dynamic object's property has no class. Traps if it is not in the
-    /// Realm.
+    /// The class that a property links to, by name, since a dynamic object's property has no class. Traps if it is not in the Realm.
     func type(linkedBy kind: _PropertyKind) -> Int {
         guard case .link(let name) = kind.type, let type = type(named: name) else {
             throwRealmException("The Realm does not have the class that the property links to.")

@@ -77,8 +77,7 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
 
     /// Returns an iterator over the elements that match now. Elements that are deleted during the loop are skipped.
     ///
-    /// It reads ahead the properties that the loop's body uses. An object that the body does not retain may be reused for a later
-    /// element.
+    /// It reads ahead the properties that the loop's body uses. An object that the body does not retain may be reused for a later element.
     public func makeIterator() -> RLMIterator<Element> {
         if case .objects(let type) = storage.kind, Element.self is AnyObject.Type {
             let objects: LoopRest.State = storage.isWholeTable ? .table(after: .min) : .keys(keys[...])

@@ -43,6 +43,7 @@ extension Scheduler {
     /// The scheduler of a queue. The main queue maps to `main`.
     static func of(_ queue: DispatchQueue) -> Scheduler {
         _ = isMainNumbered
+        // Numbered under the lock: two threads may use a new queue at the same time.
         let number = lastNumber.withLock { last in
             if let number = queue.getSpecific(key: numberKey) { return number }
             last += 1
@@ -61,8 +62,7 @@ extension Scheduler {
     /// The main thread's number after its first use here; 0 before.
     private static let mainThread = Atomic<UInt>(0)
 
-    /// `true` on the main thread or the main queue. In programs with an asynchronous `main`, Linux runs that queue on another
-    /// thread.
+    /// `true` on the main thread or the main queue. In programs with an asynchronous `main`, Linux runs that queue on another thread.
     ///
     /// Foundation is asked last: its check is a system call, and every use of a Realm runs this one.
     private static var isOnMain: Bool {

@@ -30,6 +30,7 @@ public struct ThreadSafeReference<Confined: ThreadConfined>: Sendable {
     public var isInvalidated: Bool { content.locator.withLock { $0 == nil } }
 
     func resolve(in core: RealmCore) -> Confined? {
+        // Taken under the lock, so that only one of several resolutions succeeds.
         let taken = content.locator.withLock { locator in
             defer { locator = nil }
             return locator

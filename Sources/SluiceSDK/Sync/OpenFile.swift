@@ -126,6 +126,7 @@ final class OpenFile: Sendable {
         // Drop expired subscriptions before any Realm can read the set.
         if sync != nil { try SubscriptionExpiry.drop(replica) }
         expiry = sync == nil ? nil : SubscriptionExpiry(replica, session)
+        // The reference is weak, and is set before `start` runs the engine.
         session?.reset.attach(self)
     }
 
@@ -170,6 +171,7 @@ final class OpenFile: Sendable {
         guard let initial = configuration.syncConfiguration?.initialSubscriptions else { return }
         subscribing.lock()
         defer { subscribing.unlock() }
+        // Read under the lock: a concurrent opening may have run the callback.
         let current = try asRealmError { try replica.currentSubscriptionSet() }
         guard current.version == 0 || initial.rerunOnOpen && isFirstOpen else { return }
         let set = core.subscriptions

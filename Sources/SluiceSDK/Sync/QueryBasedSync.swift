@@ -79,6 +79,7 @@ public enum QueryBasedSync {
         private static func state(of id: UInt64, in replica: Replica) throws(SluiceError) -> SubscriptionState {
             let latest = try replica.currentSubscriptionSet()
             guard let now = latest.subscriptions.first(where: { $0.id == id }) else { return .invalidated }
+            // The newest set may be pending because of another subscription. This one is complete if the complete set has the same request.
             let before = try replica.completeSubscriptionSet().subscriptions.first { $0.id == id }
             if let before, before.asks(now.type, now.query, now.options) { return .complete }
             switch latest.state {
@@ -108,8 +109,7 @@ public enum QueryBasedSync {
             return token
         }
 
-        /// Removes the subscription. Once the server has answered, its objects leave the device unless another subscription covers
-        /// them.
+        /// Removes the subscription. Once the server has answered, its objects leave the device unless another subscription covers them.
         /// Errors are ignored; `state` shows the result.
         public func unsubscribe() {
             guard let stored else { return }
@@ -148,8 +148,7 @@ public enum QueryBasedSync {
 extension Results where Element: Object {
     /// Subscribes to the query as query-based sync did. Returns at once; errors appear in the subscription's `state`.
     /// - Parameters:
-    ///   - named: The name. If nil, class, query, limit and order identify the subscription, so that subscribing twice has no
-    ///     effect.
+    ///   - named: The name. If nil, class, query, limit and order identify the subscription, so that subscribing twice has no effect.
     ///     It has no default, since `subscribe()` without arguments is Flexible Sync's method.
     ///   - limit: The most objects, in the order of the results and then of primary keys; 0 or nil means all.
     ///     Linked objects do not count. Results that are distinct or sorted through links are an error with a limit.
@@ -173,6 +172,7 @@ extension Results where Element: Object {
         do {
             let stored = try stored(options)
             var index = 0
+            // On the writer, so that concurrent calls with one name see each other's result.
             try set.change { set in
                 if let refusal = set.refusal(of: options, stored, type: type, text: text) { throw refusal }
                 index = set.put(name: named, stored, keepsTime: !update, type: type, text: text)
@@ -228,6 +228,7 @@ extension ModelSchema {
                 return []
             }
             let next = ModelSchema.of(target)
+            // A repeated class ends the path; the link to it is still included.
             guard !passed.contains(next.name) else { return [property.name] }
             let further = next.linkPaths(passed: passed.union([next.name]), depth: depth - 1)
             return further.isEmpty ? [property.name] : further.map { "\(property.name).\($0)" }

@@ -16,8 +16,7 @@ extension Realm {
     /// Traps if the Realm is not synced.
     /// - Parameter timeout: The longest wait in seconds. If nil, the wait is unbounded.
     /// - Returns: The position up to which the Realm is complete.
-    /// - Throws: `Realm.Error.subscriptionFailed` if the server rejects the subscriptions; `ETIMEDOUT`; the error that ended the
-    ///   session.
+    /// - Throws: `Realm.Error.subscriptionFailed` if the server rejects the subscriptions; `ETIMEDOUT`; the error that ended the session.
     @discardableResult
     public func waitUntilSynced(timeout: TimeInterval? = nil, _isolation: isolated (any Actor)? = #isolation) async throws -> SyncPosition {
         guard let session = core.file.session else { throwRealmException("This Realm was not configured with flexible sync") }

@@ -91,8 +91,7 @@ extension Results where Element: Object {
     /// Removes the subscription that `subscribe` created, or else the unnamed one with this query.
     /// Once the server has answered, its objects leave the device unless another subscription covers them.
     ///
-    /// As in RealmSwift, a named subscription that `subscribe` has only found stays, as after a relaunch. Remove it by name in
-    /// `update`.
+    /// As in RealmSwift, a named subscription that `subscribe` has only found stays, as after a relaunch. Remove it by name in `update`.
     public func unsubscribe() {
         // An error leaves the subscription in place, and the session reports the cause.
         _ = try? end()

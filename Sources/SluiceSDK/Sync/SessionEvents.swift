@@ -66,8 +66,7 @@ final class SessionEvents: Sendable {
     ) async throws {
         // Subscribe before the body starts, so that no event of the wait is lost.
         let events = stream()
-        // A result, not a throw: after a throwing continuation, optimized code of Swift 6.3.1 does not return to the caller's
-        // actor.
+        // A result, not a throw: after a throwing continuation, optimized code of Swift 6.3.1 does not return to the caller's actor.
         let result = await withTaskGroup(of: Result<Void, any Error>?.self) { group in
             group.addTask {
                 do {

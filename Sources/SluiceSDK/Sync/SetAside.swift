@@ -64,8 +64,7 @@ enum SetAside {
     static func forgetUnlessAsked(_ path: String) { if Mark(of: path)?.isAsked == false { forget(path) } }
 
     /// Moves a file with a request. The file must not be open.
-    /// - Parameter user: The user of the opening configuration. A request for another user is withdrawn: the file was not that
-    ///   user's.
+    /// - Parameter user: The user of the opening configuration. A request for another user is withdrawn: the file was not that user's.
     static func performNoted(_ path: String, for user: String?) throws {
         guard let mark = Mark(of: path) else { return }
         if let other = mark.user, other != user { return forget(path) }

@@ -39,8 +39,7 @@ public final class SyncManager: Sendable {
         set { state.withLock { $0.headers = newValue } }
     }
 
-    /// The header that carries access tokens, for intermediaries that reserve `Authorization`. If nil, HTTP requests use
-    /// `Authorization`.
+    /// The header that carries access tokens, for intermediaries that reserve `Authorization`. If nil, HTTP requests use `Authorization`.
     ///
     /// It applies to the app's HTTP requests. The request that opens a connection carries a token only if this is set.
     /// The server reads `Authorization`, so the intermediary must copy the token to it.

@@ -109,6 +109,7 @@ public final class SyncSession: Sendable {
         switch report {
         case .connection(let connection):
             status.withLock { $0.connected = ConnectionState(connection) }
+            // A connection means that the server knows the file again.
             if connection == .connected { reset.isMended() }
         case .warning(let error): self.report(SyncError(.serverWarning, error.description))
         case .interrupted(let error, let isFault):
@@ -131,8 +132,7 @@ public final class SyncSession: Sendable {
         case .resetting: break
         case .refused(let writes): return state != .invalid && self.report(SyncError(refused: writes))
         case .setRefused(let version, let error, let isLast):
-            // A rejected set downloads nothing. If no further set is to be answered, the previous one is complete and listeners are
-            // done.
+            // A rejected set downloads nothing. If no further set is to be answered, the previous one is complete and listeners are done.
             if isLast { downloads.ended(version: version) } else { downloads.refused(version: version) }
             self.report(SyncError(.invalidFlexibleSyncSubscriptions, error.description))
         case .downloading(let version, let rows, let expected):
@@ -222,6 +222,7 @@ public final class SyncSession: Sendable {
         case .upload: uploads.add(listener)
         case .download:
             let newest = try? replica.currentSubscriptionSet()
+            // A pending set must not appear complete because an older one is.
             let isPending = newest?.state == .pending || newest?.state == .bootstrapping
             downloads.add(listener, pending: isPending ? newest?.version : nil)
         }

@@ -60,8 +60,7 @@ public final class SyncTimeoutOptions: Sendable {
         set { state.withLock { $0.ping = newValue } }
     }
 
-    /// The time after a ping without any data, after which the connection counts as lost. Default 30,000, a quarter of
-    /// RealmSwift's.
+    /// The time after a ping without any data, after which the connection counts as lost. Default 30,000, a quarter of RealmSwift's.
     public var pongKeepaliveTimeout: UInt {
         get { UInt(clamping: values.timing.pong) }
         set { state.withLock { $0.pong = newValue } }
