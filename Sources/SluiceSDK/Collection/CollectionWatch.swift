@@ -86,6 +86,7 @@ struct CollectionWatch {
         guard concerns(change) else { return nil }
         let changes = try modified.changes(change, of: count, on: store)
         var diff: CollectionDiff
+        // The base is unchanged: `LiveQuery` updates its result from the change alone.
         if case .live(let followed) = state, try !isChosenAnew(followed.live, change, store) {
             diff = try followed.live.update(change, on: store) ?? CollectionWatch.nothing
             // Without this, `Results` would ignore the updated result and run its query again.
@@ -111,6 +112,7 @@ struct CollectionWatch {
     private func concerns(_ change: ReplicaChange) -> Bool {
         guard case .place(let place) = storage.origin, storage.rest.isEmpty, let root = place.address?.root else { return true }
         if case .objects = storage.kind { return true }
+        // Unfiltered values change only with the owner's row; a query also reads the classes on its paths.
         if storage.query.isWhole { return change.types[root.type]?.contains(root.key) == true }
         return !storage.query.bound.ways.types.union([root.type]).isDisjoint(with: change.types.keys)
     }
@@ -133,6 +135,7 @@ struct CollectionWatch {
     private static func modifications(_ live: LiveQuery, _ diff: CollectionDiff, _ changes: ModifiedElements.Changes) -> [Int] {
         let inserted = Set(diff.insertions)
         if let candidates = changes.candidates {
+            // Only the candidates are looked up: O(candidates), not O(result).
             let places = candidates.filter { changes.contain($0) }.compactMap { live.position(of: $0) }
             return places.filter { !inserted.contains($0) }.sorted()
         }
@@ -183,6 +186,7 @@ struct CollectionWatch {
     private static func paired(_ diff: CollectionDiff, _ old: Int, _ new: Int) -> CollectionDiff {
         let (deleted, inserted, kept) = (Set(diff.deletions), Set(diff.insertions), Set(diff.modifications))
         var paired = nothing
+        // The indices advance together over kept elements, so a deletion and an insertion in one gap form a pair.
         var (from, to) = (0, 0)
         while from < old || to < new {
             switch (from < old && deleted.contains(from), to < new && inserted.contains(to)) {

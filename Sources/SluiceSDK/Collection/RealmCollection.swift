@@ -170,6 +170,7 @@ extension RealmCollection {
 
 /// A property to sort by and a direction, ascending by default.
 public struct SortDescriptor: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
+    /// The path of the property: a property name, or names joined by dots through links.
     public let keyPath: String
     public let ascending: Bool
 

@@ -156,12 +156,14 @@ private struct SectionRuns<Key: Hashable> {
         var (start, fresh) = (0, runs.count)
         for (index, run) in runs.enumerated() {
             let end = start + run.count
+            // The end of its own section still belongs to it.
             if place <= end, run.key == key {
                 runs[index].count += 1
                 return true
             }
             // Inside another section.
             if start < place, place < end { return false }
+            // The element precedes this section: a new section would start here.
             if place <= start, run.count > 0 {
                 fresh = index
                 break

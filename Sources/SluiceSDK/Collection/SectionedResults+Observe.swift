@@ -164,6 +164,7 @@ private struct SectionsDiff {
                 if only == nil || only == key { sectionsToInsert.insert(offset) }
             }
         }
+        // nil: the element's section is reported as a whole, or is not observed.
         func path(_ place: Int, in layout: SectionLayout<Key>, unless left: Set<Key>) -> IndexPath? {
             let (section, item) = layout.path(of: place)
             let key = layout.keys[section]
@@ -190,6 +191,7 @@ private struct SectionsDiff {
                 insertions.append([section, item])
             }
         }
+        // Index paths of elements that changed their section were appended out of order.
         deletions.sort()
         insertions.sort()
         modifications.sort()

@@ -73,6 +73,7 @@ final class ObjectWatch {
     /// Marks links to an object that this Realm deletes. Such a target is not reported as an old value.
     func deleted(_ type: Int, _ key: Value) {
         guard let slots = shown.links[.init(type: type, key: key)] else { return }
+        // Collections never report old values, so only single links count.
         for slot in slots where object.model.properties[slot].kind.collection == .none { writtenInTransaction.insert(slot) }
     }
 
@@ -120,6 +121,7 @@ final class ObjectWatch {
         var slots: Set<Int> = []
         for (link, places) in now.links where change.types[link.type]?.contains(link.key) == true {
             let isThere = core.contains(link.type, link.key)
+            // The record is toggled: only a change of presence counts.
             if isThere ? missing.remove(link) != nil : missing.insert(link).inserted { slots.formUnion(places) }
         }
         return slots.filter { object.model.properties[$0].kind.collection != .none }
@@ -214,6 +216,7 @@ final class ObjectWatch {
             // The watch retains its object and thereby the Realm, for as long as the observation lasts.
             let watch = ObjectWatch(object, filter, shown, token, block)
             core.objectWatches.append(watch)
+            // Weak, so that a token does not keep the Realm open.
             let (scheduler, weak) = (core.scheduler, WeakConfined(core))
             token.whenEnded { scheduler.enqueue { weak.content?.forgetEnded() } }
             core.observe(

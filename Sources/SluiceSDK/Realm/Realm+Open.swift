@@ -4,7 +4,9 @@ import SluiceReplica
 extension Realm {
     /// Determines if opening waits for the server's data.
     public enum OpenBehavior: Sendable {
+        /// Opens with the local data. The default.
         case never
+        /// Waits at each opening, which therefore needs a connection.
         case always
         /// Waits if the file is new, or if the previous one was moved to a backup.
         case once

@@ -1,5 +1,5 @@
 /// Checks, without adding a reference, that the last reference to an object is at a known place.
-/// `isKnownUniquelyReferenced` ignores weak references, and a weak reference must never reach an object that was reused.
+/// Swift's `isKnownUniquelyReferenced` ignores weak references, but a weak reference must never reach a reused object.
 ///
 /// The check compares the object's word of reference counts with that of a probe object.
 /// If the probes do not behave as expected, every object counts as referenced elsewhere.

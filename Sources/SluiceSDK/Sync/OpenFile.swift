@@ -191,6 +191,7 @@ final class OpenFile: Sendable {
     static func waitForSubscriptionSet(
         _ version: UInt64, _ replica: Replica, _ session: SyncSession?, seconds: TimeInterval? = nil, isImpatient: Bool = false
     ) async throws {
+        // Captures the replica, not the file.
         let answer: @Sendable () async throws -> Void = {
             if case .error(_, let message) = try await replica.answer(toSubscriptionSet: version) {
                 throw Realm.Error(.subscriptionFailed, message)

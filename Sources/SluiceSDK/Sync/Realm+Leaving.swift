@@ -17,6 +17,7 @@ public struct LeftObject: Hashable {
 
     public let className: String
     public let primaryKey: AnyRealmValue
+    /// The reason, as reported by the server.
     public let reason: Reason
 }
 

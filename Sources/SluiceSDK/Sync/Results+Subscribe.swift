@@ -8,6 +8,7 @@ public enum WaitForSyncMode: UInt, Sendable {
     case onCreation = 0
     /// Waits in each call, which therefore needs a connection.
     case always = 1
+    /// Returns once the subscription is stored.
     case never = 2
 }
 

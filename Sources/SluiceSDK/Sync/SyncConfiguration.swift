@@ -2,11 +2,13 @@ import Foundation
 
 /// The sync options of a Realm's configuration.
 public struct SyncConfiguration: Sendable {
+    /// The user whose data the Realm syncs.
     public let user: User
     /// The handling of a file that the server does not know.
     public var clientResetMode: ClientResetMode
     /// `true` if an opening that waits for the server fails on a connection error instead of retrying. Default `false`.
     public var cancelAsyncOpenOnNonFatalErrors: Bool
+    /// The subscriptions that a new file starts with; nil if there are none.
     public var initialSubscriptions: InitialSubscriptionsConfiguration?
     /// Always nil: subscriptions determine the data of a Realm.
     public var partitionValue: AnyBSON? { nil }
@@ -14,6 +16,7 @@ public struct SyncConfiguration: Sendable {
 
 /// The initial subscriptions of a file.
 public final class InitialSubscriptionsConfiguration: Sendable {
+    /// Adds subscriptions. It runs within an update of the set, on the thread that opens the Realm.
     public let callback: @Sendable (SyncSubscriptionSet) -> Void
     /// `true` to run the callback at the first opening in each process, not only for a new file. Default `false`.
     public let rerunOnOpen: Bool

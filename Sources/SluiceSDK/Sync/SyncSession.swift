@@ -57,6 +57,7 @@ public final class SyncSession: Sendable {
         syncConfiguration = sync
         let uploads = UploadProgress(replica: replica)
         self.uploads = uploads
+        // Runs on the committing thread, so it only starts a task.
         observer = replica.onLocalChange { uploads.look() }
         engine = SyncEngine(
             configuration: user.app.engineConfiguration(reset: sync.clientResetMode.engineMode),
