@@ -2,15 +2,15 @@ package import SluiceCore
 package import SluiceReplica
 import SluiceWire
 
-/// The size of a changeset as a message.
+/// The encoded size of a changeset.
 package enum UploadSize {
-    /// Bytes of a message beside its changeset: fields, lengths, and the position in compensations.
+    /// The bytes of a message beside its changeset: fields, lengths, and the number of the last compensation.
     static let frame = 64
-    /// Bytes by which the number of a property, which the gateway allots, may be longer than in the file's schema.
+    /// The bytes by which an allotted property number may exceed that of the replica's schema.
     private static let propertyNumber = 4
 
-    /// The bound of one message, for `ReplicaOptions`.
-    /// - Parameter schema: the file's.
+    /// Returns the bound of one message, for `ReplicaOptions`.
+    /// - Parameter schema: the replica's schema.
     package static func bound(_ schema: Schema) -> UploadBound {
         UploadBound(bytes: Limits.messageBytes) { changeset throws(SluiceError) in
             let named = changeset.changes.reduce(0) { $0 + $1.values.count + $1.counters.count + $1.edits.count + $1.seen.count }

@@ -2,8 +2,8 @@ import NIOCore
 import NIOWebSocket
 import SluiceCore
 
-/// The end of a client connection's pipeline: joins fragments to messages, answers pings, and stops reading when the
-/// messages are not taken.
+/// The last handler of a client connection's pipeline: joins fragments to messages and answers pings. It stops reading while the queue is
+/// full. Runs on the channel's event loop.
 final class WebSocketHandler: ChannelDuplexHandler {
     typealias InboundIn = WebSocketFrame
     typealias OutboundIn = WebSocketFrame
@@ -30,7 +30,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
         if queue.hasRoom { context.read() } else { isReadWanted = true }
     }
 
-    /// The queue has room again.
+    /// Resumes reading once the queue has room again.
     func resume() {
         guard isReadWanted, let context, queue.hasRoom else { return }
         isReadWanted = false
