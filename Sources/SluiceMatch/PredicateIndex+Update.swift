@@ -60,6 +60,7 @@ extension PredicateIndex {
         while current != PredicateIndex.none {
             let member = members[current]
             if let type, Int(member.type) != type {
+                // The entries that stay are linked anew, in reverse order.
                 members[current].next = kept
                 kept = current
             } else {
@@ -105,6 +106,7 @@ extension PredicateIndex {
         var entries = buckets[bucket].entries
         let node = nodes.insert(Node(bucket: bucket, program: program, slot: entries.count / 2))
         pool.append(UInt64(programs[program].block) | UInt64(node) << 32, to: &entries)
+        // The second word, of the subscribers, is filled in by `setSubscribers`.
         pool.append(0, to: &entries)
         buckets[bucket].entries = entries
         nodeTable.insert(hash, node)

@@ -125,6 +125,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         guard wanted.contains("websocket") else { return passOn(head, hasUpgrade: !wanted.isEmpty, context) }
         do throws(ErrorResponse) {
             let headers = try handshake(head, context)
+            // Counted here, as the middleware that counts plain requests never sees an upgrade.
             if let refusal = tooMany(request.client) { throw refusal }
             switch endpoint.decide(request) {
             case .accept(let accepted):

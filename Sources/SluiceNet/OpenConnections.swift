@@ -48,6 +48,7 @@ final class OpenConnections: Sendable {
                 onRefusal(.evicted)
                 victim.close(promise: nil)
             }
+            // Runs at once if the channel has closed meanwhile.
             channel.closeFuture.whenComplete { _ in self.remove(id, key) }
             return ConnectionTicket(connections: self, id: id)
         }

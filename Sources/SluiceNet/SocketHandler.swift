@@ -124,6 +124,7 @@ final class SocketHandler: ChannelInboundHandler {
         self.socket = socket
         scheduleBeat(context)
         opening = context.eventLoop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in self?.isLate() }
+        // Last: the owner may send or close at once.
         owner?.opened(socket)
     }
 

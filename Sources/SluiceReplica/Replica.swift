@@ -215,6 +215,7 @@ package final class Replica: Sendable {
         if news.isEmpty { return }
         var change: ReplicaChange?
         if !news.types.isEmpty {
+            // Before the handlers run: they may ask for the version.
             shownVersion.store(news.version, ordering: .releasing)
             change = ReplicaChange(version: news.version, types: news.types)
         }

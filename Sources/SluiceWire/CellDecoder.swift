@@ -180,6 +180,7 @@ extension CellDecoder {
             count += 1
         }
         patch(place, count)
+        // Only an unsorted dictionary is decoded again; the common one stays in place.
         if !isAscending { try sort(from: place) }
     }
 

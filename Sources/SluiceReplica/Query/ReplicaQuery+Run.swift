@@ -123,6 +123,7 @@ struct ReplicaPlan {
         var rows = rows
         rows.limit = min(RowBlocks.size, max((selection.limit ?? .max) - index, 0))
         rows.offset = index
+        // With a sort or a scan, every block would cost the whole table.
         let plan = try store.explanation(of: rows)
         guard !plan.contains("TEMP B-TREE"), selection.condition.text == "TRUE" || plan.contains("SEARCH") else { return nil }
         var block = KeyBlock(first: index, keys: [])

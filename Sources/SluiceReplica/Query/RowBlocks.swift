@@ -71,6 +71,7 @@ extension RowStore {
 
     private func extend(_ blocks: inout RowBlocks, _ layout: TableLayout) throws(SluiceError) {
         let statement: Statement
+        // The row behind the last known block begins the next one.
         if let last = blocks.starts.last {
             statement = try connection.statement(
                 """

@@ -183,10 +183,12 @@ extension Writer {
         }
         connection.forgetStatements()
         try dropStaging()
+        // Live commits of the older view may have moved the position further.
         meta.applied = AppliedPosition(lsn: max(lsn, meta.applied.lsn), version: version)
         meta.bootstrapping = 0
         meta.held = held
         if completes { try setSubscriptionState(version: version, .complete) }
+        // The rows shown now reflect these changesets, so their commits need not be awaited.
         try dropPending("p.acknowledged IS NOT NULL AND p.number <= ?1", taken, leaving: .unstaged(set))
         try dropApplied(leaving: .unstaged(set))
         try dropEmpty()

@@ -20,6 +20,7 @@ extension Writer {
         let encoded = changes.map { ChangeCoding.encode($0) }
         let bytes = encoded.reduce(0) { $0 + $1.count }
         let changeset = Changeset(number: meta.changeset, time: time, base: meta.applied.lsn, changes: changes)
+        // A failure rolls back the transaction, and with it the number and the time.
         try uploadBound?.check(changeset, stored: bytes)
         let header = try connection.statement("INSERT INTO _sluice_pending VALUES (?, ?, ?, ?, NULL)")
         header.bind(0, meta.changeset)
@@ -80,6 +81,7 @@ extension Writer {
         let lowest = try first.step() && !first.isNull(0) ? first.unsigned(0) : nil
         first.reset()
         guard let lowest else { return meta.changeset = last }
+        // The lowest pending number becomes `last` + 1. The others keep their distance to it.
         let shift = last + 1 - min(lowest, last + 1)
         guard shift > 0 else { return }
         // Negative first: a new number may still belong to another row.

@@ -136,6 +136,7 @@ extension Writer {
     func show(_ layout: TableLayout, key: Value, leaving: Leaving) throws(SluiceError) {
         guard let server = try serverObject(layout, key: key) else { return }
         let changes = try pendingChanges(layout, key: key)
+        // From here on the table has the server's row itself.
         if changes.isEmpty { try forgetServerRow(layout, key: key) }
         if var shown = try Overlay.apply(server: server, pending: changes, client: client, type: layout.type) {
             shown[layout.type.properties[layout.key].name] = key

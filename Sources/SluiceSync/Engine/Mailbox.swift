@@ -46,6 +46,7 @@ final class Mailbox: Sendable {
     private func add(_ item: Item) {
         let loop = state.withLock { state -> CheckedContinuation<Item?, Never>? in
             if state.isClosed { return nil }
+            // A waiting loop means an empty queue, so the direct hand-over keeps the order.
             guard let loop = state.loop else {
                 state.items.append(item)
                 return nil

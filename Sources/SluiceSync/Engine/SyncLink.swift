@@ -28,6 +28,7 @@ final class SyncLink: Sendable {
     func send(_ message: [UInt8]) {
         let (writer, isTooMuch) = state.withLock { state -> (CheckedContinuation<[UInt8]?, Never>?, Bool) in
             if state.isClosed { return (nil, false) }
+            // A waiting writer means an empty outbox, so the direct hand-over keeps the order.
             if let writer = state.writer {
                 state.writer = nil
                 return (writer, false)

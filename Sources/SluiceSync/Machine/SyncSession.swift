@@ -113,12 +113,15 @@ struct SyncSession: Sendable {
     /// reject the changeset. Sets without pending changesets are skipped, up to the latest.
     /// - Returns: `nil` while only a read of the replica can decide.
     var target: Target? {
+        // In one session, the gateway accepts no version below one that it was sent.
         let floor = awaiting ?? settled
         let usable = sets.filter { !isRefused($0) && $0.version > 0 && $0.version >= floor }
         guard let next = queue.first?.message.number else {
             return isExhausted ? Target(set: usable.last, limit: .max) : nil
         }
+        // Without any set, changesets need no view. If every set was rejected, none can be sent.
         guard !usable.isEmpty else { return Target(set: nil, limit: sets.last?.version == 0 ? .max : 0) }
+        // A set owns the changesets after its `changesetsBefore`, up to that of the next set.
         let owner = usable.lastIndex { $0.changesetsBefore < next } ?? 0
         return Target(set: usable[owner], limit: owner + 1 < usable.count ? usable[owner + 1].changesetsBefore : .max)
     }

@@ -30,6 +30,7 @@ extension SyncStateMachine {
             actions.append(.setIdentity(welcome.identity))
             session?.local.identity = welcome.identity
         }
+        // Performed before the read that `pump` requests: that read returns the new numbers.
         if welcome.changeset > 0 { actions.append(.renumber(after: welcome.changeset, time: welcome.changesetTime)) }
         session?.readThrough = welcome.changeset
         session?.sentThrough = welcome.changeset
@@ -111,6 +112,7 @@ extension SyncStateMachine {
         }
         // A class without a subscription is empty in the new view, even if the gateway did not list it.
         let replaced = types.map { unsubscribedTypes(in: version).subtracting(bootstrap.types).union($0).filter { hasRows($0) } } ?? []
+        // Before the bootstrap ends: recovered writes get their times in that step.
         if let clock = session?.clock { actions.append(.observe(clock.gateway + Int64(now - clock.own))) }
         actions.append(.endBootstrap(version: version, lsn: lsn, types: replaced.sorted(), held: held, taken: taken))
         actions.append(.report(.downloaded(version: version)))
@@ -120,6 +122,7 @@ extension SyncStateMachine {
         // The end of the bootstrap has dropped the changesets that were read, or given them the position of recovered writes.
         if session?.local.reset != nil { session?.rereadChangesets() }
         session?.local.reset = nil
+        // Older sets are superseded and get no answer.
         session?.unanswered.removeAll { $0 <= version }
         pump()
     }
@@ -166,6 +169,7 @@ extension SyncStateMachine {
             actions.append(.compensate(id, writes))
             session?.rereadChangesets()
         }
+        // An empty upload acknowledges the compensation.
         upload([])
         pump()
     }

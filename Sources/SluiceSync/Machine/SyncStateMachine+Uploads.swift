@@ -15,6 +15,7 @@ extension SyncStateMachine {
     mutating func pump() {
         guard phase == .open, session != nil else { return }
         readMore()
+        // Before the first read of the sets, the right view is unknown.
         guard session?.sets.isEmpty == false else { return }
         while advance() {}
         readMore()

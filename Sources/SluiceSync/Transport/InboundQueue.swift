@@ -23,6 +23,7 @@ final class InboundQueue: Sendable {
     func push(_ item: SyncInbound) {
         let waiter = state.withLock { state -> CheckedContinuation<Result<SyncInbound?, SluiceError>, Never>? in
             if state.end != nil { return nil }
+            // A waiter means an empty queue, so the direct hand-over keeps the order.
             if let waiter = state.waiter {
                 state.waiter = nil
                 return waiter

@@ -27,6 +27,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     // MARK: Back-pressure
 
     func read(context: ChannelHandlerContext) {
+        // The channel reads its socket only on request. Withhold the request while the queue is full.
         if queue.hasRoom { context.read() } else { isReadWanted = true }
     }
 
@@ -77,6 +78,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     }
 
     private func fail(_ what: String, context: ChannelHandlerContext) {
+        // Before the close: the first end of the queue counts, and this one has the reason.
         queue.finish(.init(.badSyntax, "The gateway sent \(what)."))
         close(.protocolError, context: context)
     }

@@ -108,6 +108,7 @@ package struct WebSocketTransport: SyncTransport {
                     // A gateway may send frames in the same packet as its answer: pass them to the WebSocket.
                     configuration.leftOverBytesStrategy = .forwardBytes
                     let result = try pipeline.configureUpgradableHTTPClientPipeline(configuration: configuration)
+                    // `connectTimeout` ends with the TCP connection. This timer also covers TLS and the upgrade.
                     let late = channel.eventLoop.scheduleTask(in: patience) { attempt.cancel(isLate: true) }
                     result.whenComplete { _ in late.cancel() }
                     return (channel, result)
