@@ -2,8 +2,8 @@ package import SluiceCore
 import Dispatch
 import Synchronization
 
-/// The local database of one user of one app, a SQLite file: the server's state, the app's writes that the server does not have yet, and
-/// the subscription sets.
+/// The local database of one user of one app. It has the server's state, the writes that the server does not have yet, and the
+/// subscription sets. It is one SQLite file with these tables:
 ///
 /// ```
 /// <Class>                     the shown objects: a table per class, a column per property
@@ -63,8 +63,8 @@ package final class Replica: Sendable {
     /// classes. They write one at a time.
     /// - Parameters:
     ///   - indexes: the properties, by class, that get an index for queries. Indexes of other properties are dropped.
-    /// - Throws: `replicaVersion` if a newer release wrote the file; `replicaCorrupt` if it is damaged or no client replica;
-    ///   `invalidSchemaChange` if the schema cannot be stored, or differs from that of a file opened for reading only.
+    /// - Throws: `replicaVersion` if a newer release wrote the file, `replicaCorrupt` if it is damaged or no client replica. A schema that
+    ///   cannot be stored, or that a file opened for reading only does not have, throws `invalidSchemaChange`.
     package init(
         path: String, schema: Schema, isSynced: Bool = true, indexes: [String: Set<String>] = [:],
         options: ReplicaOptions = ReplicaOptions(), environment: any Environment = SystemEnvironment()

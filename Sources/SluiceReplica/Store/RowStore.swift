@@ -111,7 +111,7 @@ package final class RowStore {
     // MARK: Changing
 
     /// Inserts or replaces a row.
-    /// - Returns: `true` if a value changed.
+    /// - Returns: `true` if the row is new or a value changed.
     func put(type: Int, _ row: Row) throws(SluiceError) -> Bool {
         let statement = try connection.statement(layouts[type].upsert)
         layouts[type].bind(row, to: statement)
