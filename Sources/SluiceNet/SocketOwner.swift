@@ -44,7 +44,7 @@ package enum SocketCloseReason: Hashable, Sendable {
     case peer(code: UInt16?)
     /// The connection failed or ended without a close frame. The text names the cause.
     case lost(String)
-    /// No data arrived for `WebSocketLimits.silence`, not even an answer to a ping.
+    /// No data arrived for at least `WebSocketLimits.silence`, not even an answer to a ping.
     case silent
     /// A message exceeded the limit.
     case oversize

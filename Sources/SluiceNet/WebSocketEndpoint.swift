@@ -11,7 +11,7 @@ package struct WebSocketLimits: Sendable {
     package var openingPatience: TimeAmount
     /// The interval between pings.
     package var pingInterval: TimeAmount
-    /// The silence after which the server drops a peer that it reads from, counted in unanswered pings.
+    /// The silence after which the server drops a peer that it reads from. Counted in unanswered pings, so up to one interval more.
     package var silence: TimeAmount
     /// The time that a peer has to answer a close frame. Then the server drops it.
     package var closeGrace: TimeAmount

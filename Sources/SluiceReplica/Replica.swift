@@ -188,7 +188,7 @@ package final class Replica: Sendable {
         queue.async { [writer] in done(Result { () throws(SluiceError) in try writer.connection.syncLog() }) }
     }
 
-    // MARK: Versions that are read
+    // MARK: Versions in use
 
     /// The number of states that the file keeps for readers of this process, from the oldest one read to the newest.
     package var activeVersions: UInt64 {

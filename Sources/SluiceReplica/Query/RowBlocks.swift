@@ -86,7 +86,7 @@ extension RowStore {
         if try statement.step() { blocks.starts.append(statement.int(0)) } else { blocks.isComplete = true }
     }
 
-    // MARK: Keeping up
+    // MARK: Updates
 
     /// Returns the known blocks of a class, updated to the state that is seen.
     private func blocks(_ layout: TableLayout) throws(SluiceError) -> RowBlocks {

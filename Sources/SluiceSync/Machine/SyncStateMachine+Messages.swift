@@ -160,7 +160,7 @@ extension SyncStateMachine {
         session?.partial = run
     }
 
-    // MARK: Refusals
+    // MARK: Rejections
 
     private mutating func compensate(_ id: UInt64, _ writes: [RefusedWrite]) {
         // A resent one is only acknowledged again: its number is not above the last that was applied.

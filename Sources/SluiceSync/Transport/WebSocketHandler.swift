@@ -24,7 +24,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
     func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
-    // MARK: Back-pressure
+    // MARK: Backpressure
 
     func read(context: ChannelHandlerContext) {
         // The channel reads its socket only on request. Withhold the request while the queue is full.
@@ -109,7 +109,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
         write(.ping, ByteBuffer(), context: context)
     }
 
-    // MARK: The end
+    // MARK: Errors
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         queue.finish(SluiceError(.connectionFailed, "The connection broke: \(error)."))
