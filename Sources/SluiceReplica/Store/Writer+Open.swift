@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Making and fitting the file.
+/// Creation and upgrade of the file.
 extension Writer {
     private static let tables = """
         CREATE TABLE IF NOT EXISTS _sluice_meta (name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
@@ -28,7 +28,7 @@ extension Writer {
         CREATE TABLE IF NOT EXISTS _sluice_error (id INTEGER PRIMARY KEY AUTOINCREMENT, writes BLOB);
         """
 
-    /// Makes what is missing and reads what is there.
+    /// Creates missing tables and columns, and reads the file's state.
     func open(indexes: PropertyIndexes, shouldCompact: (@Sendable (Int, Int) -> Bool)?) throws(SluiceError) {
         let isNew = try !exists()
         try connection.transaction { () throws(SluiceError) in
@@ -44,6 +44,7 @@ extension Writer {
             try store.links.fit(store)
             try indexes.fit(connection)
             if let owner, meta.owner.isEmpty { meta.owner = owner }
+            // Data that was never downloaded is missing now: the next session must bootstrap in full.
             if lacksData {
                 meta.applied = AppliedPosition(lsn: .zero, version: 0)
                 meta.held = []
@@ -56,7 +57,7 @@ extension Writer {
         try noteState()
     }
 
-    /// Reads what is there, which has to be enough.
+    /// Opens a file for reading only. It must have all tables and columns.
     func openReadOnly() throws(SluiceError) {
         guard try exists() else { throw SluiceError(.replicaCorrupt, "The file is no local file of this SDK.") }
         try checkVersion()
@@ -65,7 +66,7 @@ extension Writer {
         try noteState()
     }
 
-    /// Whether every class has its table and every property its column.
+    /// Throws `invalidSchemaChange` unless every class has its table and every property its column.
     func checkTables() throws(SluiceError) {
         let known = try knownProperties()
         for layout in layouts where layout.hasTable {
@@ -97,7 +98,7 @@ extension Writer {
         return try exists.step()
     }
 
-    /// Leaves the tables as they are.
+    /// Opens the file without changing its tables.
     func openUnfitted() throws(SluiceError) {
         try checkVersion()
         meta = ReplicaMeta(try readMeta())
@@ -116,7 +117,7 @@ extension Writer {
     }
 
     /// Gives every class its table and every property its column.
-    /// - Returns: whether the file lacks data that the server has because something was added or changed.
+    /// - Returns: `true` if something was added or changed, so that the file lacks data that the server has.
     private func fitTables() throws(SluiceError) -> Bool {
         var lacksData = false
         let known = try knownProperties()
@@ -125,6 +126,7 @@ extension Writer {
             let wanted = Dictionary(uniqueKeysWithValues: zip(layout.type.properties.map(\.name), layout.kinds.map(\.rawValue)))
             if before.map({ before in wanted.allSatisfy { before[$0.key] == $0.value } }) ?? false { continue }
             lacksData = lacksData || before != nil || meta.applied.version > 0
+            // A column of another kind cannot be converted: the server's data is downloaded again.
             let mustRebuild = before.map { before in wanted.contains { before[$0.key] != nil && before[$0.key] != $0.value } }
             if mustRebuild == true || before.map({ $0[layout.type.properties[layout.key].name] == nil }) == true {
                 try connection.execute("DROP TABLE IF EXISTS \(layout.table)")
@@ -140,7 +142,7 @@ extension Writer {
         return lacksData
     }
 
-    /// Files of earlier releases have no options.
+    /// Adds the column of options, which files of earlier releases lack.
     private func fitSubscriptions() throws(SluiceError) {
         let statement = try connection.statement("SELECT 1 FROM pragma_table_info('_sluice_subscription') WHERE name = 'options'")
         let hasOptions = try statement.step()
@@ -151,7 +153,7 @@ extension Writer {
         highest.reset()
     }
 
-    /// Files of earlier releases have no reasons.
+    /// Adds the column of reasons, which files of earlier releases lack.
     private func fitRemovals() throws(SluiceError) {
         let statement = try connection.statement("SELECT 1 FROM pragma_table_info('_sluice_staged_removal') WHERE name = 'reason'")
         let hasReasons = try statement.step()
@@ -159,7 +161,7 @@ extension Writer {
         if !hasReasons { try connection.execute("ALTER TABLE _sluice_staged_removal ADD COLUMN reason INTEGER") }
     }
 
-    /// Files of earlier releases have no clocks.
+    /// Adds the columns of clocks, which files of earlier releases lack.
     private func fitServerRows() throws(SluiceError) {
         let statement = try connection.statement("SELECT 1 FROM pragma_table_info('_sluice_server') WHERE name = 'clocks'")
         let hasClocks = try statement.step()

@@ -5,14 +5,14 @@ import SluiceMerge
 extension Writer {
     // MARK: Changesets
 
-    /// The time of what is written now: later than what was written before, and than what was seen.
+    /// Returns the time of a write: later than all earlier writes of the replica, and than all times that it has seen.
     func tick() -> HybridTime {
         var clock = HybridClock(last: meta.clock)
         meta.clock = clock.tick(now: environment.wallMilliseconds())
         return meta.clock
     }
 
-    /// Stores a local transaction; its server rows are kept already.
+    /// Stores a local transaction. The server rows of its objects are stored already.
     func record(_ changes: [ObjectChange]) throws(SluiceError) {
         if changes.isEmpty { return }
         let time = tick()
@@ -20,6 +20,7 @@ extension Writer {
         let encoded = changes.map { ChangeCoding.encode($0) }
         let bytes = encoded.reduce(0) { $0 + $1.count }
         let changeset = Changeset(number: meta.changeset, time: time, base: meta.applied.lsn, changes: changes)
+        // A failure rolls back the transaction, and with it the number and the time.
         try uploadBound?.check(changeset, stored: bytes)
         let header = try connection.statement("INSERT INTO _sluice_pending VALUES (?, ?, ?, ?, NULL)")
         header.bind(0, meta.changeset)
@@ -69,6 +70,7 @@ extension Writer {
     }
 
     func renumber(after last: UInt64, time: HybridTime) throws(SluiceError) {
+        // The number belongs to this replica: no backup was restored.
         if last <= meta.changeset, try !isAnother(last, time) { return }
         var clock = HybridClock(last: meta.clock)
         clock.observe(time, now: environment.wallMilliseconds())
@@ -79,9 +81,10 @@ extension Writer {
         let lowest = try first.step() && !first.isNull(0) ? first.unsigned(0) : nil
         first.reset()
         guard let lowest else { return meta.changeset = last }
+        // The lowest pending number becomes `last` + 1. The others keep their distance to it.
         let shift = last + 1 - min(lowest, last + 1)
         guard shift > 0 else { return }
-        // Negative first: a new number may be that of another yet.
+        // Negative first: a new number may still belong to another row.
         for table in ["_sluice_pending_change", "_sluice_pending"] {
             try connection.execute(
                 """
@@ -94,7 +97,7 @@ extension Writer {
         try rename(from: lowest + shift, renaming)
     }
 
-    /// Elements that the changesets from a number on put into lists get other tags: the file has counted from where it was.
+    /// Gives new tags to list elements inserted by the changesets from a number on: a restored file has reused tags.
     private func rename(from number: UInt64, _ renaming: TagRenaming) throws(SluiceError) {
         var renaming = renaming
         var edited: [(number: UInt64, ordinal: Int64, change: ObjectChange)] = []
@@ -118,7 +121,7 @@ extension Writer {
         }
     }
 
-    /// Whether the file waits to upload a changeset of this number that was made at another time.
+    /// `true` if the replica waits to upload a changeset of this number that was made at another time.
     private func isAnother(_ number: UInt64, _ time: HybridTime) throws(SluiceError) -> Bool {
         guard time > .zero else { return false }
         let statement = try connection.statement("SELECT time FROM _sluice_pending WHERE number = ? AND acknowledged IS NULL")
@@ -134,10 +137,11 @@ extension Writer {
         statement.bind(1, number)
         try statement.run()
         for write in futile where write.changeset <= number { try becomeDeletion(write) }
+        // The commit may have been applied before its acknowledgement arrived.
         try dropApplied(leaving: .known(.leftQuery))
     }
 
-    /// What was written in vain becomes what came of it, so that the object goes now, and not once more with rows that are on their way.
+    /// Replaces a futile write by the deletion that made it futile. The object goes now, and rows on their way do not show it again.
     private func becomeDeletion(_ write: FutileWrite) throws(SluiceError) {
         guard let layout = layout(named: write.object.type), layout.hasTable else { return }
         let statement = try connection.statement(
@@ -150,14 +154,14 @@ extension Writer {
         try show(layout, key: write.object.key, leaving: .known(.deleted))
     }
 
-    /// Drops the changesets whose commit the file has applied, and shows what is left of their objects.
-    /// - Parameter leaving: why those go of which nothing is left: the server has them and does not send them, as beyond a limit.
+    /// Drops the changesets whose commit the replica has applied, and shows the rest of their objects.
+    /// - Parameter leaving: the reason for objects without a row: the server has them and does not send them, as beyond a limit.
     func dropApplied(leaving: Leaving) throws(SluiceError) {
         try dropPending("p.acknowledged IS NOT NULL AND p.acknowledged <= ?1", meta.applied.lsn.rawValue, leaving: leaving)
     }
 
-    /// Drops changesets that the server's rows have and of which nothing is left. What is left waits for the acknowledgement, which comes
-    /// after the refusals: what is refused is told as that, with the values that were wanted.
+    /// Drops changesets that the server rows reflect and that have no changes left. Others wait for the acknowledgement, which follows
+    /// the rejections: a rejected write is then reported with its intended values.
     func dropEmpty() throws(SluiceError) {
         let statement = try connection.statement(
             """
@@ -168,8 +172,9 @@ extension Writer {
         try statement.run()
     }
 
-    /// - Parameter condition: on `p`, a row of `_sluice_pending`; `?1` is the value.
+    /// - Parameter condition: on `p`, a row of `_sluice_pending`. `?1` is the value.
     func dropPending(_ condition: String, _ value: UInt64? = nil, leaving: Leaving) throws(SluiceError) {
+        // The objects are read first: their changes are gone when they are shown again.
         let affected = try connection.statement(
             """
             SELECT DISTINCT c.type, c.key FROM _sluice_pending p JOIN _sluice_pending_change c ON c.number = p.number
@@ -200,20 +205,21 @@ extension Writer {
         var refused = writes
         for (index, write) in writes.enumerated() {
             guard let layout = layout(named: write.object.type), layout.hasTable else { continue }
+            // Before the deletion below: the intended values are read from the pending change.
             refused[index].values.merge(try wanted(layout, write)) { $1 }
             let statement = try connection.statement("DELETE FROM _sluice_pending_change WHERE number = ? AND type = ? AND key = ?")
             statement.bind(0, write.changeset)
             statement.bind(1, write.object.type)
             layout.bindKey(write.object.key, at: 2, to: statement)
             try statement.run()
-            // The refusal itself is told.
+            // The compensating write itself is reported.
             try show(layout, key: write.object.key, leaving: .untold)
         }
         return try keepRefusal(refused)
     }
 
-    /// Takes back a changeset that no message can carry. It stays, without changes, since the gateway counts changesets.
-    /// - Returns: the refusal to tell the app; nil if nothing of the changeset is left.
+    /// Undoes a changeset that no message can carry. It stays, without changes, since the gateway expects numbers without gaps.
+    /// - Returns: the report for the app. `nil` if the changeset has no changes left.
     func setAside(_ number: UInt64, _ error: SluiceError) throws(SluiceError) -> WriteRefusal? {
         let objects = try connection.statement("SELECT DISTINCT type, key FROM _sluice_pending_change WHERE number = ?")
         objects.bind(0, number)
@@ -236,13 +242,13 @@ extension Writer {
             statement.bind(0, number)
             try statement.run()
         }
-        // The refusal itself is told.
+        // The compensating write itself is reported.
         for (layout, write) in writes { try show(layout, key: write.object.key, leaving: .untold) }
         return try keepRefusal(writes.map(\.write))
     }
 
-    /// What a changeset wanted of an object: the values that it gave, and what it edited inside as it is shown now. Nothing when a later row
-    /// of the object has come already.
+    /// Returns the values that a changeset intended for an object: those that it set, and the edited properties as shown now. Empty if a
+    /// later row of the object has already replaced the changes.
     private func wanted(_ layout: TableLayout, _ write: RefusedWrite) throws(SluiceError) -> [String: Value] {
         let statement = try connection.statement(
             "SELECT change FROM _sluice_pending_change WHERE number = ? AND type = ? AND key = ? ORDER BY ordinal")
@@ -263,7 +269,7 @@ extension Writer {
         return values
     }
 
-    /// Refusals that nobody has heard of and that are kept; the oldest go first.
+    /// The maximum number of unreported reports. The oldest are dropped first.
     static let keptRefusals: UInt64 = 1_000
 
     func keepRefusal(_ writes: [RefusedWrite]) throws(SluiceError) -> WriteRefusal? {

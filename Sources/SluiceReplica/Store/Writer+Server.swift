@@ -1,11 +1,12 @@
 import SluiceCore
 import SluiceMerge
 
-/// What the server says.
+/// Live commits of the server.
 extension Writer {
     // MARK: Live commits
 
     func apply(_ batch: ReplicaBatch) throws(SluiceError) {
+        // One check per batch: without pending changes no row needs a lookup of its server row.
         let hasPending = try any("SELECT 1 FROM _sluice_server LIMIT 1")
         for commit in batch.commits where commit.lsn > meta.applied.lsn {
             meta.taken = max(meta.taken, commit.changeset)
@@ -22,7 +23,7 @@ extension Writer {
         try dropApplied(leaving: .known(.leftQuery))
     }
 
-    /// What is written from now on is later than what was seen, however far behind the device's clock is.
+    /// Moves the clock forward: later writes get times after those seen, even if the device's clock is behind.
     func observe(_ milliseconds: Int64) { meta.clock = max(meta.clock, HybridTime(milliseconds: milliseconds)) }
 
     private func any(_ sql: String) throws(SluiceError) -> Bool {
@@ -93,7 +94,7 @@ extension Writer {
 }
 
 extension ReplicaRowChange.Event {
-    /// Why the object left; those that enter or stay never do.
+    /// The reason that the object left. Events that enter or stay have none.
     fileprivate var leaving: LeftObject.Reason {
         switch self {
         case .deleted: .deleted
@@ -104,12 +105,12 @@ extension ReplicaRowChange.Event {
 }
 
 extension ReplicaCommit {
-    /// Rounded as PostgreSQL does where the gateway merges; nil when the time is not known.
+    /// The commit's time in milliseconds, rounded as PostgreSQL does where the gateway merges. `nil` if unknown.
     fileprivate var milliseconds: Int64? { time > 0 ? (min(time, .max - 500) + 500) / 1_000 : nil }
 }
 
 extension ReplicaBatch {
-    /// The write times of a change by the numbers of the file's own class; nil for SQL.
+    /// The write times of a change, in the numbers of the replica's class. `nil` for SQL.
     fileprivate func times(of change: ReplicaRowChange, _ type: ObjectType) throws(SluiceError) -> WriteTimes? {
         guard !change.times.isEmpty else { return nil }
         let bytes = Array(rows.arena[Int(change.times.lowerBound)..<Int(change.times.upperBound)])

@@ -1,11 +1,11 @@
 import SluiceCore
 import SluiceMerge
 
-/// The server's rows of objects that have pending changes, kept beside the table, which shows both merged.
+/// Server rows of objects with pending changes, stored beside the table, which shows the merge of both.
 extension Writer {
     // MARK: Reading
 
-    /// The server's state of an object; nil when nothing is pending for it: the table holds the server's row.
+    /// Returns the server's state of an object. `nil` without pending changes: the table then has the server's row.
     private func serverObject(_ layout: TableLayout, key: Value) throws(SluiceError) -> ServerObject? {
         let statement = try connection.statement("SELECT row, clocks, time FROM _sluice_server WHERE type = ? AND key = ?")
         statement.bind(0, layout.type.name)
@@ -25,21 +25,22 @@ extension Writer {
         return try statement.step()
     }
 
-    /// The server's state of an object that is edited: with neither row nor clocks when it is not kept.
+    /// Returns the server's state of an object that is edited. Has neither row nor clocks if none is stored.
     func keptServerObject(_ layout: TableLayout, key: Value) throws(SluiceError) -> ServerObject {
         try serverObject(layout, key: key) ?? ServerObject(row: nil)
     }
 
     // MARK: Keeping
 
-    /// Before the first pending change of an object: keeps its row, which is the server's, and says what it is.
+    /// Stores an object's row as its server row and returns it. Called before the first pending change, while the table has the server's
+    /// row.
     func keepServerRow(_ layout: TableLayout, key: Value) throws(SluiceError) -> [String: Value]? {
         let row = try store.row(type: layout.index, key: key).map { named($0, layout) }
         try setServerObject(layout, key: key, ServerObject(row: row))
         return row
     }
 
-    /// The same for an object that was just made: the server had none, unless it is known what it had.
+    /// Stores the absence of a server row for a new object, unless its server state is stored already.
     func keepAbsence(_ layout: TableLayout, key: Value) throws(SluiceError) {
         if try isKept(layout, key: key) { return }
         try setServerObject(layout, key: key, ServerObject(row: nil))
@@ -59,7 +60,7 @@ extension Writer {
         try statement.run()
     }
 
-    /// Notes that the server's row is not in the view any more.
+    /// Records that the server's row is no longer in the view.
     func loseServerRow(_ layout: TableLayout, key: Value) throws(SluiceError) {
         try setServerObject(layout, key: key, ServerObject(row: nil))
     }
@@ -81,21 +82,22 @@ extension Writer {
         Row(layout.type.properties.map { values[$0.name] })
     }
 
-    /// A newer row of the server's.
+    /// A newer row of the server.
     struct NewServerRow {
-        /// Nil: not in the view.
+        /// `nil` if the object is not in the view.
         var row: [String: Value]?
-        /// The write times that came with it; nil for none.
+        /// The write times received with it. `nil` for none.
         var times: WriteTimes?
-        /// When it was committed, milliseconds since 1970; nil when that is not known.
+        /// The time of its commit, in milliseconds since 1970. `nil` if unknown.
         var time: Int64?
     }
 
-    /// Takes note of the server's row of an object with pending changes and shows the outcome.
-    /// What changesets that the server's rows have did to the object goes now, and not with the acknowledgement, which may come later: others
-    /// have written over it since.
-    /// - Parameter leaving: why there is none any more.
-    /// - Returns: false when nothing is pending for the object; the caller then changes the table itself.
+    /// Stores the server's row of an object with pending changes and shows the merge.
+    ///
+    /// Drops the object's changes of changesets that the server's rows reflect. Keeping them until the acknowledgement would hide later
+    /// writes of others.
+    /// - Parameter leaving: the reason if the object is gone.
+    /// - Returns: `false` if no change is pending for the object. The caller then changes the table itself.
     func takeServerRow(
         _ layout: TableLayout, key: Value, _ new: NewServerRow, leaving: Leaving = .untold
     ) throws(SluiceError) -> Bool {
@@ -113,10 +115,10 @@ extension Writer {
 
     // MARK: Showing
 
-    /// The number that decides between writes of one time.
+    /// The client's number, which decides between writes of the same time.
     private var client: ClientID { meta.identity?.client ?? Overlay.unnumbered }
 
-    /// The server's state of an object with the changes in the file, and those of the transaction under way.
+    /// Returns the server's state of an object, merged with the pending changes and those of the open transaction.
     func overlaid(_ layout: TableLayout, key: Value, own: [ObjectChange]) throws(SluiceError) -> (server: ServerObject, state: ObjectState)
     {
         let server = try keptServerObject(layout, key: key)
@@ -124,30 +126,32 @@ extension Writer {
         return (server, try Overlay.state(server: server, pending: pending, client: client, type: layout.type))
     }
 
-    /// Applies one more change of the transaction under way.
+    /// Applies one more change of the open transaction.
     func overlay(_ change: ObjectChange, on state: inout ObjectState, _ type: ObjectType) throws(SluiceError) {
         try Overlay.add(PendingChange(underWay: change), client: client, to: &state, type: type)
     }
 
-    /// Makes the table show server row ⊕ pending changes; forgets the server row when nothing is pending any more.
-    /// - Parameter leaving: why the object goes, if that is the outcome.
+    /// Makes the table show the server row merged with the pending changes. Drops the server row if no change is pending.
+    /// - Parameter leaving: the reason if the object is gone.
     func show(_ layout: TableLayout, key: Value, leaving: Leaving) throws(SluiceError) {
         guard let server = try serverObject(layout, key: key) else { return }
         let changes = try pendingChanges(layout, key: key)
+        // From here on the table has the server's row itself.
         if changes.isEmpty { try forgetServerRow(layout, key: key) }
         if var shown = try Overlay.apply(server: server, pending: changes, client: client, type: layout.type) {
             shown[layout.type.properties[layout.key].name] = key
             if try store.put(type: layout.index, row(shown, layout)) { note(layout.index, key) }
         } else {
+            // Before the deletion: the reason may depend on the row.
             let reason = try reason(leaving, layout, key)
-            // What the app has deleted itself is not in the table any more.
+            // An object that the app deleted itself is no longer in the table.
             guard try store.delete(type: layout.index, key: key) else { return }
             note(layout.index, key)
             if let reason { noteLeft(layout, key, reason) }
         }
     }
 
-    /// Shows every object with pending changes anew: their times are others.
+    /// Shows every object with pending changes again, after their times have changed.
     func showPending(leaving: Leaving) throws(SluiceError) {
         let kept = try connection.statement("SELECT type, key FROM _sluice_server")
         var objects: [(TableLayout, Value)] = []
@@ -168,7 +172,7 @@ extension Writer {
         }
     }
 
-    /// What the server's row of an object does not have, oldest first.
+    /// Returns the changes that the server's row of an object does not reflect, oldest first.
     private func pendingChanges(_ layout: TableLayout, key: Value) throws(SluiceError) -> [PendingChange] {
         let statement = try connection.statement(
             """
@@ -190,7 +194,7 @@ extension Writer {
 }
 
 extension TableLayout {
-    /// Stands for the numbers of the properties, by which clocks are stored.
+    /// A hash of the properties' numbers and names, which stored clocks refer to.
     private var numbering: UInt64 {
         ValueHash(.list(type.properties.flatMap { [.int(Int64($0.id)), .string($0.name)] })).rawValue
     }
@@ -199,7 +203,7 @@ extension TableLayout {
         withUnsafeBytes(of: numbering.littleEndian) { Array($0) } + clocks.encoded
     }
 
-    /// Nil for clocks that were stored when the class had other properties: what is pending counts as later then.
+    /// Decodes stored clocks. Returns `nil` if they were stored for other properties: pending changes then count as later.
     fileprivate func clocks(stored bytes: [UInt8]) throws(SluiceError) -> ObjectClocks? {
         guard bytes.prefix(8).elementsEqual(withUnsafeBytes(of: numbering.littleEndian) { Array($0) }) else { return nil }
         do throws(SluiceError) {

@@ -1,13 +1,13 @@
 package import SluiceCore
 package import SluiceWire
 
-/// The file's own types with the numbers that the gateway gave their properties (Welcome): what rows and changes are read
-/// and written with. Type indices and the order of cells are the file's. A property that the gateway does not have keeps
-/// its place under the number 0, which no message carries.
+/// The replica's classes with the property numbers that the gateway allotted in `Welcome`, for decoding rows and encoding changes. Type
+/// indices and the order of cells are the replica's. A property unknown to the gateway keeps its place under number 0, which no message
+/// carries.
 package struct ServerSchema: Sendable {
     package let codec: SchemaCodec
     package var schema: Schema { codec.schema }
-    /// The numbers by type, in the order of its properties.
+    /// The property numbers by type, in the order of its properties.
     let numbers: [[UInt32]]
 
     package init(local: Schema, server: Schema) {
