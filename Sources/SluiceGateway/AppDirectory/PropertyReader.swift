@@ -8,7 +8,7 @@ struct PropertyReader {
     struct Shape {
         var type: PropertyType
         var collection: CollectionKind
-        /// Null is a value of the type itself, whatever `required` says.
+        /// `true` if null is a value of the type, regardless of `required`.
         var isNullable = false
     }
 
