@@ -57,7 +57,7 @@ final class QuarantineKeeper: Sendable {
         (work, door) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.waiting))
     }
 
-    // MARK: Being told
+    // MARK: Reports
 
     /// Reports rows that the publisher met in changes.
     func note(_ rows: [UnfitRow], types: [String]) { enqueue(.rows(rows, types: types)) }
@@ -92,7 +92,7 @@ final class QuarantineKeeper: Sendable {
         logger.error("Too much waits to be noted of rows that do not fit; something was not.", metadata: ["limit": "\(Self.waiting)"])
     }
 
-    // MARK: Doing
+    // MARK: Work
 
     func run() async throws {
         try await withThrowingDiscardingTaskGroup { group in

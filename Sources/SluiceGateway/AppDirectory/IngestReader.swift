@@ -3,11 +3,9 @@ import SluicePostgres
 
 /// Reads `ingest.json` beside a collection's schema: the time partitions of an asymmetric class.
 ///
-/// | key | value |
-/// | --- | --- |
-/// | `partition_by` | the property with the time of an object, a required date |
-/// | `every` | the length of a partition in UTC: `day` (the default), `week` or `month` |
-/// | `keep_days` | the age in days, 1 to 36,500, at which partitions are dropped; by default all are kept |
+/// - `partition_by`: The property with the time of an object, a required date.
+/// - `every`: The length of a partition in UTC: `day` (the default), `week` or `month`.
+/// - `keep_days`: The age in days, 1 to 36,500, at which partitions are dropped. By default all are kept.
 struct IngestReader {
     func partitions(of collections: [DataSourceReader.Collection], in result: SchemaReader.Result) -> [String: TimePartitions] {
         var partitions: [String: TimePartitions] = [:]

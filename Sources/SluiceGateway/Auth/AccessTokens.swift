@@ -77,7 +77,7 @@ package struct AccessTokens: Sendable {
     /// Returns the SHA-256 that the directory stores for a refresh token.
     static func hash(_ text: String) -> [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
 
-    // MARK: Both
+    // MARK: Claims
 
     private func blank(_ kind: Claims.Kind, user: String, lifetime: Int64) -> Claims {
         let now = environment.wallMilliseconds() / 1_000

@@ -146,7 +146,7 @@ package struct AuthRoutes: Sendable {
         ]
     }
 
-    // MARK: Pieces
+    // MARK: Parsing
 
     private func check(_ context: some RequestContext) throws {
         let app = try context.parameters.require("app")

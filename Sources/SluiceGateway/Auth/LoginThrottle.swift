@@ -106,7 +106,7 @@ final class LoginThrottle: Sendable {
         }
     }
 
-    // MARK: Others
+    // MARK: Registrations, anonymous logins and API keys
 
     /// Counts a registration.
     func countRegistration(from address: String) throws(TooManyAttempts) { try count(.registrations, address) }
