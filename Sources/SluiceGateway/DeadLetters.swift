@@ -191,8 +191,9 @@ package struct DeadLetterRelay: Sendable {
 
 /// Sends rejected objects again.
 ///
-/// An accepted object leaves `sluice.ingest_rejected`, once the dead-letter topic has it. Without Kafka it leaves at once. An object that
-/// the sink rejects again returns as a new row. After a crash an object may be sent twice; its primary key makes it take effect once.
+/// An object that the log accepts leaves `sluice.ingest_rejected`, once the dead-letter topic has it. Without Kafka it leaves once its
+/// table has accepted it. An object that the sink rejects again returns as a new row. After a crash an object may be sent twice; its
+/// primary key makes it take effect once.
 struct DeadLetterReplay: Sendable {
     struct Outcome: Sendable {
         var sent = 0

@@ -94,8 +94,10 @@ struct GatewayParts: Sendable {
         let schema = try await GatewaySchema.open(
             app.schema, fields: app.queryableFields, isDevelopment: configuration.isDevelopment, tables: tables, log: log, topics: topics,
             tell: generations.configure)
+        // Recorded only once the tables fit, as other gateways adopt the recorded schema.
         if !configuration.isDevelopment { try await applied.record(app) }
         try await PostgresFailure.translating { try await PostgresCapture.ensureSlot(names.slot, pool, logger) }
+        // Plugins may parse predicates while they are configured.
         outside.services.connect(schema)
         try await generations.start(schema.current())
         let rules = PluginRules(generations: generations, authority: schema)

@@ -32,6 +32,7 @@ struct GatewayServers: Sendable {
         let refused = parts.metrics.refusals(
             loggedBy: RefusalLog(logger: logger, environment: parts.sessionServices.environment))
         let router = Router(context: ClientContext.self)
+        // The order matters: the limits need the client's address, and errors of the inner middleware must be responses for the metrics.
         router.add(middleware: ClientAddressMiddleware(proxies: configuration.network.trustedProxies))
         router.add(middleware: HTTPWatch(metrics: parts.metrics, environment: parts.sessionServices.environment))
         router.add(middleware: ErrorMiddleware(logger: logger))

@@ -27,6 +27,7 @@ struct IngestService: Service {
             var running: Set<String> = []
             while !Task.isCancelled {
                 for type in schema.current().schema.types where type.kind == .asymmetric && !running.contains(type.name) {
+                    // If the log does not answer, the next pass retries.
                     guard let partitions = try? await schema.ingestPartitions(of: type.name) else { continue }
                     running.insert(type.name)
                     let sink = sink(for: type.name, partitions: partitions)

@@ -36,6 +36,7 @@ final class SessionService: Service {
     func accept(_ request: UpgradeRequest) -> UpgradeDecision {
         guard isEnabled else { return .refuse(SluiceError(.sessionDisabled, "Sync of this app is disabled.")) }
         let channel = SocketChannel(services: services, egress: watch.egress, onWork: { [caller] in caller.yield($0) }) {
+            // Weak: the service owns the channel until the end of its connection.
             [weak self, watch] channel in
             watch.ended.add()
             self?.open.withLock { $0[ObjectIdentifier(channel)] = nil }

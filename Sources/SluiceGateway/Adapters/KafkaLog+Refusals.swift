@@ -58,7 +58,7 @@ extension KafkaLog {
     /// Explains a write without an acknowledgement if its topics have too few in-sync replicas. librdkafka retries such writes and then
     /// reports only a timeout.
     package func explain(_ error: SluiceError, of batch: LogBatch) async -> SluiceError {
-        // Unreachable brokers cannot answer the admin request, and the error already names the cause.
+        // Unreachable brokers cannot answer the admin request.
         guard error.code == .logDelivery, trouble == nil else { return error }
         let partitions = Set(batch.entries.map { LogPartition(batch.topics[Int($0.topic)], $0.partition).kafka })
         do {

@@ -193,6 +193,7 @@ private final class KafkaLogReader: LogReader {
         var fetch = fetch
         fetch.removeAll()
         if try await tellGaps(&fetch) { return fetch }
+        // Taken out of the mutex, so that no lock is held during the wait below.
         var batch = self.batch.withLock { batch in
             defer { batch = KafkaFetchBatch() }
             return batch

@@ -45,7 +45,7 @@ struct PostgresIngest: IngestStore {
 }
 
 extension IngestTally {
-    /// - Parameter done: The store's counts of accepted objects: rows written, and rows rejected.
+    /// - Parameter done: The store's counts of accepted objects: new rows, and rejected ones.
     fileprivate init(_ accepted: [AcceptedObjects], refused: Int, _ done: (written: Int, refused: Int)) {
         let count = accepted.reduce(0) { $0 + $1.rows.count }
         self.init(written: done.written, duplicates: count - done.written - done.refused, refused: refused + done.refused)

@@ -35,6 +35,7 @@ struct PostgresSnapshots: SnapshotStore {
                 return chosen.map(\.selection)
             }, begin: { try await begin(SnapshotStart($0)) }, expected: expected
         ) { number, buffer, refs in
+            // The store numbers rows by selection, in the order of `choose`.
             let part = parts.withLock { $0[number] }
             let matching = part.residual.map { program in refs.filter { buffer.withView($0) { program.matches($0) } } } ?? refs
             if matching.isEmpty { return }
@@ -159,6 +160,7 @@ private struct SnapshotPart: Sendable {
         (kept.selection.keys, written.selection.keys) = (keys, keys)
         (kept.selection.isInOrder, written.selection.isInOrder) = (false, false)
         written.selection.planned = nil
+        // Rows written since `first` but not since the staging are as staged. `max` covers a staging older than `first`.
         kept.selection.age = first.map { .between($0, max($0, point)) } ?? .before(point)
         kept.selection.keysOnly = true
         kept.purpose = .kept

@@ -44,6 +44,7 @@ struct PostgresWrites: WriteStore {
                 }
             }
         } catch let refused as RefusedRow {
+            // Objects of one changeset that reference each other are rejected together, so the committer must recognize the case.
             let isWithin = refused.isReference && attempt.images.links(refused.object, keys)
             throw RefusedByDatabase(object: refused.object, error: refused.error, isWithin: isWithin)
         }

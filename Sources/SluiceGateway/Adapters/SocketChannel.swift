@@ -19,9 +19,9 @@ struct SocketFrames: FrameMaker {
 
 /// A client's WebSocket, as the pipeline's channel.
 ///
-/// Messages wait in a mailbox of at most `Limits.uploadBytes`. Above that, the channel stops reading from the socket until the session
-/// has caught up. A client that uploads faster than PostgreSQL commits thus meets backpressure. The session runs from `opened` to
-/// `closed`.
+/// Messages wait in a mailbox. Above `Limits.uploadBytes`, the channel stops reading from the socket until the session has caught up. A
+/// client that uploads faster than PostgreSQL commits thus meets backpressure. The session runs from `opened` to `closed`. Calls of
+/// `SocketOwner` arrive on the connection's event loop, those of `SessionChannel` from any task.
 ///
 /// A task runs only while there are messages. A suspended task keeps the largest stack that it ever had, more than the rest of an idle
 /// session.
@@ -154,6 +154,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
     /// Queues a reevaluation of the rules behind the messages that wait. Does nothing if an equal one waits.
     func reconsider(user: String?) {
         let isNews = state.withLock { state in
+            // A session without a user may turn out to be this user's, so it is included.
             guard user == nil || state.user == nil || state.user == user else { return false }
             return !state.letters.contains { $0.isReconsideration(of: user) }
         }
@@ -197,6 +198,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
             state.isPaused = true
             return state.socket
         }
+        // Outside of the lock, as are all calls to the socket.
         pause?.pauseReading()
         put(.message(message))
     }
@@ -259,10 +261,12 @@ final class SocketChannel: SocketOwner, SessionChannel {
         var (least, since) = (Int.max, time.monotonicNanoseconds())
         while case let waiting = bufferedBytes, waiting >= bytes, !isClosed, !Task.isCancelled {
             let now = time.monotonicNanoseconds()
+            // Only progress of `unreadBytes` restarts the time limit, so a client that reads a byte at a time is disconnected.
             if waiting < least - Limits.unreadBytes {
                 (least, since) = (waiting, now)
             } else if now - since > Limits.unreadSeconds * 1_000_000_000 {
                 let reason = "\(waiting) bytes wait for this client, which has not read on for \(Limits.unreadSeconds) s."
+                // Set before the close: from here on `send` drops frames instead of adding to the buffer.
                 state.withLock { $0.isClosed = true }
                 return close(SluiceError(.slowClient, reason))
             }

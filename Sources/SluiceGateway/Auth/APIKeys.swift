@@ -71,6 +71,7 @@ package struct APIKeys: Sendable {
         do {
             return try await create(name, user: account.id, isServer: true)
         } catch {
+            // Without its key the account cannot be used.
             try? await users.delete(account.id)
             throw error
         }

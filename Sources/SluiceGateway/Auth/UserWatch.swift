@@ -105,6 +105,7 @@ final class UserWatch: Sendable {
             do {
                 let now = environment.monotonicNanoseconds()
                 let changes = try await store.changes(after: last)
+                // After the query: only then is PostgreSQL known to be reachable again.
                 if now - heard > Self.memory { await lost() }
                 heard = now
                 for change in changes {
@@ -112,6 +113,7 @@ final class UserWatch: Sendable {
                     if change.kind == .data { looks.withLock { $0.add(change.user) } }
                 }
                 last = changes.last?.number ?? last
+                // A full page may leave changes unread, so this pass is not complete yet.
                 let isAll = changes.count < UserChangeStore.limit
                 if isAll { looks.withLock { $0.read = look } }
                 arrived.fire()

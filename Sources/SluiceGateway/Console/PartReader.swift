@@ -36,6 +36,7 @@ package final class PartReader<Value: Sendable>: Sendable {
         // Unstructured: a cancelled read may continue for a while, and callers must not wait for it.
         let alarm = Task { [environment, patience, late] in
             guard (try? await environment.sleep(nanoseconds: patience)) != nil else { return }
+            // Only this caller times out; the read continues for the others.
             teller.yield(.failure(late))
         }
         defer {
@@ -81,6 +82,7 @@ package final class PartReader<Value: Sendable>: Sendable {
         } catch {
             answer = ConsoleError.shown(error).map { .failure($0) } ?? (Task.isCancelled ? nil : .failure(late))
         }
+        // One lock ends the read and takes its callers: a later caller starts a new read instead of missing this answer.
         let waiting = state.withLock { state -> [UInt64: AsyncStream<Answer>.Continuation] in
             state.task = nil
             guard answer != nil else {

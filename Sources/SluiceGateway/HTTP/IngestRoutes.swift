@@ -51,6 +51,7 @@ struct IngestRoutes: Sendable {
                 form, type: type, schema: schema, rights: rights, review: review, intake: services.ingest, gate: gate)
             try await run.skip(request.body)
             try IdempotencyKeys.check(answer, type: name, body: run.digest)
+            // Keeps the place in the gate until the body has been read.
             withExtendedLifetime(pass) {}
             return IngestAnswer.replay(answer, isStreamed: IngestAnswer.isStreamed(request))
         }

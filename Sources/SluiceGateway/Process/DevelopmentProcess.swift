@@ -148,6 +148,7 @@ enum DevelopmentUsers {
         for email in DevelopmentProcess.emails {
             let name = "development:\(email)"
             let secret = Hex.encode((0..<6).map { _ in UInt8.random(in: .min ... .max) })
+            // The first proposal is stored; later starts get the same password.
             let password = String(decoding: try await TokenStore(pool: pool).signingKey(name, proposed: Array(secret.utf8)), as: UTF8.self)
             if try await access.users.directory.find(email: email) == nil {
                 _ = try await access.users.create(email: email, password: password)

@@ -29,6 +29,7 @@ enum ProcessSignals {
         guard pipe(&ends) == 0 else { throw SluiceError(.internalError, "No pipe could be made for signals: errno \(errno).") }
         for end in ends {
             _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+            // A full pipe must not block the signal handler.
             _ = fcntl(end, F_SETFL, O_NONBLOCK)
         }
         let reader = ends[0]
