@@ -32,7 +32,7 @@ extension DeadLetter {
         return told
     }
 
-    /// The most Unicode scalars kept of a class name, which a client may have chosen.
+    /// The maximum length of a class name, in Unicode scalars. A client may have chosen the name.
     static let nameCharacters = 200
 }
 
@@ -42,7 +42,7 @@ extension DeadLetter {
 /// turn first waits until no append of the previous turn can still arrive. It then reads the end of the topic, as a crash may have hidden
 /// published letters from the table.
 package struct DeadLetterRelay: Sendable {
-    /// The most letters of one batch.
+    /// The maximum number of letters of one batch.
     private static let batch = 500
     /// The size at which a batch ends, in bytes of objects.
     private static let batchBytes = 8 << 20
@@ -87,6 +87,7 @@ package struct DeadLetterRelay: Sendable {
                 let before = turn
                 turn = nil
                 if try await claim() {
+                    // `claim` may be out of date. The turn's number is the fence: `begin` fails once another gateway has a later one.
                     let mine = if let before { before } else { try await takeOver() }
                     if try await relay(mine) { turn = mine }
                 }
@@ -211,7 +212,7 @@ struct DeadLetterReplay: Sendable {
 
     /// Replays the oldest letters that match the filter.
     ///
-    /// - Parameter limit: The most letters to read.
+    /// - Parameter limit: The maximum number of letters to read.
     func replay(_ filter: DeadLetterStore.Filter, limit: Int) async throws -> Outcome {
         var rows = try await letters.list(filter, limit: limit)
         var outcome = Outcome()

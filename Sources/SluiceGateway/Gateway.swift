@@ -70,6 +70,7 @@ package struct Gateway: Sendable {
         services.append(watchUsers(parts, servers.sessions))
         if let directory = configuration.directory { services.append(watchRules(in: directory, parts, servers.sessions)) }
         var group = ServiceGroupConfiguration(
+            // A service that returns early ends the whole gateway.
             services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) }, logger: logger)
         group.maximumGracefulShutdownDuration = .seconds(3)
         try await Self.run(ServiceGroup(configuration: group))

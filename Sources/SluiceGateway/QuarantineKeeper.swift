@@ -31,13 +31,13 @@ final class QuarantineKeeper: Sendable {
         var met: Set<[String]> = []
     }
 
-    /// The most queued reports. The keeper drops further ones and logs an error.
+    /// The maximum number of queued reports. The keeper drops further ones and logs an error.
     static let waiting = 4_096
-    /// The most rows in queued reports. The last report may exceed it.
+    /// The maximum number of rows in queued reports. The last report may exceed it.
     static let waitingRows = 16_384
-    /// The most rows remembered as met. At the bound the set is emptied and each row is reported again.
+    /// The maximum number of rows remembered as met. At the bound the set is emptied and each row is reported again.
     static let remembered = 10_000
-    /// The most rows to check at once: when publishing starts, and each minute.
+    /// The maximum number of rows to check at once: when publishing starts, and each minute.
     static let (all, some) = (10_000, 1_000)
     private static let pause: Duration = .seconds(60)
 

@@ -18,7 +18,7 @@ final class SessionService: Service {
 
     /// - Parameters:
     ///   - isEnabled: `true` if the app is synced. Otherwise the gateway rejects clients, which retry later.
-    ///   - maximum: The most open sessions, 20,000 by default.
+    ///   - maximum: The maximum number of open sessions, 20,000 by default.
     init(services: SessionServices, watch: SessionWatch, isEnabled: Bool, maximum: Int = 20_000) {
         self.isEnabled = isEnabled
         self.services = services

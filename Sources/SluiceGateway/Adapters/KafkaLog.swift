@@ -212,6 +212,7 @@ private final class KafkaLogReader: LogReader {
         let used = batch
         self.batch.withLock { $0 = used }
         if !unknown.isEmpty { missing(unknown.sorted()) }
+        // With records in the fetch, the gaps wait for the next call.
         if fetch.entries.isEmpty { _ = try await tellGaps(&fetch) }
         return fetch
     }

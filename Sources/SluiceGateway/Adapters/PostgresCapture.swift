@@ -24,6 +24,7 @@ final class PostgresCapture: ChangeSource {
     }
 
     func open(_ schema: Schema) async throws -> LSN {
+        // A slot has one reader, so an old stream must end first.
         await close()
         return try await PostgresFailure.translating {
             let slot = names.slot

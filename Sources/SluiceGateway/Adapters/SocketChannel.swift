@@ -69,7 +69,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
     private let onWork: @Sendable (SocketChannel) -> Void
     private let onEnd: @Sendable (SocketChannel) -> Void
 
-    /// The most messages in the mailbox. Further ones close the connection with `limitsExceeded`.
+    /// The maximum number of messages in the mailbox. Further ones close the connection with `limitsExceeded`.
     static let mailboxMessages = 4_096
 
     /// - Parameters:
@@ -110,6 +110,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
             // Each message may cause a reply. A client that does not read must read before its next message is handled.
             await drained(below: Limits.outboxBytes)
             await session.handle(message)
+            // A message counts as waiting until it is handled, so the bound covers it.
             taken(message.count)
         case .reconsider(let user): await session.reconsider(user: user)
         }
@@ -119,6 +120,7 @@ final class SocketChannel: SocketOwner, SessionChannel {
     /// Returns the content of the mailbox, an empty array once after the connection has closed, or nil if idle.
     private func take() -> [Letter]? {
         state.withLock { state in
+            // Before the end: messages received before the close are still handled.
             if !state.letters.isEmpty {
                 defer { state.letters = [] }
                 return state.letters

@@ -45,6 +45,7 @@ struct AdminSocket: Sendable {
 
     /// Moves the socket to its path. Call it once the server listens.
     func publish() throws(SluiceError) {
+        // The mode is set before other users can reach the socket. `rename` replaces a stale socket atomically.
         guard chmod(hiddenPath, 0o600) == 0, rename(hiddenPath, path) == 0 else {
             throw SluiceError(.configInvalid, "The admin socket \(path) cannot be made: \(String(cString: strerror(errno))).")
         }

@@ -5,7 +5,7 @@ import SluiceCore
 package enum AppDirectory {
     /// The largest file, in bytes. A larger one is a problem.
     static let fileBytes = 16 << 20
-    /// The most files. More are a problem.
+    /// The maximum number of files. More are a problem.
     static let fileCount = 20_000
 
     /// Reads the whole directory at `path`. Blocks: call it at the start or on a thread of its own.

@@ -186,6 +186,7 @@ struct SchemaReader {
         if !isKnown { drafts[title] = Draft(name: title, kind: .embedded, properties: [], node: node) }
         let properties = readProperties(node, members, into: &drafts)
         guard let draft = drafts[title] else { return nil }
+        // A class that contains itself is known without properties until its outermost definition has been read.
         if !isKnown || (draft.kind == .embedded && draft.properties.isEmpty) {
             drafts[title]?.properties = properties
         } else if draft.kind != .embedded {

@@ -25,7 +25,7 @@ package struct APIKey: Hashable, Sendable {
 package protocol APIKeyDirectory: Sendable {
     /// Adds a key.
     ///
-    /// - Parameter most: The most keys of the user; for a server key, of the app.
+    /// - Parameter most: The maximum number of keys per user; for a server key, per app.
     /// - Throws: `nameInUse` if the user has a key of this name; `limitsExceeded`.
     func add(_ key: APIKey, hash: [UInt8], most: Int) async throws
     func find(keyHash: [UInt8]) async throws -> APIKey?
@@ -40,7 +40,7 @@ package protocol APIKeyDirectory: Sendable {
 
 /// Creates API keys and logs in with them. Keys do not expire. A key logs in its user; a server key logs in an account of its own.
 package struct APIKeys: Sendable {
-    /// The most keys of one user, and the most server keys of the app.
+    /// The maximum numbers of keys per user and of server keys per app.
     package static let (ofUser, ofServer) = (20, 100)
     /// The name of the provider.
     package static let provider = "api-key"

@@ -62,6 +62,7 @@ final class LoginThrottle: Sendable {
         let network = ClientNetwork(address)
         let isExempt = exempts(network)
         let now = environment.monotonicNanoseconds()
+        // The check and the count share one lock, so parallel attempts cannot exceed the limit.
         let admitted = state.withLock { state -> Result<Attempt, TooManyAttempts> in
             let plain = Attempt(account: account, address: network.name, isExempt: isExempt, line: network.name)
             if isExempt { return .success(plain) }
@@ -74,6 +75,7 @@ final class LoginThrottle: Sendable {
     }
 
     private static func refusal(_ attempt: Attempt, _ state: State, _ now: UInt64) -> TooManyAttempts? {
+        // These two limits apply to known pairs as well.
         if let seconds = state.pairs.wait(attempt.pair, now: now) { return TooManyAttempts(.pair, seconds) }
         if state.running[attempt.address, default: 0] >= Limits.loginsAtOnce { return TooManyAttempts(.atOnce, 1) }
         // A user behind a shared address does not wait for failures of others from it.

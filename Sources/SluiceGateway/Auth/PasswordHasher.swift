@@ -37,8 +37,8 @@ package final class PasswordHasher: Sendable {
     private let decoy: String
 
     /// - Parameters:
-    ///   - width: The most hashes computed at once.
-    ///   - waiting: The most hashes that wait for a thread. Further ones throw `tooManyRequests`.
+    ///   - width: The maximum number of hashes computed at once.
+    ///   - waiting: The maximum number of hashes that wait for a thread. Further ones throw `tooManyRequests`.
     package init(cost: Cost = .standard, width: Int = 2, waiting: Int = 64) {
         self.cost = cost
         queue = WorkQueue(label: "passwords", width: width, waiting: waiting)

@@ -92,6 +92,7 @@ package struct UserService: Sendable {
             outcome = .failed
             throw Self.wrongPassword
         }
+        // The password was correct, so the attempt is no guess, even if the user is disabled.
         outcome = .succeeded
         guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
         return try await login(account, lifetime: settings.refreshTokenLifetime)

@@ -43,7 +43,7 @@ final class UserWatch: Sendable {
     private let environment: any Environment
     private let logger: Logger
 
-    /// The most users notified at once, and the most that wait. At that bound no further changes are read.
+    /// The maximum numbers of users notified at once, and of waiting users. At the second bound no further changes are read.
     static let width = 4
     static let most = 100_000
     private static let pauseMilliseconds = 1_000

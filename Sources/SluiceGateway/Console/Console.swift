@@ -3,7 +3,7 @@ import SluiceCore
 import SluicePipeline
 import SluicePostgres
 
-/// The main page of the console. It reads only, and only on request.
+/// The main page of the console. It reads only, and only when a browser requests it.
 ///
 /// Counters are read from memory. Parts that query PostgreSQL or the log answer in time or are replaced by their error, as the page must
 /// work during failures.
@@ -12,9 +12,9 @@ final class Console: Sendable {
     static let refresh = 5
     /// The time limit of each part that queries another system, in nanoseconds.
     static let patience: UInt64 = 2_000_000_000
-    /// The most rejected objects and quarantined rows on the page.
+    /// The maximum number of rejected objects, and of quarantined rows, on the page.
     static let shown = 20
-    /// The most characters of a foreign text on the page.
+    /// The maximum number of characters of a foreign text on the page.
     static let characters = 1_000
 
     /// The newest elements of a list, with the count of all.

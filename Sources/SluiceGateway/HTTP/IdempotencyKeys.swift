@@ -123,6 +123,7 @@ struct IdempotencyKeys: Sendable {
         func release() async { await end { store, key in try await store.release(key) } }
 
         private func end(_ work: @escaping @Sendable (IngestRequestStore, IngestRequestStore.Key) async throws -> Void) async {
+            // Set first: if the statement fails, the lease expires by itself.
             isOver.store(true, ordering: .releasing)
             // Unstructured: a cancelled request releases its key as well. Each is one statement with a deadline.
             await Task { [store, key, logger] in

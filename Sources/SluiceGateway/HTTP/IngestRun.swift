@@ -125,6 +125,7 @@ package final class IngestRun {
             while let piece = try await Self.next(&pieces) { try await take(piece, each) }
             try decompressor?.finish()
             var records: [RecordCutter.Record] = []
+            // The records before an error at the end are submitted first.
             let end = Result { () throws(SluiceError) in try cutter.finish(into: &records) }
             try await submit(records, each)
             try end.get()

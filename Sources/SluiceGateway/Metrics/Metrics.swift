@@ -14,7 +14,7 @@ package final class Metrics: Sendable {
         case histogram(MetricHistogram)
     }
 
-    /// The most label values of a metric. Further ones count as `other`, as clients may choose label values.
+    /// The maximum number of label values of a metric. Further ones count as `other`, as clients may choose label values.
     static let labelValues = 100
 
     private let cells = Mutex<[Key: Cell]>([:])

@@ -70,6 +70,7 @@ package final class LineReader {
             guard let base = bytes.baseAddress, scanned < bytes.count else { return nil }
             return memchr(base + scanned, Int32(UInt8(ascii: "\n")), bytes.count - scanned).map { UnsafeRawPointer($0) - base }
         }
+        // Each byte is searched once, even if a line spans many pieces.
         scanned = buffer.count
         return end
     }

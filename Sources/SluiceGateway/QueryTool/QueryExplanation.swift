@@ -27,7 +27,7 @@ package struct QueryExplanation: Sendable {
 
     // MARK: As text
 
-    /// The most index entries in the text.
+    /// The maximum number of index entries in the text.
     private static let shownEntries = 20
 
     /// The explanation as text: a heading for each part, with its content indented below.

@@ -18,9 +18,9 @@ struct ObjectExplainer: Sendable {
     let rejected: RejectedWriteStore
     let clients: ClientStore
 
-    /// The most write rejections in the explanation, the newest first.
+    /// The maximum number of write rejections in the explanation, the newest first.
     private static let refusals = 5
-    /// The most client replicas without a session here, the most recently seen first.
+    /// The maximum number of client replicas without a session here, the most recently seen first.
     private static let files = 10
 
     /// - Parameters:
@@ -102,6 +102,7 @@ struct ObjectExplainer: Sendable {
         let predicate = try Query.parse("\(name) == $0").bind(to: type, arguments: [key])
         let found = Mutex<Row?>(nil)
         _ = try await SnapshotPatience.retry(environment) {
+            // Any snapshot is acceptable, as the explanation needs no position in the log.
             try await snapshots.read([SnapshotQuery(type: type, predicate: predicate)]) { _ in
                 true
             } rows: { _, buffer, rows in

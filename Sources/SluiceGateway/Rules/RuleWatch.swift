@@ -89,6 +89,7 @@ struct RuleWatch: Sendable {
             let loaded = try await work.run { Result { () throws(SluiceError) in try AppConfiguration.load(directory) } }
             let app = try loaded.get()
             let stamps = try await work.run { plugins.stamps(app) }
+            // An edit that was reverted starts no generation.
             guard app.files != generations.app.files || stamps != files else { return .inUse(files) }
             let chain = try await work.run { Result { () throws(SluiceError) in try plugins.chain(app) } }.get()
             let before = try await generations.replace(by: chain, app: app, schema: schema)
@@ -97,6 +98,7 @@ struct RuleWatch: Sendable {
             // After `announce`, so that a reader of the metric can rely on the sessions being notified.
             metrics.number(.ruleGeneration).set(Double(generations.number))
             logger.notice("New rules are in use.", metadata: ["generation": "\(generations.number)"])
+            // Sessions already use the new generation. This wait for old calls delays the next edit, by 75 s at most.
             await generations.retire(before)
             return .inUse(stamps)
         } catch let error as SluiceError

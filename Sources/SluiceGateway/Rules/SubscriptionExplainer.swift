@@ -5,7 +5,7 @@ import Synchronization
 
 /// Explains a user's subscription: the role, the conditions of the rules, the index form, the SQL, and the number of rows.
 struct SubscriptionExplainer: Sendable {
-    /// The most rows that are counted exactly. Beyond, the explanation shows PostgreSQL's estimate.
+    /// The maximum number of rows that are counted exactly. Above it, the explanation shows PostgreSQL's estimate.
     private static let countedRows = 100_000
 
     let users: any UserDirectory
@@ -57,6 +57,7 @@ struct SubscriptionExplainer: Sendable {
         let counts = Mutex((expected: 0, counted: 0))
         do {
             _ = try await SnapshotPatience.retry(services.environment) {
+                // Any snapshot is acceptable, as the count needs no position in the log.
                 try await services.snapshots.read([SnapshotQuery(type: type, predicate: predicate)]) { _ in
                     true
                 } expected: { rows in
@@ -108,7 +109,7 @@ struct SubscriptionExplanation: Sendable {
 
     private func condition(_ entry: IndexEntry) -> String { Predicate(type: type, bound: entry.residual).canonicalText }
 
-    /// The most index entries in the text.
+    /// The maximum number of index entries in the text.
     private static let shownEntries = 20
 
     /// A heading for each part, with its content indented below.

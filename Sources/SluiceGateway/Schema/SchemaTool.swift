@@ -31,6 +31,7 @@ package struct SchemaTool: Sendable {
                         guard found.isNews else { return nil }
                         let version = try AppSchemaStore.record(
                             definition, after: found.version, retiring: found.comparison.retired, in: session)
+                        // nil: another schema was recorded after the comparison, so the transaction rolls back.
                         if let version { return version }
                         throw SluiceError(
                             .breakingSchemaChange, "Another schema was applied while this one was.",
