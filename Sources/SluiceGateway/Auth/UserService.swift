@@ -77,8 +77,8 @@ package struct UserService: Sendable {
 
     /// Logs in with e-mail and password.
     ///
-    /// - Throws: `invalidPassword` for a wrong password and for an unknown e-mail, in the same time. `invalidEmail`, `userDisabled` and
-    ///   `TooManyAttempts`. `tooManyRequests` if too many passwords wait for verification.
+    /// - Throws: `invalidPassword` for a wrong password and for an unknown e-mail, in the same time. Also `invalidEmail`, `userDisabled`,
+    ///   `TooManyAttempts`, and `tooManyRequests` if too many passwords wait for verification.
     package func login(email: String, password: String, from address: String) async throws -> Login {
         try require(provider: "local-userpass")
         // No account has a longer name. The limits count it under the empty name and store nothing of it.

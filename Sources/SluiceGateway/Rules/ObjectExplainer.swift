@@ -6,7 +6,7 @@ import Synchronization
 
 /// Explains why a client replica has an object or lacks it.
 ///
-/// It combines the row, the rules in use, the user's sessions on this gateway and the compensating writes for the object.
+/// It combines the row, the rules in use, the user's sessions on this gateway and the write rejections for the object.
 struct ObjectExplainer: Sendable {
     let users: any UserDirectory
     let authority: any SchemaAuthority
