@@ -1,8 +1,7 @@
 import SluiceCore
 import Synchronization
 
-/// The gateway's metrics. A handle counts with one atomic operation and without a lock. Getting a handle takes a lock, so callers keep
-/// it.
+/// The gateway's metrics. A handle counts with atomic operations and without a lock. Getting a handle takes a lock, so callers keep it.
 package final class Metrics: Sendable {
     private struct Key: Hashable {
         var name: MetricName
