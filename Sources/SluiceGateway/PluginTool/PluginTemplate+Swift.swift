@@ -1,4 +1,4 @@
-/// A plugin in Swift: everybody may read and write what is their own, and not give it away.
+/// The files of a plugin in Swift. Every user may read and write their own objects, but not transfer them.
 enum PluginTemplateSwift {
     static let files = [
         "Package.swift": manifest, "README.md": readme, "exports.map": PluginTemplateC.exports,
