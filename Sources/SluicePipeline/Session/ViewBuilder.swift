@@ -2,16 +2,16 @@ import SluiceCore
 import SluiceQuery
 import SluiceWire
 
-/// Turns a subscription set into a view: parsed, bound, checked, narrowed by the rules, and cut to what the session may
-/// read (DESIGN section 6).
+/// Builds a view from a subscription set: parsed, bound, checked, narrowed by the rules and restricted to readable rows.
 struct ViewBuilder {
     let services: SessionServices
     let user: UserContext?
     let plan: SessionPlan
-    /// The classes as the client has them.
+    /// The classes as the client declares them.
     let clientTypes: [ObjectType]
 
-    /// Throws an error of the query language, which fails this version only.
+    /// Builds a view.
+    /// - Throws: a query error, which fails this version only; an error of the rules.
     func build(_ set: PBSubscribe) async throws -> View {
         try Subscription.checkSize(ofSet: set.queries.lazy.map(\.text))
         let schema = services.authority.current()
@@ -22,7 +22,7 @@ struct ViewBuilder {
         for (question, cut) in zip(narrowing.questions, narrowing.cuts) {
             let (query, index) = (question.query, question.type)
             let type = schema.schema.types[index]
-            // What the user may not read is null in their queries too: which rows come must not tell what it holds (G5).
+            // Unreadable fields are null in the user's queries too: the set of matching rows must not reveal their values.
             let asked = question.predicate.hiding(plan[type.name].hidden(of: type))
             let whole = Predicate.and(asked, cut)
             guard MemberQuery.isNeeded(query) else {
@@ -36,6 +36,7 @@ struct ViewBuilder {
             }
             try await parts.add(members, whole, resolver(schema.schema, narrowing.included), schema.schema)
         }
+        // An object of a plain query stays writable even if a limited query of its class leaves it out.
         for (index, predicate) in predicates where parts.writable[index] != nil {
             parts.writable[index]?.join(.and(predicate, try resolver(schema.schema, narrowing.included).readable(index)))
         }
@@ -64,9 +65,8 @@ struct ViewBuilder {
         return view
     }
 
-    /// A predicate that the rules answer with.
-    /// - Throws: the query error's code if the text is no query, with the text and the place in `detail`: they are of the rules, not of the
-    ///   client.
+    /// Binds a predicate returned by the rules.
+    /// - Throws: the query error's code if the text is no query. Its `detail` has the text and the place, for operators only.
     private static func ruled(_ text: String, _ type: ObjectType) throws(SluiceError) -> Predicate {
         do throws(SluiceError) {
             return try Query.parse(text).bind(to: type)
@@ -98,6 +98,7 @@ struct ViewBuilder {
         return TypeView(type: index, predicate: readable, mask: mask, form: try form(of: type, mask), asked: asked)
     }
 
+    /// Hashes the properties that the client receives of a class. A changed hash invalidates the client's known rows.
     private func form(of type: ObjectType, _ mask: [Bool]?) throws -> Fingerprint {
         var form = Fingerprint(try services.snapshots.source(of: type))
         let client = clientTypes.first { $0.name == type.name }
@@ -109,7 +110,7 @@ struct ViewBuilder {
         return form
     }
 
-    /// Nil when some entry reads all keys.
+    /// Returns the indexed keys of the entries; nil if an entry reads all keys.
     private func keys(of entries: [IndexEntry]) -> Set<Value>? {
         var keys: Set<Value> = []
         for entry in entries {
@@ -119,11 +120,11 @@ struct ViewBuilder {
         return keys
     }
 
-    /// What the member queries of a set make of its view.
+    /// The contribution of a set's member queries to its view.
     private struct MemberParts {
-        /// What the rules narrow the classes by that come along.
+        /// The rules' restrictions on included classes.
         let cuts: [Int: Predicate]
-        /// What was wanted is the same without what the rules cut off.
+        /// The parts of the view. `wanted` is the predicate without the rules' restriction.
         var readable: [(type: Int, predicate: Predicate, wanted: Predicate)] = []
         var writable: [Int: Predicate] = [:]
         var watched: [Int: Predicate] = [:]
@@ -142,7 +143,7 @@ struct ViewBuilder {
         }
     }
 
-    /// A query of the set, checked.
+    /// A checked query of the set.
     private struct Question {
         var query: PBQuery
         var type: Int
@@ -164,14 +165,14 @@ struct ViewBuilder {
         return Question(query: query, type: index, predicate: predicate)
     }
 
-    /// What the rules narrow a set by.
+    /// The restriction of a set by the rules.
     private struct Narrowing {
         var questions: [Question]
-        /// Of each question.
+        /// The restriction of each question.
         var cuts: [Predicate]
-        /// Of the classes that come along by links.
+        /// The restrictions of the included classes.
         var included: [Int: Predicate] = [:]
-        /// Stands for all of it as the rules said it.
+        /// A hash of the rules' texts.
         var texts = Fingerprint()
     }
 
@@ -196,12 +197,13 @@ struct ViewBuilder {
         return Inquiry(all: asked + included.map { (type: schema.types[$0].name, query: "TRUEPREDICATE") }, included: included)
     }
 
-    /// - Throws: an error of the query language when the set does not fit the schema.
+    /// Returns the questions to the rules about a set.
+    /// - Throws: a query error if the set does not fit the schema.
     static func inquiry(about set: PBSubscribe, _ schema: AppSchema) throws -> Inquiry {
         try inquiry(try questions(of: set, schema), schema.schema)
     }
 
-    /// The fields that a set names and that are not queryable, by class.
+    /// Returns the fields of a set that are not queryable, by class.
     static func unqueryable(_ set: PBSubscribe, _ schema: AppSchema) throws -> [String: Set<String>] {
         try Subscription.checkSize(ofSet: set.queries.lazy.map(\.text))
         var missing: [String: Set<String>] = [:]
@@ -215,16 +217,16 @@ struct ViewBuilder {
     }
 }
 
-/// What the rules are asked about a set: each query, then all of each class of which objects come along by links, as these are as good as
-/// subscribed to.
+/// The questions to the rules about a set: each query, then each included class as a whole, because its objects are as good as
+/// subscribed.
 struct Inquiry {
     var all: [(type: String, query: String)]
-    /// The classes at its end, by their index in the schema.
+    /// The included classes at the end of `all`, by index in the schema.
     var included: [Int]
 }
 
 extension Dictionary where Key == Int, Value == Predicate {
-    /// Adds to what there is of a type.
+    /// Widens the predicate of a class.
     fileprivate mutating func join(_ predicate: Predicate, _ type: Int) {
         self[type] = self[type].map { .or($0, predicate) } ?? predicate
     }
