@@ -88,6 +88,7 @@ enum HookCoding {
     }
 
     private static func fields(_ answer: Answer, _ json: JSON?, at place: String) throws(SluiceError) -> Set<String>? {
+        // Null means all fields.
         guard let json, json != .null else { return nil }
         guard let names = json.array?.map(\.string), !names.contains(nil) else { throw answer.bad("\(place) is no list of names") }
         return Set(names.compactMap { $0 })
@@ -104,6 +105,7 @@ enum HookCoding {
             let place = "queries[\(index)]"
             try answer.allow(["type", "query"], in: query, at: place)
             let type = try answer.text(query, "type", at: place)
+            // A restriction of another class would have no effect, so it is an error.
             guard asked.contains(where: { $0.type == type }) else { throw answer.bad("\(place): nobody asked for type \(type)") }
             narrowed.append(TypeQuery(type: type, query: try answer.text(query, "query", at: place)))
         }

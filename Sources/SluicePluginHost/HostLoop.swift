@@ -102,6 +102,7 @@ final class HostLoop {
         case .bytes(let bytes):
             decoder.feed(bytes)
             do {
+                // A message may end the host. Its decoder is then replaced, so the loop ends.
                 while let message = try decoder.next() { handle(message) }
             } catch {
                 perform { $0.receivedGarbage(error) }
@@ -113,6 +114,7 @@ final class HostLoop {
         switch message {
         case .answer(let id, let answer): perform { $0.received(id: id, answer, now: monotonicNow()) }
         case .log(let level, let text):
+            // The host cuts lines. Only a plugin that writes to the socket itself sends longer ones.
             guard text.utf8.count <= PluginLimits.logTextBytes else { return refuse("a log line of \(text.utf8.count) bytes") }
             forwarder.logged(level: level, text: text, now: monotonicNow())
         case .count(let name, let amount): count(name, amount)

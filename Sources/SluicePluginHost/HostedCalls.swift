@@ -120,6 +120,7 @@ package struct HostedCalls {
     /// - Parameter overran: `true` if it exceeded its processor time.
     package mutating func hostEnded(_ how: String, overran: Bool = false, now: UInt64) -> [Action] {
         guard phase != .stopped else { return [] }
+        // The gateway's own reason precedes the signal that resulted from it.
         let killedFor = verdict ?? (overran ? sent.first.map { overrunError($0.call) } : nil)
         verdict = nil
         let error = killedFor ?? SluiceError(.pluginCrashed, "\(plugin) ended its host process: \(how)")
@@ -127,6 +128,7 @@ package struct HostedCalls {
         failures += 1
         // A plugin that never ran is not retried soon: `start` has failed.
         let first: UInt64 = info == nil ? PluginLimits.restartNanoseconds : 0
+        // Restart at once after the first failure, then after 100 ms, doubling.
         let delay = failures <= 1 ? first : min(100_000_000 << UInt64(min(failures - 2, 20)), PluginLimits.restartNanoseconds)
         phase = .down(until: now &+ delay)
         let unanswered = sent
@@ -171,6 +173,7 @@ package struct HostedCalls {
         case .starting(let since) where since &+ startBudget <= now, .configuring(let since) where since &+ startBudget <= now:
             actions += kill(startError)
         case .ready:
+            // Only a process can be ended. The calls of a thread merely expire.
             guard isReplaceable, let head = sent.first else { break }
             if headIsOver(now: now) {
                 actions += kill(timeoutError(head.call))
@@ -212,6 +215,7 @@ package struct HostedCalls {
         case .down(let until): include(until)
         case .starting(let since), .configuring(let since): include(since &+ startBudget)
         case .ready:
+            // The abandoned call of a thread has no deadline left: waking for it would spin.
             if let head = sent.first, isReplaceable || !head.isAbandoned { include(headSince &+ head.call.budget.work) }
             if isReplaceable, let due = sleep.due { include(due) }
         case .stopped: return nil
@@ -239,6 +243,7 @@ package struct HostedCalls {
                         fix: "Call it something shorter."))
             }
             self.info = info
+            // A replacement is configured before it receives any call.
             guard let configuration, info.hooks.contains(.configure) else { return ready(now: now) }
             phase = .configuring(since: now)
             return [.send(.call(id: 0, hook: .configure, deadline: now &+ startBudget, processor: .max, input: configuration))]
@@ -275,6 +280,7 @@ package struct HostedCalls {
     private mutating func pump(now: UInt64) -> [Action] {
         guard phase == .ready, verdict == nil else { return [] }
         var actions: [Action] = []
+        // A call over the bound of bytes is sent alone.
         while let call = waiting.first, sent.count < PluginLimits.callsInFlight,
             sent.isEmpty || bytesInFlight + call.input.count <= PluginLimits.bytesInFlight
         {

@@ -144,6 +144,7 @@ package final class PluginChain: Sendable {
             let answer = try await ask(link, .openSession, input)
             let answered = try read(link) { () throws(SluiceError) in
                 let answered = try HookCoding.sessionPlan(answer, types: types)
+                // Permissions that rely on a missing hook would allow every write.
                 if !link.info.checksWrites, let type = answered.types.first(where: { $0.value.checkWrite }) {
                     throw answer.bad("types.\(type.key).check_write is set, and the plugin has no check_write")
                 }
@@ -188,6 +189,7 @@ package final class PluginChain: Sendable {
                     review.apply(verdicts, to: Array(open[part]))
                 }
             } catch {
+                // Fail closed: writes that earlier plugins allowed are denied too.
                 return writes.map { _ in .undecided(error) }
             }
         }

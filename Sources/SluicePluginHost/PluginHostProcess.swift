@@ -50,6 +50,7 @@ final class PluginHostProcess: Sendable {
                     step.acts.append(action)
                     continue
                 }
+                // Removing the continuation ensures that it is resumed once.
                 guard let waiter = waiters.removeValue(forKey: id) else { continue }
                 claimedBytes -= waiter.bytes
                 step.answered.append((waiter.continuation, result))
@@ -162,6 +163,7 @@ final class PluginHostProcess: Sendable {
         await withCheckedContinuation { continuation in
             let isOver = shared.withLock { shared in
                 switch shared.life {
+                // No thread runs, so nothing has to be awaited.
                 case .idle, .stopped:
                     shared.life = .stopped
                     return true
@@ -210,6 +212,7 @@ extension PluginHostProcess {
             let answer = await services.answer(question)
             shared.withLock { shared in
                 guard shared.life == .running else { return }
+                // The line drops the answer if the host has been replaced meanwhile.
                 shared.line.tell(answer, to: host)
                 if shared.line.isOverslept { shared.wake() }
             }

@@ -47,6 +47,7 @@ enum PluginLoader {
     private static func symbol(_ file: Int32, path: String) throws(SluiceError) -> Entry {
         // By descriptor, so that the checked bytes are loaded and not a file that has replaced them.
         let name = "/proc/self/fd/\(file)"
+        // Never unloaded, because threads of the plugin may keep running its code.
         guard let library = unsafe dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) else {
             let reason = unsafe dlerror().map { unsafe String(cString: $0) } ?? "no reason given"
             let told = reason.hasPrefix("\(name): ") ? String(reason.dropFirst(name.count + 2)) : reason

@@ -113,6 +113,7 @@ private struct FrameWriter {
             case .delete: SLUICE_DELETE
             }
         put(type, Int(operation.rawValue), at: place)
+        // The fields are zero already, and offset 0 means no row.
         if let row = write.before { put(row, columns: write.type.properties.count, at: place + 8) }
         if let row = write.after { put(row, columns: write.type.properties.count, at: place + 16) }
     }

@@ -61,6 +61,7 @@ final class BootstrapProgress: Sendable {
     func staged(of view: View, held: HeldView?) -> [SnapshotQuery.Staged?] {
         state.withLock { state in
             view.types.map { type in
+                // Rows staged for another query, mask or known view do not belong to this bootstrap.
                 guard let part = state.parts[type.predicate.type.name], part.form == Self.form(of: type, held) else { return nil }
                 let point = SnapshotPoint(cluster: state.cluster, transaction: part.transaction)
                 return SnapshotQuery.Staged(point: point, through: part.through)
@@ -73,6 +74,7 @@ final class BootstrapProgress: Sendable {
     func begin(_ view: View, held: HeldView?, at start: SnapshotStart) -> PBCheckpoint {
         let staged = staged(of: view, held: held)
         return state.withLock { state in
+            // Rows staged too long ago, or in another cluster, cannot be compared with this snapshot.
             let names = zip(view.types, staged).filter { $1?.point.isComparable(at: start) == true }.map(\.0.predicate.type.name)
             state.parts = state.parts.filter { names.contains($0.key) }
             state.cluster = start.cluster

@@ -36,7 +36,7 @@ struct BootstrapRunner {
     ///   - before: The live view if only the members of its queries have changed; nil otherwise.
     ///   - ending: Runs before the client can know that the view is live.
     /// - Returns: the new live subscriber in place of `old`, the client's new view record, and the number of rows and keys read.
-    /// - Throws: `resync` once all attempts or the time are used up.
+    /// - Throws: `resync` if all attempts fail or no snapshot fits in time; `timeout` if the watermark does not pass the snapshot.
     func run(
         _ view: View, replacing old: Fanout.Handle?, held: HeldView?, changing before: View? = nil, ending: () async -> Void = {}
     ) async throws -> (

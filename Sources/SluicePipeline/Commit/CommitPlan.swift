@@ -65,6 +65,7 @@ struct CommitPlan {
         case (_?, let row?):
             operation = .update
             let values = changed.map { ($0, row[$0] ?? .null) }
+            // The values lost, or are equal: only the clocks are stored.
             stored = changed.isEmpty ? .nothing : .update(Dictionary(uniqueKeysWithValues: values))
         case (nil, nil):
             // Edits of a missing object have no effect and are not reported, but a later delete must keep its clocks.
@@ -201,6 +202,7 @@ struct CommitPlan {
 
     private static func refusal(undecided error: SluiceError) -> Refusal {
         var refusal = Refusal(unasked: error)
+        // A refusal's reason is meant for the user. Other errors are for operators only.
         if error.code == .pluginRefused { (refusal.cause, refusal.message) = (.plugin, error.message) }
         return refusal
     }
@@ -214,6 +216,7 @@ struct CommitPlan {
             after[index] = value
             amended.intended.changed.insert(index)
             let property = write.intended.type.properties[index]
+            // The plugin saw the merged object, so its value wins over everything merged so far.
             amended.clocks.properties[property.id] = Merge.amend(property, to: value, by: writer, write.clocks.properties[property.id])
         }
         amended.intended.after = after
@@ -232,6 +235,7 @@ struct CommitPlan {
         let allowed = writes.map {
             WriteDecision.Write(
                 type: $0.intended.type, key: $0.intended.object.key, change: $0.stored, clocks: $0.clocks,
+                // Devices receive only the clocks that this changeset has changed.
                 times: WriteTimes($0.clocks, since: $0.known))
         }
         return WriteDecision(writes: allowed + kept, rejected: rejected, futile: futile.map(\.object))

@@ -45,6 +45,7 @@ package struct Committer: Sendable {
     package func commit(_ changeset: Changeset, by writer: Writer) async throws -> WriteOutcome {
         let types = Set(changeset.changes.map(\.object.type))
         var clock = HybridClock()
+        // Bounds the time, so that a device with a fast clock does not win for ever.
         let time = clock.observe(changeset.time, now: environment.wallMilliseconds())
         let work = Work(
             changeset: changeset, time: time, writer: writer, types: types,
@@ -120,6 +121,7 @@ package struct Committer: Sendable {
     /// - Throws: `badChangeset` if numbers are skipped.
     private func plan(_ work: Work, _ basis: WriteBasis) throws -> CommitPlan? {
         let (changeset, writer) = (work.changeset, work.writer)
+        // The store has locked the client's record, so two sends of a changeset cannot both pass.
         guard changeset.number > basis.changeset else { return nil }
         guard changeset.number == basis.changeset + 1 else {
             throw SluiceError(.badChangeset, "Changeset \(changeset.number) of client \(writer.client) came after \(basis.changeset).")
@@ -169,8 +171,11 @@ package struct Committer: Sendable {
                 row: before?.row?.named(type), clocks: before?.clocks, type: type, rowTime: before?.rowTime ?? wall,
                 deletedAt: basis.now, now: basis.now)
             for change in wanted { try Merge.apply(change, by: context, to: &state, type: type) }
+            // An app with a smaller model may omit required members of embedded objects.
             if type.hasEmbedded { state.fill(wanted.written, of: type, in: writer.schema.schema, now: basis.now) }
+            // No client can write from before the horizon, so older clocks are never compared.
             state.clocks.prune(below: basis.horizon)
+            // A create of an existing row merges, unless the row was outside of the client's view.
             let isMade = wanted.first?.kind == .create && before?.row != nil
             let isUnseen = isMade && before?.writer.map { writer.seen.includes($0, at: changeset.base) } ?? false
             plan.add(object, type, stored: before, after: state, wanted: wanted, isUnseen: isUnseen)

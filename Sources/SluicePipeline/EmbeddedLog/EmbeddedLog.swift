@@ -68,6 +68,7 @@ package final class EmbeddedLog: MessageLog {
             trim(&state)
             return offsets
         }
+        // After the lock is released, because a woken reader takes it.
         arrived.fire()
         return offsets
     }

@@ -78,6 +78,7 @@ package actor Fanout {
     /// Adds a subscriber. A staged one collects changes until `activate`; a live one receives them at once.
     package func add(_ channel: any SessionChannel, view: View, staged: Bool, client: ClientID? = nil) -> Handle {
         refreshSchema()
+        // Reuse numbers, so that the array of subscribers stays dense.
         let id = free.popLast() ?? SubscriberID(subscribers.count)
         let subscriber = Subscriber(channel: channel, view: view, client: client, staged: staged ? StagedChanges() : nil)
         if Int(id) == subscribers.count {
@@ -137,6 +138,7 @@ package actor Fanout {
     ) -> Bool {
         guard let id = number(of: handle), let subscriber = subscribers[Int(id)], let staged = subscriber.staged else { return false }
         guard !staged.requiresAnother(than: snapshot) else { return false }
+        // The view record is valid at the current watermark, where staging ends.
         let held = marked(held)
         activate(
             id, subscriber, replacing: old, after: beginning, staged.unseen(by: snapshot), rows: rows,
@@ -206,7 +208,9 @@ package actor Fanout {
             sendPosition(id)
         } else {
             subscribers[Int(id)]?.wanted = max(subscriber.wanted ?? .zero, lsn)
+            // The local copy has the state before the assignment: append only once.
             if subscriber.wanted == nil { wanting.append(id) }
+            // A commit moves the watermark by itself. Any other position may need a heartbeat.
             if !isCommit { marks?.want(lsn) }
         }
         return true
@@ -242,6 +246,7 @@ package actor Fanout {
         // Set the watermark before sending: the frames carry it.
         watermark = batch.watermark
         witness = batch.witness ?? witness
+        // Before sending: a session with a gap must not receive the changes after it.
         resynchronise(batch.resync)
         send(batch)
         tellPositions()
@@ -272,6 +277,7 @@ package actor Fanout {
     private func note(_ match: MatchResult.Element, _ recordIndex: Int, _ change: DecodedChange, _ record: PendingRecord) {
         let id = match.subscriber
         var event = ViewEvent(transition: match.transition, operation: change.operation)
+        // The match knows only that the row left; the view knows if the rules hide it.
         if event == .leftQuery { event = reason(id, change) }
         guard subscribers[Int(id)]?.staged == nil else {
             stage(id, event, change, record)
@@ -290,6 +296,7 @@ package actor Fanout {
 
     private func stage(_ id: SubscriberID, _ event: ViewEvent, _ change: DecodedChange, _ record: PendingRecord) {
         guard let type = subscribers[Int(id)]?.view.type(change.type) else { return }
+        // Encode now, because the decoder reuses its buffers for the next batch.
         let row = event.hasRow ? decoder.row(of: change, mask: type.mask) : nil
         let changeset = subscribers[Int(id)]?.changeset(of: change) ?? 0
         subscribers[Int(id)]?.staged?.append(
@@ -305,6 +312,7 @@ package actor Fanout {
         for id in subscribers.indices {
             guard let subscriber = subscribers[id], subscriber.view.type(type) != nil else { continue }
             if subscriber.staged != nil {
+                // The snapshot decides later if the bootstrap must start again.
                 subscribers[id]?.staged?.truncated(by: xid)
             } else {
                 drop(
@@ -354,6 +362,7 @@ package actor Fanout {
             // The frame carries the watermark, so it also serves as the awaited notification.
             if let wanted = subscriber.wanted, wanted <= batch.watermark { subscribers[Int(id)]?.wanted = nil }
             subscriber.channel.send(messages ?? [])
+            // Checked after sending, because these frames count too.
             if subscriber.channel.bufferedBytes > Limits.outboxBytes {
                 drop(
                     id,

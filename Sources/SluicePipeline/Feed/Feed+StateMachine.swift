@@ -145,7 +145,9 @@ struct FeedState {
         defer { partitions[partition] = state }
         state.consumed = max(state.consumed, offset + 1)
         if let last = state.last {
+            // A repeated position, appended before and after a takeover.
             guard position > last else { return }
+            // A gap in the chain: the record between the two is missing.
             if previous != last { state.isBroken = true }
         } else if offset == 0, state.begin == 0, previous != nil {
             // The partition was empty, yet its first record has a predecessor.
@@ -197,6 +199,7 @@ struct FeedState {
             progress.append(record)
         }
         completeSince = record.completeSince > .zero ? record.completeSince : nil
+        // The first record after the start has no predecessor to continue from.
         guard known > .zero, record.since > known else { return true }
         for partition in partitions.keys { partitions[partition]?.isBroken = true }
         return false
@@ -211,6 +214,7 @@ struct FeedState {
             partitions[partition]?.begin = end
             partitions[partition]?.consumed = end
             partitions[partition]?.last = nil
+            // One record earlier, which anchors the chain.
             rewound[partition] = max(end - 1, 0)
         }
     }
@@ -218,6 +222,7 @@ struct FeedState {
     /// Takes the next step of the watermark; nil while an announced record is unread.
     mutating func release() -> ReleasedBatch? {
         var reached: LSN?
+        // Several steps become one batch.
         while let next = progress.first, isRead(next) {
             reached = next.lsn
             witness = next.witness ?? witness
@@ -250,6 +255,7 @@ struct FeedState {
             }
             // Only complete runs may be kept: `recent` guarantees that nothing is missing behind its floor.
             if !state.isBroken, state.discarded == nil { recent.add(partition, batch.records[start...]) }
+            // The partition recovers once the watermark has passed everything discarded.
             if let discarded = state.discarded, discarded.lsn <= lsn {
                 state.discarded = nil
                 state.isBroken = true
@@ -261,6 +267,7 @@ struct FeedState {
                 recent.begin(partition, at: lsn)
             }
         }
+        // Partitions are read independently; the position restores the commit order.
         batch.records.sort { $0.position < $1.position }
         dropTwins(&batch.records)
         return batch

@@ -71,6 +71,7 @@ package actor Feed {
     private func readLog() async throws { try await log.withReader { try await read($0) } }
 
     private func read(_ reader: any LogReader) async throws {
+        // As one of `changes`: no session may assign partitions before the reader is ready.
         try await changes.run { try await self.begin(reader) }
         defer { self.reader = nil }
         var fetch = LogFetch()
@@ -195,6 +196,7 @@ package actor Feed {
                 continue
             }
             let now = environment.monotonicNanoseconds()
+            // The watermark has moved since the last check, so the wait starts anew.
             guard let begun = stall, begun.lsn == awaited.lsn else {
                 stall = (awaited.lsn, now)
                 continue

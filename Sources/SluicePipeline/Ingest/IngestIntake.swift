@@ -66,6 +66,7 @@ package final class LogIntake: IngestIntake {
             if case .success(let key) = key { accepted.append(Entry(type: type.name, key: key, json: record)) }
         }
         var places = try await append(accepted).makeIterator()
+        // Only accepted records have places, in their order.
         return keys.map { key in key.flatMap { _ in places.next() ?? .success(nil) } }
     }
 

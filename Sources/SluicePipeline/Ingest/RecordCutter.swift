@@ -85,6 +85,7 @@ package struct RecordCutter: Sendable {
     // MARK: Lines
 
     private mutating func cutLine(_ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ records: inout [Record]) -> Int {
+        // The line continues in the next piece.
         guard let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) else {
             keep(bytes[start...])
             return bytes.count
@@ -166,6 +167,7 @@ package struct RecordCutter: Sendable {
     private mutating func keep(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) {
         if isTooLong || bytes.isEmpty { return }
         if record.count + bytes.count > recordBytes {
+            // Drop the bytes at once: only the end of the record matters from here on.
             isTooLong = true
             record = []
         } else {

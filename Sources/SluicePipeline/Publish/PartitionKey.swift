@@ -6,7 +6,7 @@ package enum PartitionKey {
     /// The text of null, which is a key of its own.
     static let null = Array("NULL".utf8)
 
-    /// Appends the text of a cell. Allocates for every type but strings and binary data.
+    /// Appends the text of a cell. Allocates unless the cell is a string, binary data or null.
     package static func append(_ cell: Cell, of row: RowView, to text: inout [UInt8]) {
         switch cell.tag {
         case .string, .binary: text.append(contentsOf: row.bytes(of: cell))

@@ -54,6 +54,7 @@ struct PublisherState {
         }
         for partition in promise.lost(in: ends) {
             isCut = true
+            // Announce the lower end, so that readers notice it and read again from there.
             self.ends[partition] = ends[partition] ?? 0
             // No record has this position, so a reader of the next record detects that one is missing.
             self.last[slot(of: partition)] = Position(lsn: promised, ordinal: .max)
@@ -94,6 +95,7 @@ struct PublisherState {
     mutating func isStored(_ slot: Int, _ position: Position) -> Bool {
         guard let known = stored[slot] else { return false }
         guard position <= known.position else {
+            // Publishing has passed the stored records of this partition.
             stored[slot] = nil
             return false
         }

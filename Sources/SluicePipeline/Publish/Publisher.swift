@@ -107,6 +107,7 @@ package final class Publisher: Sendable {
     private func stateOfLog(_ layout: Partitioning, start: LSN) async throws -> PublisherState {
         let promise = try await LogPromise.read(from: log, progress: LogPartition(topics.progress, 0), environment)
         if let witness = promise.last?.witness { try await compare(witness) }
+        // After the announcements: ends only grow, so an end below its announcement proves a loss.
         let ends = try await log.ends(of: layout.layouts.indices.flatMap { layout.partitions(of: $0, keys: nil) })
         note(lost: Array(promise.lost(in: ends)))
         return PublisherState(last: try await lastPositions(ends), start: start, after: promise, ends: ends)

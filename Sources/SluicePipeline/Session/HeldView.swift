@@ -85,7 +85,7 @@ struct HeldView: Sendable {
         guard let asked = type.asked, let part = parts[type.predicate.type.name], let known = part.predicate, part.asked == asked,
             known != type.predicate
         else { return nil }
-        // A live session has received every leave so far; after a gap, only rows unchanged since the point can be named.
+        // After a gap the client may lack rows written since the point, and must not receive their keys.
         return SnapshotQuery.Lost(predicate: .and(known, .and(asked, !type.predicate)), before: isEarlier ? point : nil)
     }
 
@@ -93,6 +93,7 @@ struct HeldView: Sendable {
     func known(of type: TypeView) -> SnapshotQuery.Known? {
         guard let part = parts[type.predicate.type.name], part.form == type.form else { return nil }
         if let predicate = part.predicate { return SnapshotQuery.Known(predicate: predicate, point: point) }
+        // Without the predicate's text, only an equal hash identifies the known rows.
         guard part.condition == Fingerprint(type.predicate.canonicalText) else { return nil }
         return SnapshotQuery.Known(predicate: type.predicate, point: point)
     }

@@ -53,6 +53,7 @@ extension Session {
         var batch = batch
         var pause = Doubt.firstPause
         while true {
+            // Each attempt needs the current permissions, which may change during a pause.
             await settleDoubt()
             guard state.phase == .open, !channel.isClosed, !Task.isCancelled else { return nil }
             do { return try await take(&batch) } catch let error as SluiceError where error.code.sessionAction == .transient {
@@ -70,6 +71,7 @@ extension Session {
     /// - Returns: the acknowledgement, also of a batch taken before.
     private func take(_ batch: inout WaitingBatch) async throws -> [UInt8] {
         guard let file else { return [] }
+        // A resend: return the stored acknowledgement, which lists the rejected objects.
         guard batch.number > file.ingest else {
             let kept = try await services.clients.ingestAnswer(id: file.id, number: batch.number)
             return kept ?? SessionMessages.ingestAck(number: batch.number, rejected: [])

@@ -130,6 +130,7 @@ package actor Session {
     /// Sends an error to the client and ends the session, once.
     func fail(_ error: SluiceError) {
         guard state.phase != .closed else { return }
+        // Close first: concurrent tasks check the phase, and a second failure must not send another error.
         state.close()
         // The client receives neither a detail nor the text of an internal error.
         let level: Logger.Level = error.code == .internalError ? .error : error.code.isInternal || error.detail != nil ? .warning : .info
@@ -142,6 +143,7 @@ package actor Session {
 
     /// Releases everything that the session holds, after its connection has closed.
     package func closed() async {
+        // The tasks awaited below check the phase and end.
         state.close()
         if let file { services.files.end(self, of: file) }
         bootstrap?.cancel()
@@ -276,6 +278,7 @@ package actor Session {
         guard let file, let user else { return }
         let schema = services.authority.current()
         if upload.compensation > 0 { try await services.clients.acknowledgeCompensations(id: file.id, upTo: upload.compensation) }
+        // All changesets of the message are judged by one permission snapshot and one view.
         let writer = Committer.Writer(
             client: file.id, session: file.session, user: user.user, plan: plan, view: writable, schema: schema,
             compensation: upload.compensation, seen: seen)
@@ -326,12 +329,14 @@ package actor Session {
             // Unstructured because: later messages need not wait for the disk; it ends with its statement, which has a deadline.
             acknowledging = Task { await self.acknowledge() }
         }
+        // Backpressure: the client's next messages wait for the disk.
         if unacknowledged.count >= Acknowledgement.most { await acknowledging?.value }
     }
 
     /// Sends acknowledgements until none is left: one wait for the disk covers all changesets committed before it.
     private func acknowledge() async {
         defer { acknowledging = nil }
+        // Loop: a changeset committed during the wait is not covered by it.
         while let last = unacknowledged.last, state.phase == .open {
             let durable = unacknowledged
             unacknowledged = []
@@ -345,6 +350,7 @@ package actor Session {
             }
             // Compensating writes precede the acknowledgement, after which the client drops its changeset.
             for message in durable.compactMap(\.compensation) { send(message) }
+            // The compensating writes above are sent; only those committed during the wait are open.
             firstUntold = unacknowledged.first { $0.compensation != nil }?.changeset
             send(SessionMessages.uploadAck(of: durable, lsn: last.lsn))
             await announce(last.lsn, isCommit: last.isCommit)
@@ -354,6 +360,7 @@ package actor Session {
     /// Notifies the client once delivery has passed `lsn`. If no view is live, the notification is deferred.
     func announce(_ lsn: LSN, isCommit: Bool) async {
         guard let subscriber else { return }
+        // Before the first view, a position would claim rows that the client lacks.
         if isInStep, await services.fanout.announce(lsn, isCommit: isCommit, to: subscriber) { return }
         // If another subscriber has replaced this one meanwhile, try again with that one.
         if !isInStep || self.subscriber == subscriber {

@@ -17,6 +17,7 @@ struct ViewBuilder {
         let schema = services.authority.current()
         var predicates: [Int: Predicate] = [:]
         var wanted: [Int: Predicate] = [:]
+        // Ask the rules first: a refused set must not cost any reading.
         let narrowing = try await narrow(try Self.questions(of: set, schema), schema.schema)
         var parts = MemberParts(cuts: narrowing.included)
         for (question, cut) in zip(narrowing.questions, narrowing.cuts) {
@@ -40,6 +41,7 @@ struct ViewBuilder {
         for (index, predicate) in predicates where parts.writable[index] != nil {
             parts.writable[index]?.join(.and(predicate, try resolver(schema.schema, narrowing.included).readable(index)))
         }
+        // Only now, so that the loop above sees the predicates of plain queries alone.
         for part in parts.readable {
             predicates.join(part.predicate, part.type)
             wanted.join(part.wanted, part.type)
@@ -50,12 +52,14 @@ struct ViewBuilder {
             let type = schema.schema.types[index]
             let view = try typeView(index, type, predicate, wanted: wanted[index] ?? predicate)
             let entries = view.predicate.indexForm(indexedProperty: schema.fields.indexedProperty(of: type))
+            // Indexed keys limit the partitions to read. Without them the class is read in full.
             partitions.formUnion(layout.partitions(of: index, keys: keys(of: entries)))
             return view
         }
         let watched = parts.watched.sorted { $0.key < $1.key }.map { index, predicate in
             let entries = predicate.indexForm(indexedProperty: schema.fields.indexedProperty(of: schema.schema.types[index]))
             partitions.formUnion(layout.partitions(of: index, keys: keys(of: entries)))
+            // Watched objects are never sent, so they need neither mask nor form.
             return TypeView(type: index, predicate: predicate, mask: nil)
         }
         var view = View(
@@ -94,6 +98,7 @@ struct ViewBuilder {
             let hidden = allowed.hidden(of: type)
             return type.properties.indices.map { !hidden.contains($0) }
         }
+        // Kept only if the rules narrow the query: it identifies a later leave as lost permission.
         let asked = readable == wanted ? nil : wanted
         return TypeView(type: index, predicate: readable, mask: mask, form: try form(of: type, mask), asked: asked)
     }
@@ -132,6 +137,7 @@ struct ViewBuilder {
         mutating func add(_ query: MemberQuery, _ whole: Predicate, _ resolver: MemberResolver, _ schema: Schema) async throws {
             let members = try await resolver.resolve(query)
             writable.join(query.predicate, query.type)
+            // The keys are ANDed to the query, so that a member that ceases to match leaves at once.
             let own = try members.own.map { Predicate.and(whole, try MemberResolver.keys($0, of: schema.types[query.type])) }
             readable.append((query.type, own ?? whole, own ?? whole))
             for (type, keys) in members.included.sorted(by: { $0.key < $1.key }) {
@@ -184,6 +190,7 @@ struct ViewBuilder {
         let inquiry = try Self.inquiry(questions, schema)
         let texts = try await services.rules.checkSubscription(user: user, queries: inquiry.all)
         var narrowing = Narrowing(questions: questions, cuts: try zip(texts, questions).map { try cut($0, $1.type) })
+        // The answers follow the order of the inquiry: queries first, then included classes.
         for (text, type) in zip(texts.dropFirst(questions.count), inquiry.included) { narrowing.included[type] = try cut(text, type) }
         for text in texts { narrowing.texts.add(text) }
         return narrowing
