@@ -30,6 +30,7 @@ final class HostLoop {
         }
         perform { $0.stop() }
         endPeer()
+        // A stopped plugin must not remain reported as out.
         report(isOut: false)
         owner.ledger.note(.stopped)
         Descriptors.close(wake)
@@ -65,6 +66,7 @@ final class HostLoop {
         // From here on callers see that the thread sleeps and wake it if needed.
         let (until, forRoom) = owner.withLine { $0.sleep(now: monotonicNow()) }
         var polled = [pollfd(fd: wake, events: Int16(POLLIN), revents: 0)]
+        // poll ignores negative descriptors.
         polled.append(pollfd(fd: peer?.socket ?? -1, events: Int16(POLLIN | (forRoom ? POLLOUT : 0)), revents: 0))
         polled.append(pollfd(fd: outputIsOpen ? peer?.output ?? -1 : -1, events: Int16(POLLIN), revents: 0))
         unsafe poll(&polled, nfds_t(polled.count), Self.timeout(until))

@@ -135,6 +135,7 @@ package struct HostedCalls {
         sent.removeAll()
         sleep.end()
         bytesInFlight = 0
+        // No call was in flight, so none is to blame.
         guard let head = unanswered.first else { return refuseWaiting() + tick(now: now) }
         // Only the oldest call was being processed. The others are innocent and are sent again, in their order.
         poison.strike(head.call, now: now)
@@ -227,6 +228,7 @@ package struct HostedCalls {
 
     /// Requests the end of the host, once. The error becomes that of the oldest call.
     private mutating func kill(_ error: SluiceError) -> [Action] {
+        // The host is being ended already, for an earlier reason.
         guard verdict == nil else { return [] }
         verdict = error
         return [.kill]
@@ -278,6 +280,7 @@ package struct HostedCalls {
 
     /// Sends waiting calls up to the bounds in flight. A single call may exceed the bound of bytes.
     private mutating func pump(now: UInt64) -> [Action] {
+        // A host that is being ended must not receive further calls.
         guard phase == .ready, verdict == nil else { return [] }
         var actions: [Action] = []
         // A call over the bound of bytes is sent alone.
@@ -305,6 +308,7 @@ package struct HostedCalls {
         headSince = now
         // Without a processor budget, as for configuring, only the work budget applies.
         guard let call = sent.first?.call, call.budget.processor < .max else { return sleep.end() }
+        // The first call of a hook also loads its code and tables.
         let first = warm.insert(call.hook).inserted
         sleep.begin(first ? call.budget.processor &+ PluginLimits.firstCallNanoseconds : call.budget.processor, now: now)
     }

@@ -115,6 +115,7 @@ final class PluginHostProcess: Sendable {
             }
             if begins {
                 do throws(SluiceError) { try Threads.start { HostLoop(owner: self, wake: wake.0).run() } } catch {
+                    // The thread would close its end, but it does not run.
                     Descriptors.close(wake.0)
                     finishStart(.failure(error))
                     finishStop()
@@ -149,6 +150,7 @@ final class PluginHostProcess: Sendable {
                 shared.waiters[id] = Waiter(bytes: input.count, continuation: continuation)
                 let call = HostedCalls.Call(id: id, hook: hook, input: input, expires: expires, budget: budget)
                 let step = shared.step { $0.submit(call, now: monotonicNow()) }
+                // Rarely needed: the thread usually wakes early enough by itself.
                 if shared.line.isOverslept { shared.wake() }
                 return step
             }

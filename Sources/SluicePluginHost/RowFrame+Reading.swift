@@ -138,6 +138,7 @@ private struct FrameReader {
     private func row(_ place: Int, _ columns: Int, _ budget: inout Int) -> sluice_row? {
         let (start, count) = (number(place), number(place + 4))
         let arena = unsafe base.assumingMemoryBound(to: UInt8.self)
+        // Offset 0 is the header, so it means that the row is absent.
         if start == 0 { return unsafe sluice_row(cells: nil, arena: arena, count: 0, reserved: 0) }
         guard count == columns, areCells(start, count, depth: 0, &budget) else { return nil }
         let cells = unsafe (base + start).assumingMemoryBound(to: sluice_cell.self)

@@ -52,6 +52,7 @@ struct BootstrapRunner {
                 let holding = HeldView(view, at: start.point)
                 // The end may be sent only when the stream has passed the snapshot, else the view would mix two positions.
                 try await fanout.passed(start.lsn, milliseconds: Self.patience)
+                // The session may have requested another view meanwhile.
                 try Task.checkCancellation()
                 await ending()
                 if await fanout.activate(

@@ -74,6 +74,7 @@ struct CommitPlan {
                 remembered.append(Remembered(object: object, type: type, clocks: state.clocks))
             }
             let values = wanted.reduce(into: [:]) { $0.merge($1.values) { $1 } }
+            // A final delete has its effect already, so it is not futile.
             if wanted.last?.kind != .delete { futile.append(Futile(object: object, wanted: values)) }
             return
         }
@@ -156,6 +157,7 @@ struct CommitPlan {
         guard !writes.isEmpty else { return [] }
         do {
             let verdicts = try await rules.checkWrites(user: user, writes)
+            // Verdicts are assigned by index.
             guard verdicts.count == writes.count else {
                 throw SluiceError(.pluginBadAnswer, "The rules gave \(verdicts.count) verdicts on \(writes.count) writes.")
             }
@@ -209,6 +211,7 @@ struct CommitPlan {
 
     /// Returns the write with a plugin's values in place of the client's; nil if the plugin names an unknown property.
     private func amend(_ write: Write, _ values: [String: Value]) -> Write? {
+        // A delete has no values to amend.
         guard var after = write.intended.after else { return write }
         var amended = write
         for (name, value) in values {

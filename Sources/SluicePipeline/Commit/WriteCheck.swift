@@ -76,6 +76,7 @@ struct WriteCheck {
                     })
                 entries[name] = .bound(bound)
             } catch {
+                // A faulty rule denies its own class only.
                 entries[name] = .unusable(Refusal(unasked: error, about: "role \(rights.role), write predicate \(rights.write): "))
             }
         }
@@ -176,12 +177,14 @@ struct WriteCheck {
         guard let after = write.after else { return nil }
         let name = "\(write.object.type) \(write.object.key.keyText)"
         let bound = bound(write.object.type)
+        // Only a change can make an object too large.
         if !write.changed.isEmpty, after.isLarger(than: bound) {
             return Refusal(
                 cause: .database,
                 message: "\(name) would take more than the \(bound.text) that an object may have; the write was undone.",
                 rule: "the size", fields: write.changed.map { write.type.properties[$0].name }.sorted())
         }
+        // Only changed values are checked, so that an earlier misfit does not block other edits.
         for (index, property) in write.type.properties.enumerated() where write.operation == .insert || write.changed.contains(index) {
             guard let reason = fit.misfit(after[index] ?? .null, property, of: write.type) else { continue }
             return Refusal(

@@ -221,6 +221,7 @@ package actor Fanout {
     package func passed(_ lsn: LSN, milliseconds: Int) async throws {
         if watermark >= lsn { return }
         marks?.want(lsn)
+        // The wait also ends on cancellation and at the deadline.
         await advanced.wait(until: lsn.rawValue, milliseconds: milliseconds)
         try Task.checkCancellation()
         guard watermark >= lsn else {
@@ -346,6 +347,7 @@ package actor Fanout {
         var shared: [SharedKey: [Frame]] = [:]
         var (changes, oldest) = (0, Int64.max)
         for id in touched {
+            // A truncation or a gap of this batch may have removed the subscriber.
             guard let subscriber = subscribers[Int(id)] else { continue }
             // Masked rows and a client's own changeset numbers differ by session, so those frames are not shared.
             let isOwn = subscriber.hasOwn || subscriber.view.types.contains { $0.mask != nil }

@@ -72,6 +72,7 @@ extension MarkWriter.State {
     /// Returns `true` if a heartbeat is due now, and marks it as pending.
     fileprivate mutating func begin(_ now: UInt64) -> Bool {
         guard now >= restsUntil else { return false }
+        // A heartbeat is pending; `passed` writes the next one.
         if let underWay, now < underWay.since + MarkWriter.patience { return false }
         underWay = (wanted, now)
         return true

@@ -141,6 +141,7 @@ private struct VerdictSorter {
 
     private mutating func stay(_ index: Int) throws(SluiceError) {
         let row = objects.rows[index]
+        // An amendment may have set the key to null.
         guard let key = type.primaryKey, staying.buffer.holds(row, key) else { throw Self.noKey(type) }
         staying.rows.append(row)
         staying.records.append(objects.records[index])

@@ -89,6 +89,7 @@ struct LogTailReader {
         while !open.isEmpty {
             fetch = try await reader.next(fetch, milliseconds: 1_000)
             bytes += fetch.arena.count
+            // Give up if records expired during the read or a limit is exceeded.
             guard fetch.gaps.isEmpty, bytes <= Self.mostBytes, tail.byteCount <= Limits.stagedBytes,
                 environment.monotonicNanoseconds() < deadline
             else { return nil }
@@ -104,8 +105,11 @@ struct LogTailReader {
         let ranges = try await log.ranges(of: view.partitions)
         var open: [LogPartition: Partition] = [:]
         for partition in view.partitions {
+            // Announced records are lost.
             if ranges[partition]?.upperBound ?? 0 < promised[partition] ?? 0 { return nil }
+            // The partition never had a record.
             guard let range = ranges[partition], range.upperBound > 0 else { continue }
+            // All of its records have expired.
             if range.isEmpty { return nil }
             open[partition] = Partition(
                 start: range.lowerBound, end: range.upperBound, from: max(range.lowerBound, range.upperBound - Self.firstReach))
@@ -166,12 +170,14 @@ struct LogTailReader {
     /// Adds one record.
     /// - Returns: `false` if the effect of the record on the view is unknown.
     private func take(_ record: PendingRecord, _ tail: inout LogTail, _ decoder: inout ChangeDecoder) -> Bool {
+        // Also for records of other classes, which advance the position.
         tail.note(record.position, ownChangeset: 0)
         var isNeeded = false
         let decoded = decoder.decode(record.bytes) { type in
             isNeeded = view.type(type) != nil
             return isNeeded
         }
+        // An unreadable record of a class of the view has an unknown effect.
         guard let change = decoded, let type = view.type(change.type) else { return !isNeeded }
         // A truncation names no objects, so only the tables show the rest.
         guard change.operation != .truncate else { return false }

@@ -37,6 +37,7 @@ extension Session {
         let number = brings
         // Cancel and await the old bootstrap: two must never replace the same subscriber.
         await endBootstrap()
+        // A later call has taken over.
         guard number == brings, state.phase == .open else { return }
         isBuilding = true
         target = view
@@ -187,8 +188,10 @@ extension Session {
             await services.feed.release(self.view.partitions)
             self.view = view
         } catch {
+            // The new view has not become live.
             writable = self.view
             await services.feed.release(view.partitions)
+            // Another view replaces a cancelled bootstrap, so its error does not concern the client.
             guard !Task.isCancelled, !channel.isClosed else { return }
             fail(error as? SluiceError ?? SluiceError(.internalError, "A bootstrap failed.", detail: "\(error)"))
         }
