@@ -3,15 +3,15 @@ import SluiceMerge
 import SluiceQuery
 import SluiceWire
 
-/// The objects of which a client has writes that the gateway does not have, as its Subscribe named them.
+/// The objects with client writes that the gateway does not have yet, as named in Subscribe.
 ///
-/// Of their rows a bootstrap carries the write times; of others it would be wasted, as the client shows them as they come.
+/// A bootstrap carries the write times of their rows. For other rows they are unnecessary, because the client shows those unmerged.
 struct PendingObjects: Sendable {
     private var keys: [String: Set<Value>] = [:]
 
     init() {}
 
-    /// - Throws: `limitsExceeded` for more than `Limits.pendingObjects`, `badSyntax` for a key that cannot be read.
+    /// - Throws: `limitsExceeded` for more than `Limits.pendingObjects`, `badSyntax` for an unreadable key.
     init(_ set: PBSubscribe) throws(SluiceError) {
         let count = set.pending.reduce(0) { $0 + $1.keys.count }
         guard count <= Limits.pendingObjects else {
@@ -26,22 +26,23 @@ struct PendingObjects: Sendable {
 
     func contains(_ key: Value, of type: String) -> Bool { keys[type]?.contains(key) == true }
 
-    /// The keys of a class; empty for none.
+    /// Returns the keys of a class; empty if none are pending.
     subscript(_ type: String) -> [Value] { keys[type].map { Array($0) } ?? [] }
 }
 
 extension TypeView {
-    /// The write times of a row of the view, as far as the session may read it.
-    /// - Parameter times: encoded; empty for none.
+    /// Returns the write times of a row of the view that the session may read.
+    /// - Parameter times: The encoded times; empty if none.
     func visible(_ times: [UInt8], _ type: ObjectType) -> [UInt8] {
         guard let mask, !times.isEmpty else { return times }
-        // What cannot be read is not sent: it might name what is hidden.
+        // Fail closed: unreadable times might name hidden fields.
         guard let read = try? WriteTimes(encoded: times) else { return [] }
         let visible = read.visible { id in type.index(ofID: id).map { mask[$0] } ?? false }
         return visible.isEmpty ? [] : visible.encoded
     }
 
-    /// The write times of an object that is stored; nil when the session may not read it, or the snapshot does not show it as it is.
+    /// Returns the write times of a stored object.
+    /// - Returns: nil if the session may not read the object, or if `snapshot` does not see its current version.
     func times(of object: StoredObject, _ type: ObjectType, seenBy snapshot: TransactionSnapshot) -> [UInt8]? {
         guard let row = object.row, let writer = object.writer, snapshot.sees(xid: writer),
             object.clocksWriter.map({ snapshot.sees(xid: $0) }) ?? true
@@ -55,10 +56,10 @@ extension TypeView {
 }
 
 extension StagedChanges.Change {
-    /// Bytes of the row and its write times.
+    /// The size of the row and its write times, in bytes.
     var byteCount: Int { (row?.count ?? 0) + times.count }
 
-    /// The word on an object after an earlier one, with the write times of both.
+    /// Merges this change with an earlier one of the same object: the new row with the write times of both.
     func following(_ earlier: StagedChanges.Change) -> StagedChanges.Change {
         guard row != nil, !earlier.times.isEmpty else { return self }
         var joined = self

@@ -1,17 +1,18 @@
 import SluiceCore
 import SluiceWire
 
-/// Writes what the commits of one batch did to a session's view: the rows and write times as they lie in the records.
+/// Encodes the changes of one batch for a session's view, with rows and write times copied from the records.
 struct CommitsEncoder {
     let batch: ReleasedBatch
-    /// Has decoded the batch.
+    /// A decoder that has decoded the batch.
     let decoder: ChangeDecoder
     let schema: Schema
     let frames: any FrameMaker
-    /// By what the batch's watermark is known again.
+    /// A transaction that identifies the batch's watermark.
     let witness: Witness?
 
-    /// - Returns: several pieces of one run where it is large.
+    /// Encodes the changes of one subscriber.
+    /// - Returns: one frame, or several if the changes are large. Only the last frame carries the watermark's witness.
     func encode(_ subscriber: Subscriber) -> [Frame] {
         var writer = CommitsWriter()
         var pieces: [Frame] = []
@@ -21,6 +22,7 @@ struct CommitsEncoder {
             let change = decoder.change(token.change)
             if open != record.position.lsn {
                 if open != nil { writer.endCommit() }
+                // Split between commits early, inside of one commit only when it is twice as large.
                 if writer.byteCount > Limits.bootstrapBytes * 4 {
                     pieces.append(frames.frame(writer.finish(batch.watermark, more: true)))
                     writer = CommitsWriter()
@@ -50,7 +52,7 @@ struct CommitsEncoder {
         record.bytes.withUnsafeBytes { bytes in
             let times = UnsafeRawBufferPointer(rebasing: bytes[change.times])
             guard token.event.hasRow, let row = change.row else {
-                // Of an object that is still there the client may not know any more.
+                // The client may have dropped an object that still exists, so only a delete carries times.
                 let key = UnsafeRawBufferPointer(rebasing: bytes[change.primaryKey])
                 writer.addChange(type, token.event, key, times: token.event == .deleted ? times : nil)
                 return
@@ -60,7 +62,7 @@ struct CommitsEncoder {
                 writer.addChange(type, token.event, content, times: times)
                 return
             }
-            // What was decoded before can be read again; were it not so, the change would be left out, never unmasked.
+            // The record was decoded before, so this cannot fail. If it did, the change would be dropped, never sent unmasked.
             let visible = decoder.times(of: change, in: record.bytes, view)
             try? writer.addChange(token.event, content, codec: decoder.rowCodec(of: change.type), mask: mask, times: visible)
         }
