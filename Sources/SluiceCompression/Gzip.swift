@@ -78,6 +78,7 @@ package enum Gzip {
         var consumed = 0
         let output = unsafe [UInt8](unsafeUninitializedCapacity: limit) { room, count in
             unsafe input.withUnsafeBufferPointer { input in
+                // zlib counts in 32 bits; the caller continues with the rest.
                 let available = min(input.count - start, Int(UInt32.max))
                 unsafe stream.pointee.next_in = input.baseAddress.map { unsafe UnsafeMutablePointer(mutating: $0 + start) }
                 unsafe stream.pointee.avail_in = UInt32(available)

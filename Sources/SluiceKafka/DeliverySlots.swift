@@ -56,6 +56,7 @@ struct DeliverySlots {
     mutating func remove(_ token: Token) -> Owner? {
         guard let owner = self[token] else { return nil }
         slots[token.slot].owner = nil
+        // The new generation invalidates tokens of the released slot.
         slots[token.slot].generation = (slots[token.slot].generation + 1) & 0xF_FFFF
         free.append(token.slot)
         return owner

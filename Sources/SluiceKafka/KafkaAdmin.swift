@@ -121,6 +121,7 @@ package final class KafkaAdmin: Sendable {
                 trouble.clear()
                 return answer
             } catch let error as SluiceError where error.code == .logUnreachable {
+                // The cause of a lost connection is only in the client's events.
                 noteEvents(of: client)
                 throw trouble.explain(error)
             }

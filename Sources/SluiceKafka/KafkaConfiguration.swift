@@ -140,6 +140,7 @@ extension KafkaConfiguration {
             return unsafe client != nil
         }
         guard let client = unsafe client else {
+            // The client owns the configuration only if it was created.
             unsafe rd_kafka_conf_destroy(conf)
             throw settings.refusal(reason: refusal ?? "no reason given")
         }

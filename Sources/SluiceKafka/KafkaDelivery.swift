@@ -75,6 +75,7 @@ package final class KafkaDelivery: Sendable {
         finish { state in
             guard places.indices.contains(record) else { return }
             let key = places[record]
+            // The end is the greatest offset, for any order of the answers.
             state.ends[key] = max(state.ends[key] ?? 0, offset + 1)
             if state.answers.indices.contains(record) { state.answers[record] = .stored(offset) }
         }

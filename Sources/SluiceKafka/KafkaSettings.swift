@@ -144,6 +144,7 @@ package struct KafkaSettings: Hashable, Sendable {
     /// Returns the library's text without the values that it quotes.
     private func withoutValues(_ words: String) -> String {
         var words = words
+        // The longest first, so that a value inside another one leaves no rest of it.
         for value in all.map(\.value).filter({ !$0.isEmpty }).sorted(by: { $0.utf8.count > $1.utf8.count }) {
             for range in words.ranges(of: value).reversed() where Self.isWord(range, of: words) { words.replaceSubrange(range, with: "…") }
         }

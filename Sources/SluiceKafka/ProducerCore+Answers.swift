@@ -21,6 +21,7 @@ struct Answer {
         bytes = unsafe message.len + message.key_len
         guard unsafe message.err != RD_KAFKA_RESP_ERR_NO_ERROR else { return }
         let topic = unsafe message.rkt.flatMap { unsafe rd_kafka_topic_name($0) }.map { unsafe String(cString: $0) } ?? "?"
+        // Without an acknowledgement a record may still be stored.
         let mayBeStored = unsafe rd_kafka_message_status(pointer) != RD_KAFKA_MSG_STATUS_NOT_PERSISTED
         isLate = unsafe message.err == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT || isUnreachable(message.err)
         isFinal = unsafe Self.isFinal(message.err)
@@ -81,6 +82,7 @@ extension ProducerCore {
             var bytes = 0
             var records = 0
             for answer in answers {
+                // An answer after its slot's release has neither an owner nor room to release.
                 guard let owner = state.slots[answer.token] else { continue }
                 records += 1
                 bytes += answer.bytes

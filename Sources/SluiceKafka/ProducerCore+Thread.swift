@@ -35,6 +35,7 @@ extension ProducerCore {
         }
         guard isOver else { return client }
         if let client {
+            // The rest in flight is purged before its owners fail.
             drain(client, milliseconds: 0)
             end(Self.closedError)
         }
@@ -69,6 +70,7 @@ extension ProducerCore {
         while let message = unsafe rd_kafka_event_message_next(event) {
             answers.append(unsafe Answer(message.pointee, message: message))
         }
+        // One acknowledgement proves a working connection. Otherwise late records carry the known cause.
         if answers.contains(where: { $0.failure == nil }) {
             trouble.clear()
         } else if trouble.words != nil {
@@ -86,6 +88,7 @@ extension ProducerCore {
             _ = serve(client, milliseconds: 20)
         }
         guard unsafe rd_kafka_outq_len(client.handle.raw) > 0 else { return }
+        // Purged records are answered as well; a short wait collects those answers.
         unsafe rd_kafka_purge(client.handle.raw, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT)
         let end = clock.monotonicNanoseconds() + Self.drainMilliseconds * 1_000_000
         while unsafe rd_kafka_outq_len(client.handle.raw) > 0, clock.monotonicNanoseconds() < end {

@@ -79,6 +79,7 @@ final class ProducerCore: Sendable {
         if let client {
             if let refusal = client.produce(topic: topic, key: key, value: value, token: token) { settle([refusal]) }
         } else {
+            // The client is being replaced, so the record fails at once.
             let bytes = key.count + value.count
             settle([Refusal(token: token, error: RD_KAFKA_RESP_ERR__DESTROY, bytes: bytes, topic: topic, partition: -1)])
         }

@@ -137,6 +137,7 @@ extension ReaderCore {
     ) -> [PartitionError] {
         shared.withLock { state in
             var errors: [PartitionError] = []
+            // Consecutive records often share a topic, which is looked up once for them.
             var lastTopic: (pointer: OpaquePointer?, name: String, index: Int32) = (nil, "", 0)
             for place in messages.indices {
                 guard let pointer = unsafe messages[place], let message = unsafe messages[place]?.pointee else { continue }
@@ -227,6 +228,7 @@ extension ReaderCore {
 
     private func begin(_ partition: KafkaPartition, at start: KafkaStart, in client: inout ReaderClient) -> SluiceError? {
         guard let index = client.index(of: partition.topic) else { return TopicMetadata.badName(partition.topic) }
+        // librdkafka's numbers: -2 is the beginning, -1 the end.
         let offset: Int64 =
             switch start {
             case .at(let offset): offset
@@ -268,6 +270,7 @@ extension ReaderCore {
         let place = configuration.bootstrapServers
         let error = trouble.explain(SluiceError(.logUnreachable, "None of the Kafka brokers at \(place) answers: \(words)."))
         shared.withLock { state in
+            // Only the first report of an outage wakes the consumer.
             guard state.connection == .up else { return }
             state.connection = .down(error)
             state.hasNewConnection = true

@@ -89,6 +89,7 @@ final class ReaderCore: Sendable {
             let hadNews = state.hasNews
             let wasFull = state.ready.bytes.count >= configuration.readerBytes
             if hadNews {
+                // The topics stay with the reader, because indices refer to them for its whole life.
                 let topics = state.ready.topics
                 swap(&state.ready, &batch)
                 state.ready.topics = topics
@@ -97,6 +98,7 @@ final class ReaderCore: Sendable {
             batch.connection = state.connection
             return (hadNews, wasFull)
         }
+        // The thread stopped polling at the limit.
         if wasFull { room.signal() }
         return hadNews
     }
@@ -129,6 +131,7 @@ final class ReaderCore: Sendable {
         enum Outcome { case ready, waits(wake: Bool), fails(any Error) }
         let outcome = shared.withLock { state -> Outcome in
             if state.isClosing { return .fails(Self.closedError) }
+            // The wait was cancelled before its registration.
             if state.lastWait != waiter.id { return .fails(CancellationError()) }
             if state.waiter != nil {
                 return .fails(SluiceError(.internalError, "Two tasks wait for one Kafka reader.", fix: "Read from one task."))

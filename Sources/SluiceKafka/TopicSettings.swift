@@ -86,6 +86,7 @@ extension KafkaAdmin {
             for (topic, partitions) in Dictionary(grouping: partitions, by: \.topic).sorted(by: { $0.key < $1.key }) {
                 let settings = try TopicSettings.read(
                     ["min.insync.replicas"], of: [topic], client: client, configuration: configuration)
+                // Without the setting no shortage can be found.
                 guard let needed = settings[topic]?["min.insync.replicas"].flatMap(Int.init) else { continue }
                 let counts = try TopicSettings.inSyncReplicas(of: topic, client: client, configuration: configuration)
                 for number in partitions.map(\.partition).sorted() {
