@@ -27,6 +27,7 @@ package struct CustomDataTable: Sendable {
     package func follow(schema: String, table: String, userID field: String) async throws -> Bool {
         let name = "\(SQLQuote.identifier(schema)).\(SQLQuote.identifier(table))"
         return try await pool.transact { session in
+            // One gateway at a time changes the triggers.
             try session.query("SELECT pg_advisory_xact_lock(hashtextextended('sluice.custom_data', 0))")
             let column = try session.query(
                 "SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = $2 AND NOT attisdropped",
@@ -40,6 +41,7 @@ package struct CustomDataTable: Sendable {
                 SELECT FROM pg_trigger WHERE tgname = 'sluice_custom_data' AND tgrelid = to_regclass($1)
                     AND tgargs = convert_to($2, 'UTF8') || '\\x00' || convert_to($3, 'UTF8') || '\\x00'
                 """, [.text(name), .text(field), .text(Self.form)])
+            // The triggers of this table, column and version exist.
             if followed.count == 1 { return true }
             try Self.drop(session)
             try session.script(Self.extendedJSON + Self.functions)

@@ -66,11 +66,13 @@ package enum Publication {
     /// - Throws: `tableUnfit` if the table does not exist.
     private static func publish(_ table: TableMapping, in name: String, _ session: PostgresSession) throws -> Work? {
         try TableCatalog.lock(session)
+        // Checked again under the lock, because another gateway may have published the table.
         guard let now = try standings(name, [table], session).first, !now.isRight else { return nil }
         guard let parts = now.parts else {
             throw PostgresFailure(.tableUnfit, "The table \(table.displayName) of type \(table.type) does not exist.")
         }
         try session.script("SET LOCAL lock_timeout = '5s'")
+        // Set before the table is published, so that no change lacks its old row.
         _ = try TableCatalog.setFullIdentity(table, session)
         if !now.isPublished {
             // The lock waits for transactions that have written the table already.

@@ -96,6 +96,7 @@ package struct TableCatalog: Sendable {
                 plan.statements += tables.map { "ALTER TABLE \($0) REPLICA IDENTITY FULL" }
             }
             plan.findings = try findings(session)
+            // The domain must exist before the statements that use it.
             if plan.statements.contains(where: { $0.contains("sluice.objectid") }),
                 try session.query("SELECT to_regtype('sluice.objectid') IS NULL").bool(0, 0) == true
             {
@@ -137,6 +138,7 @@ package struct TableCatalog: Sendable {
                     guard try check.relationKind() != nil, try !check.missing().isEmpty else { continue }
                     try session.script("LOCK TABLE \(check.mapping.sqlName) IN ACCESS EXCLUSIVE MODE", within: .seconds(60))
                 }
+                // Checked under the locks, before any statement changes a table.
                 if let failure = Self.summary(try checks.flatMap { try $0.misfits() }) { throw failure }
                 for check in checks {
                     _ = try Self.run(check.missing(), session)

@@ -41,6 +41,7 @@ struct TableCheck {
         }
         let columns = try columns()
         var failures = try missingKey(columns, kind) ?? missingRequired(columns)
+        // A table that cannot be altered needs one fix for all of its columns.
         if failures.isEmpty, let failure = try unalterable(columns) { return [failure] }
         failures += type.properties.indices.compactMap { index -> PostgresFailure? in
             let column = columns[mapping.columns[index]]

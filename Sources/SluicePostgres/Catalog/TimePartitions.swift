@@ -78,6 +78,7 @@ private struct Cut: Sendable {
     func keep(_ session: PostgresSession, most: Int) throws -> PartitionWork {
         var work = PartitionWork(table: table)
         try session.script("SET LOCAL lock_timeout = '5s'; SET LOCAL timezone = 'UTC'")
+        // One gateway at a time maintains a table.
         try session.query("SELECT pg_advisory_xact_lock(hashtextextended('sluice.partitions ' || $1::text, 0))", [.text(table)])
         guard let rest = try session.query(Self.defaultPartition, [.text(table)])[0, 0] else { return work }
         let missing = try missing(rest, session, most: most)
@@ -91,6 +92,7 @@ private struct Cut: Sendable {
             try session.script("DROP TABLE \(name)")
             work.dropped.append(name)
         }
+        // Expired rows that had no partition of their own are in the default partition.
         if let keepDays {
             let sql = "DELETE FROM \(rest) WHERE \(name) < to_timestamp($1) - make_interval(days => $2::int)"
             work.deleted = try session.execute(sql, [.int(now), .int(keepDays)])

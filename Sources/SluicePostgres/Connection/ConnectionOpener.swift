@@ -37,6 +37,7 @@ enum ConnectionOpener {
     }
 
     private static func finish(_ handle: OpaquePointer, _ name: String, _ deadline: ContinuousClock.Instant) throws {
+        // libpq connects in steps. Each step states the direction in which the socket must be ready for the next.
         var status = PGRES_POLLING_WRITING
         while status != PGRES_POLLING_OK {
             if unsafe status == PGRES_POLLING_FAILED || PQstatus(handle) == CONNECTION_BAD { throw unsafe failure(handle, name) }

@@ -77,6 +77,7 @@ struct GathererStateMachine<Question, Waiter, Worker> {
     ///
     /// - Parameter duration: The time that all its questions took together.
     mutating func end(_ number: UInt64, after duration: Duration, now: ContinuousClock.Instant) -> End {
+        // A slow run halves the size of the next ones, a fast run doubles it.
         share = duration > Self.slow ? max(1, share / 2) : min(most, share * 2)
         let askers = runs.removeValue(forKey: number)?.askers ?? []
         // All have the same patience, so the line is in the order of the deadlines.
@@ -99,6 +100,7 @@ struct GathererStateMachine<Question, Waiter, Worker> {
             line.removeAll { $0.id == id }
             return (waiter, nil)
         }
+        // The run continues for its other askers.
         runs[run]?.left -= 1
         return (waiter, runs[run]?.left == 0 ? runs[run]?.worker : nil)
     }

@@ -80,6 +80,7 @@ package actor PostgresConnection {
     /// The body must wait for nothing else, because it blocks the queue.
     package func withSession<R: Sendable>(_ body: @Sendable (PostgresSession) throws -> R) async throws -> R {
         let session = try idleSession()
+        // Each call has a scope of its own, so that a late cancellation cannot hit the next call.
         let scope = session.canceller.open()
         // Only a closure that captures `self` is isolated to this actor. Otherwise it would leave the queue and block a thread of
         // the cooperative pool.
@@ -140,6 +141,7 @@ package actor PostgresConnection {
             defer { self.close(session.canceller) }
             try Task.checkCancellation()
             try self.begin(session, sql, parameters, limit)
+            // Every exit ends the stream, so that the connection stays usable.
             defer { session.abandonStream() }
             while let chunk = try self.fill(session, sql, limit, makeChunk, row) {
                 try await deliver(chunk)

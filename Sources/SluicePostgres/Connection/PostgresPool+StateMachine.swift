@@ -34,6 +34,7 @@ struct PoolStateMachine<Connection, Waiter> {
     mutating func acquire() -> Acquire {
         if isClosed { return .refuse }
         if let connection = idle.popLast() { return .grant(.use(connection)) }
+        // A new borrower does not overtake waiters.
         guard waiters.isEmpty, taken < size else { return .wait }
         taken += 1
         return .grant(.open)
@@ -57,6 +58,7 @@ struct PoolStateMachine<Connection, Waiter> {
         case .wait:
             let deadline = now + limit
             waiters.append((id, waiter, limit, deadline))
+            // The scheduled call is early enough for this waiter, too.
             if let nextLook, nextLook <= deadline { return .waits(look: nil) }
             nextLook = deadline
             return .waits(look: deadline)
@@ -67,6 +69,7 @@ struct PoolStateMachine<Connection, Waiter> {
     ///
     /// - Returns: The waiter that receives it. Without a waiter, `close` is `true` if the caller must close the connection.
     mutating func release(_ connection: Connection) -> (waiter: Waiter?, close: Bool) {
+        // The connection goes to the first waiter directly and remains taken.
         if !waiters.isEmpty { return (waiters.removeFirst().waiter, false) }
         if isClosed {
             taken -= 1
@@ -80,6 +83,7 @@ struct PoolStateMachine<Connection, Waiter> {
     ///
     /// - Returns: The waiter that may open one in its place.
     mutating func discard() -> Waiter? {
+        // The waiter opens a connection in its place, so the number stays the same.
         if !waiters.isEmpty { return waiters.removeFirst().waiter }
         taken -= 1
         return nil
@@ -94,6 +98,7 @@ struct PoolStateMachine<Connection, Waiter> {
     ) -> (waiters: [(waiter: Waiter, limit: Duration)], next: ContinuousClock.Instant?) {
         let expired = waiters.filter { $0.deadline <= look }.map { ($0.waiter, $0.limit) }
         waiters.removeAll { $0.deadline <= look }
+        // An earlier call has been scheduled since and takes care of the rest.
         guard look == nextLook else { return (expired, nil) }
         nextLook = waiters.map(\.deadline).min()
         return (expired, nextLook)

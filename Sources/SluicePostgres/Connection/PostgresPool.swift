@@ -90,6 +90,7 @@ package final class PostgresPool: Sendable {
         case .wait: grant = try await wait(limit)
         }
         if case .use(let connection) = grant {
+            // `lend` checks the connection in its own hop.
             guard checks else { return connection }
             if await connection.isUsable { return connection }
             await connection.close()

@@ -19,6 +19,7 @@ extension PostgresSession {
     package func copyIn(_ sql: String, within limit: Duration? = nil, from next: () throws -> [UInt8]?) throws -> Int {
         let deadline = try begin(sql, limit)
         guard unsafe PQsendQuery(handle, sql) == 1 else { throw broke(sql) }
+        // The first result is the server's readiness for data, or its rejection.
         let first = unsafe try nextResult(sql, deadline)
         let status = unsafe PQresultStatus(first)
         let refusal = unsafe failure(of: first, sql)

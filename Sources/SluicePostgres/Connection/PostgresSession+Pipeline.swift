@@ -50,6 +50,7 @@ extension PostgresSession {
         _ statements: [PostgresStatement], _ limit: Duration?, _ row: ((Int, PostgresRow) -> Void)?
     ) throws(PipelineFailure) -> [PostgresResult] {
         let deadline = try at(0) { try begin(statements[0].sql, limit) }
+        // One statement of this run must not deallocate another.
         try at(0) { try makeRoom(for: statements.count, deadline) }
         var names: [String] = []
         for (number, statement) in statements.enumerated() {
@@ -61,6 +62,7 @@ extension PostgresSession {
         var failure = queue(statements, names)
         let sent = failure?.statement ?? statements.count
         do {
+            // Sent even after a failure, because the sync message ends the pipeline on the server.
             guard unsafe PQpipelineSync(handle) == 1 else { throw broke(statements[0].sql) }
             let (results, refused) = try collect(statements[..<sent], deadline, limit, row)
             if let refused { failure = refused }
@@ -104,6 +106,7 @@ extension PostgresSession {
         for (number, statement) in statements.enumerated() {
             var deadline = deadline
             if row != nil, failure == nil {
+                // Single-row mode applies to one statement, so it is set for each.
                 guard unsafe PQsetSingleRowMode(handle) == 1 else { throw broke(statement.sql) }
                 deadline = .now + (limit ?? self.limit)
             }

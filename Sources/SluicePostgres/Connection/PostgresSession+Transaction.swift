@@ -51,6 +51,7 @@ extension PostgresSession {
             let results = try withoutActuallyEscaping(row) {
                 try pipeline(statements + [PostgresStatement("COMMIT")], row: $0)
             }
+            // PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK.
             if results.last?.tag != "COMMIT" { throw rolledBack }
         } catch {
             rollback()
@@ -85,6 +86,7 @@ extension PostgresSession {
     func rollback() {
         abandonStream()
         guard !isBroken, isInTransaction else { return }
+        // A cancel request in flight would hit the ROLLBACK.
         guard canceller.settle() else { return markBroken() }
         // A requested cancellation would prevent the ROLLBACK, so it is suspended and restored.
         let isCancelled = canceller.isRequested

@@ -47,6 +47,7 @@ extension PostgresSession {
                 unsafe PQclear(last)
                 unsafe last = result
                 if let error = unsafe self.failure(of: result, sql), failure == nil { failure = error }
+                // The server now expects COPY data, so the connection is out of step.
                 if unsafe PQresultStatus(result).isCopy {
                     markBroken()
                     throw PostgresFailure(.postgresStatement, "“\(sql.shortened)” is a COPY; use copyIn.")
@@ -74,6 +75,7 @@ extension PostgresSession {
             do {
                 try pump(deadline)
             } catch is DeadlinePassed {
+                // The second deadline has passed: the server does not react to the cancellation either.
                 if isCancelling { throw unanswered(sql) }
                 isCancelling = true
                 canceller.send()
@@ -171,6 +173,7 @@ extension PostgresSession {
         failure.schema = field(Self.field("s"))
         failure.table = field(Self.field("t"))
         failure.column = field(Self.field("c"))
+        // An answer on a working connection is definite.
         failure.mayHaveTakenEffect = isBroken
         return failure
     }

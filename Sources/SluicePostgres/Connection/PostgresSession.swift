@@ -37,6 +37,7 @@ package final class PostgresSession {
         (unsafe handle, name) = try unsafe ConnectionOpener.open(conninfo, replication: replication, within: limit)
         canceller = unsafe StatementCanceller(connection: handle)
         unsafe PQsetNoticeReceiver(handle, ignoreNotice, nil)
+        // All waits go through `SocketWait` and have a deadline.
         unsafe PQsetnonblocking(handle, 1)
         try script(
             """

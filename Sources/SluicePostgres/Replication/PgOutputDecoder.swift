@@ -89,10 +89,12 @@ package struct PgOutputDecoder: Sendable {
     /// Ends the batch inside a transaction: its changes so far become a piece, and more follow in the next batch.
     package mutating func cut(_ batch: inout CaptureBatch) {
         guard var transaction = open else { return }
+        // A transaction without changes so far gives no piece.
         if batch.changes.count > transaction.start {
             batch.transactions.append(piece(transaction, batch, end: nil))
             transaction.isContinued = true
         }
+        // The next batch begins empty.
         transaction.start = 0
         open = transaction
     }
@@ -149,6 +151,7 @@ package struct PgOutputDecoder: Sendable {
         switch prefix {
         case PostgresRowTransaction.messagePrefix:
             let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+            // A message of another form is ignored.
             guard parts.count == 3, let client = UInt64(parts[0]), let changeset = UInt64(parts[1]), let time = UInt64(parts[2])
             else { return }
             open?.origin = Origin(client: ClientID(rawValue: client), changeset: changeset, time: HybridTime(rawValue: time))
@@ -223,6 +226,7 @@ package struct PgOutputDecoder: Sendable {
 
     private mutating func insert(_ reader: inout MessageReader, _ batch: inout CaptureBatch) throws(MalformedMessage) {
         let slot = try slot(try reader.uint32())
+        // Every change takes an ordinal, also that of a table without a class.
         let position = try nextPosition()
         guard relations[slot].type >= 0 else { return }
         try expect("N", try reader.byte())
@@ -234,6 +238,7 @@ package struct PgOutputDecoder: Sendable {
         let slot = try slot(try reader.uint32())
         let position = try nextPosition()
         guard relations[slot].type >= 0 else { return }
+        // A missing old row means that the table lacks REPLICA IDENTITY FULL.
         guard try reader.byte() == UInt8(ascii: "O") else { return reportIdentity(slot, position, &batch) }
         let old = try TupleDecoder.row(relations[slot], &reader, old: nil, into: &batch.rows)
         try expect("N", try reader.byte())

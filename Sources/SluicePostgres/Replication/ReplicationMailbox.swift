@@ -43,13 +43,16 @@ final class ReplicationMailbox: Sendable {
         let buffer = batch
         let (taken, reached, wasStalled) = try state.withLock { state -> (CaptureBatch?, LSN, Bool) in
             if let ready = state.ready.take() {
+                // The caller's buffer returns to the thread, so that batches are not reallocated.
                 state.spare.append(buffer)
                 defer { state.isStalled = false }
                 return (ready, ready.reached, state.isStalled)
             }
+            // The stream's error follows only after its last batch.
             if let end = state.end { throw end }
             return (nil, state.reached, false)
         }
+        // The thread stops reading while `ready` is full.
         if wasStalled { pipe.wake() }
         guard let taken else {
             batch.reached = reached

@@ -141,6 +141,7 @@ final class ReplicationReader {
         if batch.isEmpty, !decoder.isInTransaction {
             // Rows that cancel each other out leave bytes behind.
             batch.removeAll()
+            // While a batch is pending, its own position counts.
             mailbox.state.withLock { if $0.ready == nil { $0.reached = max($0.reached, reached) } }
             return isFull ? .readOn : .waitForBoth
         }
@@ -164,6 +165,7 @@ final class ReplicationReader {
     /// - Parameter readingSocket: `false` for backpressure: the server waits until the ready batch has been taken.
     private func wait(readingSocket: Bool) throws {
         let deadline = mailbox.state.withLock(\.deadline)
+        // The next status bounds the wait, and so does the task's deadline.
         let until = min(nextStatus, deadline ?? nextStatus)
         let unsent = unsafe PQflush(session.handle)
         if unsent < 0 { throw session.broke("START_REPLICATION") }

@@ -63,6 +63,7 @@ package final class ReplicationStream: Sendable {
             throw PostgresFailure(.internalError, "The process has no file descriptor left for reading the slot “\(configuration.slot)”.")
         }
         let mailbox = ReplicationMailbox(pipe: pipe)
+        // The thread resumes `started` once the replication runs or has failed.
         try await withCheckedThrowingContinuation { started in
             ReplicationThread.start(ReplicationThread.Order(configuration: configuration, mailbox: mailbox, started: started))
         }
@@ -121,6 +122,7 @@ enum ReplicationThread {
         let failed = unsafe pthread_create(&thread, &attributes, replicationThread, box.toOpaque())
         unsafe pthread_attr_destroy(&attributes)
         if failed != 0 {
+            // The thread never ran, so its reference is released here.
             unsafe box.release()
             order.started.resume(
                 throwing: PostgresFailure(.internalError, "No thread could be made for reading the slot “\(order.configuration.slot)”."))

@@ -31,6 +31,7 @@ enum TupleDecoder {
         guard count == relation.properties.count else {
             throw MalformedMessage(reason: "a row of \(relation.name) has \(count) columns instead of \(relation.properties.count)")
         }
+        // Columns are written in place. A cell without a column stays absent.
         let row = rows.appendAbsent(count: relation.propertyCount)
         for (property, tag) in relation.missing { rows.set(row, Int(property), Cell(tag: tag)) }
         var faults: [Fault] = []

@@ -99,6 +99,7 @@ final class ChildProcess: Sendable {
         let (identifier, problem) = unsafe Spawn.spawn(command)
         guard problem == 0 else {
             let reason = unsafe String(cString: strerror(problem))
+            // Without a child `signal` must do nothing, and `wait` must return.
             state.withLock { $0.status = 0 }
             return started.resume(throwing: PostgresFailure(.internalError, "“\(command.arguments[0])” could not be started: \(reason)."))
         }

@@ -107,13 +107,14 @@ struct PrivateFiles: Sendable {
 
     /// Removes the lock file of a server that was killed. Its process id may have been reused, and PostgreSQL would never start.
     ///
-    /// It waits for a server that is ending, and for the children of a killed one: each runs until its next wait and keeps the
-    /// shared memory.
+    /// It waits for a server that is ending, and for the children of a killed one. Each child runs until its next wait and keeps
+    /// the shared memory.
     /// - Parameter patience: The maximum wait, within the deadline.
     /// - Throws: `configInvalid` if a server still runs on this data.
     func removeStaleLock(_ deadline: ContinuousClock.Instant, patience: Duration = .seconds(10)) async throws {
         let end = min(deadline, .now + patience)
         while let line = text(lockPath)?.split(separator: "\n").first {
+            // The lock file names the main process. Its children are found by their working directory.
             let first = pid_t(line).flatMap { serves($0) ? $0 : nil }
             guard let number = first ?? processes().first(where: serves) else {
                 try? FileManager.default.removeItem(atPath: lockPath)

@@ -67,9 +67,11 @@ package final class PrivatePostgres: Sendable {
                 return PrivatePostgres(
                     conninfo: "\(address) \(role.credentials)", administration: "\(server) \(role.place)", port: port, child: child)
             } catch {
+                // SIGQUIT ends the server at once, so that the next attempt finds its data unlocked.
                 child.signal(SIGQUIT)
                 _ = await child.wait(.seconds(5))
                 lastProblem = error
+                // Only a port that was taken is worth another attempt.
                 guard files.lastWords.contains("could not bind") else { throw error }
             }
         }
@@ -90,6 +92,7 @@ package final class PrivatePostgres: Sendable {
         try files.removeUnfinished()
         try files.makePassword()
         let child = try await ChildProcess.start(files.initialise(binaries))
+        // initdb has children, so the whole group must end with a cancelled task.
         let ending = await withTaskCancellationHandler {
             await child.wait(deadline - .now)
         } onCancel: {

@@ -42,6 +42,7 @@ struct PrivateRole: Sendable {
         let role = SQLQuote.identifier(Self.name)
         let known = try await connection.query("SELECT 1 FROM pg_roles WHERE rolname = $1", [.text(Self.name)])
         let attributes = "LOGIN REPLICATION NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS"
+        // The password is set at every start, so that it matches the file.
         try await connection.execute(
             "\(known.isEmpty ? "CREATE" : "ALTER") ROLE \(role) \(attributes) PASSWORD \(SQLQuote.postgresLiteral(password))")
         let name = SQLQuote.identifier(database)

@@ -18,8 +18,8 @@ struct ServerBinaries {
 
     /// Finds the programs.
     ///
-    /// The order is the folder in the variable `PGBIN`, the major version that created the data, without data the newest of the
-    /// usual places, and `PATH`.
+    /// The folder in the variable `PGBIN` comes first. The usual places follow: the major version that created the data, or the
+    /// newest one if none exist. The last is `PATH`.
     /// - Throws: `configMissing` if none is found, `configInvalid` if `PGBIN` lacks the programs.
     static func find(majorVersion: Int?, environment: [String: String] = ProcessInfo.processInfo.environment) throws -> ServerBinaries {
         if let named = environment["PGBIN"] {

@@ -9,6 +9,7 @@ package struct AppSchemaStore: Sendable {
     /// Returns the newest schema; nil if none has been recorded or the schema `sluice` does not exist yet.
     package func newest() async throws -> (version: UInt64, definition: JSON)? {
         try await pool.perform { session in
+            // The table does not exist before the first start, and a query of it would fail.
             guard try session.query("SELECT to_regclass('sluice.app_schema') IS NOT NULL").bool(0, 0) == true else { return nil }
             let result = try session.query("SELECT version, definition FROM sluice.app_schema ORDER BY version DESC LIMIT 1")
             guard let version = result.int(0, 0) else { return nil }

@@ -64,6 +64,7 @@ package struct AuditLog: Sendable {
         _ subject: String, outcome: (R) -> JSON, _ body: () async throws -> R
     ) async throws -> R {
         guard let author = AuditAuthor.current else { return try await body() }
+        // Committed first, so that a crash during the change leaves a trace.
         let id = try await pool.perform { session in
             try Self.insert(author, subject, before: nil, after: nil, session)
         }
@@ -144,6 +145,7 @@ extension PostgresPool {
     ) async throws -> R {
         guard let author = AuditAuthor.current else { return try await inTransaction ? transact(body) : perform(body) }
         return try await transact { session in
+            // The row stays locked between the two states, so that no other change comes in between.
             let before = try subject.state(session)
             let result = try body(session)
             try AuditLog.insert(author, subject.text, before: before, after: try subject.state(session), session)

@@ -37,10 +37,12 @@ struct BulkInsert: Sendable {
     /// - Throws: The first error that does not concern values, if no statement succeeds; errors that a retry may resolve.
     func run(_ session: PostgresSession, copies: Bool = true, refused: inout [RefusedRecord]) throws -> (written: Int, way: Way) {
         if copies {
+            // COPY cannot skip a row, so any lasting error leads to the INSERT below.
             do { return (try guarded(session) { try copy(session) }, .copy) } catch let failure where Self.isLasting(failure) {}
         }
         var outcome = Outcome()
         try insert(rows.rows.indices, sql, session, &outcome)
+        // No statement went through, and not for the values: the table is at fault.
         if let failure = outcome.other, !outcome.hasTaken { throw failure }
         refused += outcome.refused
         return (outcome.written, .insert)
@@ -66,6 +68,7 @@ struct BulkInsert: Sendable {
             if !failure.isRefusedWrite {
                 outcome.other = outcome.other ?? failure
                 outcome.others += 1
+                // So many rows may be at fault. If none of a few probes goes in either, the table is.
                 if !outcome.hasTaken, outcome.others > Self.vainStatements {
                     guard try takesAny(sql, session) else { throw failure }
                     outcome.hasTaken = true

@@ -149,6 +149,7 @@ struct RowLoad: Sendable {
         let byText = Dictionary(zip(texts, keys), uniquingKeysWith: { first, _ in first })
         for row in 0..<clocks.count {
             guard let key = clocks[row, 0].flatMap({ byText[$0] }), let bytes = clocks.bytes(row, 1) else { continue }
+            // Clocks of a live object without its row: the row may have been inserted since the lookup.
             if objects[key] == nil, clocks.bool(row, 2) == true { missing.append(key) }
             objects[key, default: LockedRow(row: nil, clocks: nil, rowTime: clocks.int(row, 3) ?? 0)].clocks = bytes
             if hasWriters { objects[key]?.clocksWriter = clocks.int(row, 4).flatMap { UInt32(exactly: $0) } }

@@ -16,6 +16,7 @@ package enum ClientHorizon {
                 SELECT ctid FROM sluice.horizon WHERE at <= now() - make_interval(secs => $2) FOR UPDATE SKIP LOCKED)
             RETURNING lsn
             """, [.int(Int64(min(days, 36_500))), .int(Int64(seconds))], cached: true)
+        // The horizon is not due, or another gateway advances it.
         guard let horizon = advanced[0, 0] else { return }
         try session.execute(
             "DELETE FROM sluice.row_clock WHERE deleted_lsn IS NOT NULL AND deleted_lsn < $1::pg_lsn", [.text(horizon)], cached: true)

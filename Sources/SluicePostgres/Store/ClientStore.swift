@@ -67,6 +67,7 @@ package struct ClientStore: Sendable {
             guard ContinuousClock.now < end else {
                 throw SluiceError(.timeout, "A write of the session before of client file \(id) is under way for \(Self.patience).")
             }
+            // The connection is free between two attempts, so that waiting clients occupy none.
             try await Task.sleep(for: .milliseconds(200))
         }
     }
@@ -102,6 +103,7 @@ package struct ClientStore: Sendable {
                 if (error.error as? PostgresFailure)?.sqlState == "55P03" { return nil }
                 throw error.error
             }
+            // The update matched no row; a second query finds the reason.
             guard !opened.isEmpty else { throw try Self.refusal(id: id, secret: secret, user: user, applied: applied, position, session) }
             return ClientRecord(
                 id: id, user: user, secret: secret, lastChangeset: UInt64(clamping: opened.int(0, 0) ?? 0),

@@ -12,6 +12,7 @@ package enum CompanionSchema {
     package static func migrate(_ connection: PostgresConnection) async throws {
         try await connection.withSession { session in
             try session.inTransaction {
+                // Gateways that start at once migrate one after another, in one transaction each.
                 try session.query("SELECT pg_advisory_xact_lock($1)", [.int(lock)], within: .seconds(60))
                 try session.script(
                     """
@@ -26,6 +27,7 @@ package enum CompanionSchema {
                 }
                 for step in steps.dropFirst(Int(found)) {
                     try session.script(step)
+                    // This table is filled by code, within the same transaction.
                     if step == EmailForms.table { try EmailForms.migrate(session) }
                 }
                 try session.execute(

@@ -21,6 +21,7 @@ package final class DurableLog: Sendable {
     /// - Throws: The error of the write, to all callers that shared it.
     package func flush() async throws {
         let result = await withCheckedContinuation { (waiter: Waiter) in
+            // The first caller starts the writer. Later ones join its next round.
             let isFirst = state.withLock { state in
                 state.waiting.append(waiter)
                 defer { state.isWriting = true }
@@ -53,6 +54,7 @@ package final class DurableLog: Sendable {
     private func take() -> [Waiter]? {
         state.withLock { state in
             guard !state.waiting.isEmpty else {
+                // Cleared under the lock that adds waiters, so that no waiter is left without a writer.
                 state.isWriting = false
                 return nil
             }

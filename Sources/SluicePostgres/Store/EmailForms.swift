@@ -33,9 +33,11 @@ package enum EmailForms {
             "SELECT id, email FROM sluice.user_account WHERE email IS NOT NULL ORDER BY created_at, id", within: .seconds(600))
         let accounts = (0..<found.count).map { Account(id: found[$0, 0] ?? "", email: found[$0, 1] ?? "") }
         var keepers: [[UInt8]: String] = [:]
+        // First pass: an address that is in normal form already belongs to its account.
         for account in accounts where form(account)?.hasSameBytes(as: account.email) == true {
             keepers[Array(account.email.utf8)] = account.id
         }
+        // Second pass, the oldest account first: it receives an address that is still free.
         for account in accounts {
             guard let email = form(account) else {
                 try note(account, keeper: nil, session)

@@ -58,8 +58,8 @@ package struct ForeignDeletionMemory: Sendable {
         """
     }
 
-    /// The statement that locks the clocks in the order of the entries and then checks them again: another transaction may have
-    /// written them while it waited.
+    /// The statement that locks the clocks in the order of the entries and then checks them again. Another transaction may have
+    /// written them while the statement waited.
     private static let markObjects = """
         WITH found AS MATERIALIZED (
             SELECT gone.* FROM unnest($1::text[], $2::text[], $3::bytea[], $4::pg_lsn[], $5::bigint[]) AS gone (type, key, clocks, lsn, time)

@@ -2,9 +2,9 @@ import SluiceCore
 
 /// The partitions of the ingest topics that this gateway reads, as advisory locks of one connection. The locks end with it.
 ///
-/// Each gateway that reads a topic holds a shared lock of the topic, by which the gateways are counted, and an exclusive lock of
-/// each of its partitions. It takes at most its share, ⌈partitions ÷ gateways⌉, and releases the excess. Thus every partition is
-/// read, and the work is spread (PostgreSQL, Explicit Locking, Advisory Locks).
+/// Each gateway that reads a topic holds a shared lock of the topic, by which the gateways are counted. For each of its partitions
+/// it holds an exclusive lock. It takes at most its share, ⌈partitions ÷ gateways⌉, and releases the excess. Thus every partition
+/// is read, and the work is spread (PostgreSQL, Explicit Locking, Advisory Locks).
 actor PartitionLocks {
     private let conninfo: String
     private var connection: PostgresConnection?
@@ -30,6 +30,7 @@ actor PartitionLocks {
 
     private func claim(_ topic: String, of partitions: Int32, by connection: PostgresConnection) async throws -> Set<Int32> {
         if held[topic] == nil {
+            // The gateway counts itself before it computes its share.
             _ = try await connection.query("SELECT pg_advisory_lock_shared(\(Self.gateways))", [.text(topic)])
             held[topic] = []
         }
@@ -42,6 +43,7 @@ actor PartitionLocks {
             mine.subtract(surplus)
         } else if mine.count < share {
             let free = (0..<partitions).filter { !mine.contains($0) }
+            // Others may still hold more than their share. Then fewer locks are free, and the next call takes the rest.
             let taken = try await connection.query(
                 Self.take, [.text(topic), .text(StoreText.array(free.map(String.init))), .int(share - mine.count)])
             for row in 0..<taken.count { mine.insert(Int32(taken.int(row, 0) ?? 0)) }

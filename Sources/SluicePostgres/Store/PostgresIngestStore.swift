@@ -42,6 +42,7 @@ package struct PostgresIngestStore: Sendable {
     package func commit(_ batch: IngestBatch) async throws -> (written: Int, refused: Int) {
         let inserts = try inserts(of: batch.accepted)
         return try await transact { session in
+            // The offsets are locked first: of two sinks, the second waits here and fails before it writes a row.
             try Self.move(batch.topic, batch.offsets.mapValues { ($0.lowerBound, $0.upperBound) }, session)
             return try write(inserts, batch.refused, session)
         }
@@ -77,6 +78,7 @@ package struct PostgresIngestStore: Sendable {
                     return result
                 }
             } catch let failure as PostgresFailure where isWritten && failure.isLasting {
+                // The first run has been rolled back. This one fails at the statement of the row at fault.
                 return try session.inTransaction {
                     try session.script("SET CONSTRAINTS ALL IMMEDIATE")
                     return try body(session)

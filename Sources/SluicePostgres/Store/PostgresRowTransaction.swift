@@ -37,6 +37,7 @@ package struct PostgresRowTransaction: Sendable {
     ) throws -> RowBasis {
         let loads = try keys.map { RowLoad(try tables($0.type), $0.keys) }
         let statements = [ChangesetStart.statement(origin, session), ChangesetStart.rejected(origin.client, acknowledged)]
+        // One round trip locks the client and the objects, and reads the rejections.
         let results = try run(statements + loads.flatMap(\.statements), connection)
         var basis = try ChangesetStart.read(results[0], origin, session)
         basis.rejected = try ChangesetStart.rejectedObjects(results[1], origin.client)
@@ -54,8 +55,8 @@ package struct PostgresRowTransaction: Sendable {
 
     /// Returns the objects that the loads found.
     ///
-    /// If the clocks are those of a live object but its row was not found, the row is looked up again, now that the clocks are
-    /// locked. A row that is still missing was deleted by another program.
+    /// If a row was not found but its clocks are those of a live object, it is looked up again under the lock of the clocks. A row
+    /// that is still missing was deleted by another program.
     /// - Parameter results: Two results per load: rows, then clocks.
     private func objects(
         _ loads: [RowLoad], _ results: [PostgresResult], _ connection: PostgresSession
@@ -64,6 +65,7 @@ package struct PostgresRowTransaction: Sendable {
         var objects = found.map(\.objects)
         let again = loads.indices.filter { !found[$0].missing.isEmpty }
         guard !again.isEmpty else { return objects }
+        // The clocks are locked now, so the second lookup is final.
         let rows = try run(again.map { loads[$0].rows(found[$0].missing) }, connection)
         for (index, rows) in zip(again, rows) { loads[index].take(rows, into: &objects[index]) }
         return objects
@@ -74,6 +76,7 @@ package struct PostgresRowTransaction: Sendable {
         guard !times.isEmpty else { return }
         waiting.add(
             PostgresStatement(
+                // Constant because: the prefix is a constant of `WriteTimesMessage`.
                 "SELECT pg_logical_emit_message(true, '\(WriteTimesMessage.prefix)', $1::bytea)", [.bytes(WriteTimesMessage.encode(times))]),
             as: .other)
     }
@@ -160,9 +163,11 @@ package struct PostgresRowTransaction: Sendable {
         let (before, kinds) = waiting.take()
         do {
             let results = try connection.pipeline(before + statements)
+            // A write without effect is an error, even though PostgreSQL reports success.
             for (result, kind) in zip(results, kinds) { try kind.check(result) }
             return Array(results.dropFirst(before.count))
         } catch let failure as PipelineFailure {
+            // Only a queued write has an object to blame.
             guard kinds.indices.contains(failure.statement), case .write(let object, _) = kinds[failure.statement],
                 let refused = failure.error as? PostgresFailure, refused.isRefusedWrite
             else { throw failure.error }

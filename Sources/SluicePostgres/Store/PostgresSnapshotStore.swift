@@ -29,9 +29,9 @@ package struct PostgresSnapshotStore: Sendable {
     /// Memory does not grow with the number of rows, and a slow reader holds one connection. A small view (`smallRows`,
     /// `chunkBytes`) is read whole, in one visit to a connection, before `begin` is called.
     ///
-    /// The LSN is the end of the WAL once the snapshot existed. Everything that the snapshot sees lies before it.
+    /// The LSN is the end of the WAL once the snapshot existed. Everything that the snapshot sees precedes it.
     /// - Returns: The snapshot's identity. The result is nil, and no row is passed, if `begin` returns `false`. It is also nil if
-    ///   the snapshot misses a transaction whose commit was in the WAL at the call; the caller should retry a moment later.
+    ///   the snapshot misses a transaction whose commit was in the WAL at the call. The caller should then retry a moment later.
     package func read(
         _ selections: [SnapshotSelection],
         begin: @Sendable (_ snapshot: TransactionSnapshot, _ lsn: LSN) async throws -> Bool,
@@ -63,6 +63,7 @@ package struct PostgresSnapshotStore: Sendable {
             // A large view holds its connection for as long as its reader takes, hence the separate pool.
             return try await streams.withConnection(within: .seconds(Self.streamSeconds)) { connection in
                 try await connection.inTransaction(.readOnly) {
+                    // A second snapshot: the attempt as a small view has ended its transaction.
                     let result = try await connection.query(SnapshotIdentity.statement.sql, cached: true)
                     guard let identity = try SnapshotIdentity(result), try await begin(identity) else { return nil }
                     let selections = try choose(identity)
@@ -87,7 +88,7 @@ package struct PostgresSnapshotStore: Sendable {
         }
     }
 
-    /// Returns the identity of a snapshot taken now, without reading rows. Transactions that had ended before lie before its LSN.
+    /// Returns the identity of a snapshot taken now, without reading rows. Transactions that had ended before precede its LSN.
     package func place() async throws -> SnapshotIdentity {
         try await pool.perform { session in
             guard let identity = try SnapshotIdentity(try session.query(SnapshotIdentity.place, cached: true)) else {

@@ -16,6 +16,7 @@ package struct PropertyNumbers: Sendable {
             for type in types {
                 var known = numbers[type.name] ?? [:]
                 for property in type.properties where known[property.name] == nil {
+                    // Retired properties are among the known ones, so that their numbers are not reused.
                     let next = (known.values.max() ?? 0) + 1
                     known[property.name] = next
                     try session.execute(

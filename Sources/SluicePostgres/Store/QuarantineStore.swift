@@ -115,6 +115,7 @@ package struct QuarantineStore: Sendable {
                 return isThere ? false : try Self.forget(entry, session)
             }
             if let reason = Self.misfit(found, shape) {
+                // The row may misfit for another reason by now.
                 try session.execute(
                     "UPDATE sluice.quarantine SET reason = $3 WHERE type = $1 AND key = $2", entry + [.text(StoreText.printable(reason))])
                 return false

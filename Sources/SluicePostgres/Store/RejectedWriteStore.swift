@@ -134,6 +134,7 @@ package struct RejectedWriteStore: Sendable {
     private static func key(of object: ObjectKey) -> String {
         let text = StoreText.printable(StoreText.key(object.key))
         guard text.utf8.count > keyBytes else { return text }
+        // A character cut in half decodes to U+FFFD, the same one each time.
         return String(decoding: text.utf8.prefix(keyBytes), as: UTF8.self) + "… \(ValueHash(object.key).rawValue)"
     }
 

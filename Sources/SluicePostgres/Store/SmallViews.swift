@@ -52,6 +52,7 @@ struct SmallViews: Sendable {
                 return Gathered(answers: try read(views, session), duration: .now - begin)
             }
         } catch let failure as PostgresFailure where failure.isStalePlan && views.count == 1 {
+            // The path for large views runs its statements without prepared plans.
             return Gathered(answers: [.success(.large)])
         } catch {
             guard views.count > 1, !Task.isCancelled else { return Gathered(answers: views.map { _ in .failure(error) }) }
@@ -65,6 +66,7 @@ struct SmallViews: Sendable {
     private func read(_ views: [View], _ session: PostgresSession) throws -> [Result<Reading, any Error>] {
         var reading: ViewsReading?
         do {
+            // The snapshot's identity decides the statements of the second round trip.
             try session.inTransaction(.readOnly, first: SnapshotIdentity.statement) { result in
                 reading = try SnapshotIdentity(result).map { ViewsReading(views, at: $0) }
                 return reading?.statements ?? []
@@ -125,6 +127,7 @@ private struct ViewsReading {
         let (number, chunk, selection) = parts[statement]
         guard !views[number].isLarge else { return }
         guard views[number].rows < SmallViews.rows, views[number].bytes < SmallViews.bytes, bytes < Self.bytes else {
+            // The memory of its rows is free for the other views.
             bytes -= views[number].bytes
             views[number] = View(isLarge: true)
             return

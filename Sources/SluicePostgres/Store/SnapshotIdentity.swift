@@ -3,7 +3,7 @@ package import SluiceCore
 /// The identity of a snapshot.
 package struct SnapshotIdentity: Hashable, Sendable {
     package var snapshot: TransactionSnapshot
-    /// The end of the WAL once the snapshot existed. Everything that the snapshot sees lies before it.
+    /// The end of the WAL once the snapshot existed. Everything that the snapshot sees precedes it.
     package var lsn: LSN
     /// The server, timeline and database. Transaction numbers are comparable only if this value is equal.
     package var cluster: String
@@ -40,6 +40,7 @@ extension SnapshotIdentity {
         else {
             throw SluiceError(.postgresStatement, "PostgreSQL did not tell its snapshot.")
         }
+        // Column 5: a commit from before this transaction is not visible to the snapshot.
         if result[0, 5] == "t" { return nil }
         var witness: Witness?
         if let transaction = result.int(0, 3), let time = result.int(0, 4) {

@@ -101,6 +101,7 @@ package struct SnapshotSelection: Sendable {
     private var ending: String {
         guard let first else { return "" }
         let columns = first.columns + [First.Column(index: shape.key, isDescending: false)]
+        // Texts by bytes and null as the lowest value, for any collation of the database.
         let order = columns.map { column in
             let isText = shape.type.properties[column.index].type == .string
             return shape.columns[column.index] + (isText ? " COLLATE \"C\"" : "")

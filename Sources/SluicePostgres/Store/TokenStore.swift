@@ -66,6 +66,7 @@ package struct TokenStore: Sendable {
     /// Returns the signing key of a name; stores the proposed one if there is none. All gateways of an app receive the same key.
     package func signingKey(_ name: String, proposed: [UInt8]) async throws -> [UInt8] {
         try await pool.transact { session in
+            // Of two gateways the first insertion wins, and both read its key.
             try session.execute(
                 "INSERT INTO sluice.signing_key (name, key) VALUES ($1, $2) ON CONFLICT DO NOTHING", [.text(name), .bytes(proposed)])
             return try session.query("SELECT key FROM sluice.signing_key WHERE name = $1", [.text(name)]).bytes(0, 0) ?? proposed

@@ -130,6 +130,7 @@ private struct ArrayLiteral {
         }
         isFirst = false
         switch current {
+        // An array of more dimensions does not fit.
         case nil, UInt8(ascii: "{"): return .malformed
         case UInt8(ascii: "\""): return quoted()
         default: return plain()
@@ -154,6 +155,7 @@ private struct ArrayLiteral {
         let start = position
         while let byte = current, byte != UInt8(ascii: ","), byte != UInt8(ascii: "}") { position += 1 }
         let text = unsafe Array(bytes[start..<position])
+        // Only an unquoted NULL is null.
         return text == Array("NULL".utf8) ? .null : .element(text)
     }
 }

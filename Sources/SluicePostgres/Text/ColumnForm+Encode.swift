@@ -35,6 +35,7 @@ extension ColumnForm {
     }
 
     private func storedJSON(_ value: Value) -> Value {
+        // Converted to text and back, as by the database.
         guard let text = text(value) else { return value }
         var buffer = RowBuffer()
         var bytes = Array(text.utf8)

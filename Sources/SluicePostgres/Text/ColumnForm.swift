@@ -90,6 +90,7 @@ package struct ColumnForm: Sendable {
     func json(_ bytes: UnsafeBufferPointer<UInt8>, into buffer: inout RowBuffer) throws(Misfit) -> Cell {
         do {
             let json = unsafe try JSON.parse(Array(bytes))
+            // JSON's null reads like NULL in the column of a collection.
             if json == .null, property.collection != .none { return try null(into: &buffer) }
             return buffer.encode(try ExtendedJSON.value(json, property: property, schema: schema))
         } catch {

@@ -19,6 +19,7 @@ package enum TextTimestamp {
             fraction = digits
         }
         guard let offset = reader.offset() else { return nil }
+        // The year 1 BC is the year 0 of `CivilDate`.
         if reader.isBeforeChrist() { year = 1 - year }
         guard reader.isAtEnd, (-290_000...294_247).contains(year) else { return nil }
         let days = CivilDate.days(year: year, month: month, day: day)
