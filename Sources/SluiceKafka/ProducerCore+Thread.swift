@@ -44,7 +44,7 @@ extension ProducerCore {
 
     /// Waits for one event and handles it.
     ///
-    /// - Returns: `true` if the client is broken for good.
+    /// - Returns: `true` if the client is permanently broken.
     private func serve(_ client: ProducerClient, milliseconds: Int32) -> Bool {
         guard let event = unsafe rd_kafka_queue_poll(client.queue.raw, milliseconds) else { return false }
         defer { unsafe rd_kafka_event_destroy(event) }
@@ -148,7 +148,7 @@ extension ProducerCore {
         for waiter in expired { waiter.continuation.resume(throwing: error) }
     }
 
-    /// Closes for good. No caller is left waiting.
+    /// Closes permanently. No caller is left waiting.
     private func end(_ error: SluiceError) {
         let (owners, waiters, closers) = shared.withLock { state in
             state.phase = .closed(error)

@@ -29,7 +29,7 @@ struct PrivateFiles: Sendable {
 
     // MARK: Files
 
-    /// The major version that created the data; nil if none exist yet.
+    /// The major version that created the data; nil without data.
     var majorVersion: Int? {
         text(data + "/PG_VERSION").flatMap { Int($0.split(whereSeparator: \.isWhitespace).first ?? "") }
     }

@@ -18,8 +18,8 @@ struct ServerBinaries {
 
     /// Finds the programs.
     ///
-    /// The folder in the variable `PGBIN` comes first. The usual places follow: the major version that created the data, or the
-    /// newest one if none exist. The last is `PATH`.
+    /// The folder in the variable `PGBIN` comes first. The usual places follow: the major version that created the data, or without
+    /// data the newest one. The last is `PATH`.
     /// - Throws: `configMissing` if none is found, `configInvalid` if `PGBIN` lacks the programs.
     static func find(majorVersion: Int?, environment: [String: String] = ProcessInfo.processInfo.environment) throws -> ServerBinaries {
         if let named = environment["PGBIN"] {

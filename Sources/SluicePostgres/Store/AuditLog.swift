@@ -145,7 +145,7 @@ extension PostgresPool {
     ) async throws -> R {
         guard let author = AuditAuthor.current else { return try await inTransaction ? transact(body) : perform(body) }
         return try await transact { session in
-            // The row stays locked between the two states, so that no other change comes in between.
+            // The row stays locked between the two states, so that no other change is made in between.
             let before = try subject.state(session)
             let result = try body(session)
             try AuditLog.insert(author, subject.text, before: before, after: try subject.state(session), session)

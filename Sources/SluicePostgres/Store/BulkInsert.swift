@@ -42,7 +42,7 @@ struct BulkInsert: Sendable {
         }
         var outcome = Outcome()
         try insert(rows.rows.indices, sql, session, &outcome)
-        // No statement went through, and not for the values: the table is at fault.
+        // No statement succeeded, and an error did not concern values: the table is at fault.
         if let failure = outcome.other, !outcome.hasTaken { throw failure }
         refused += outcome.refused
         return (outcome.written, .insert)
@@ -68,7 +68,7 @@ struct BulkInsert: Sendable {
             if !failure.isRefusedWrite {
                 outcome.other = outcome.other ?? failure
                 outcome.others += 1
-                // So many rows may be at fault. If none of a few probes goes in either, the table is.
+                // So many rows may be at fault. If PostgreSQL accepts none of a few probes, the table is.
                 if !outcome.hasTaken, outcome.others > Self.vainStatements {
                     guard try takesAny(sql, session) else { throw failure }
                     outcome.hasTaken = true

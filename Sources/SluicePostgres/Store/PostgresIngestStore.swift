@@ -66,8 +66,8 @@ package struct PostgresIngestStore: Sendable {
 
     /// Runs the body in one transaction.
     ///
-    /// If only the COMMIT fails for good, a row violates a deferred constraint, and the error does not name the row. The body then
-    /// runs again, and each statement checks all constraints.
+    /// If only the COMMIT fails permanently, a row violates a deferred constraint, and the error does not name the row. The body
+    /// then runs again, and each statement checks all constraints.
     private func transact<R: Sendable>(_ body: @escaping @Sendable (PostgresSession) throws -> R) async throws -> R {
         try await pool.perform { session in
             var isWritten = false

@@ -119,7 +119,7 @@ package struct RefusedRow: Error {
     package var error: SluiceError
 }
 
-/// An insertion without effect, because another transaction has just inserted the row.
+/// An insertion without effect: another transaction has just inserted the row, or a trigger suppressed it.
 struct RowCollision: Error {}
 
 /// A stored row, with the data that merging needs.
