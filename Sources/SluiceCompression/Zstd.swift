@@ -1,9 +1,9 @@
 import CZstd
 import SluiceCore
 
-/// A zstd stream being read; frames that follow each other are one stream.
+/// A reader of a zstd stream. Consecutive frames are one stream.
 @safe final class ZstdReader: DecompressedFormat {
-    /// 8 MiB: the window that RFC 8878 asks every decoder to bear, and no larger one.
+    /// The maximum window, 8 MiB. RFC 8878 requires it of every decoder, and no larger one.
     private static let windowLog: Int32 = 23
 
     private let stream: OpaquePointer

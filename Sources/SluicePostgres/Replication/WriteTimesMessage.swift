@@ -1,12 +1,13 @@
 import SluiceCore
 
-/// The logical message with the write times of a changeset's objects, ahead of its rows in the write-ahead log.
+/// The logical message with the write times of a changeset's objects. It precedes their rows in the WAL.
 ///
-/// The times are opaque here. Each entry is the class, a zero byte and the key's text, then the times, both with their length in four
-/// bytes, little-endian.
+/// The times are opaque here. Each entry is a name (the class, a zero byte and the key's text) and the times. Both follow their
+/// length in four bytes, little-endian.
 enum WriteTimesMessage {
     static let prefix = "sluice-times"
 
+    /// Returns the name of an entry: the class, a zero byte and the key's text.
     static func name(_ type: String, _ key: Value) -> String { "\(type)\0\(StoreText.key(key))" }
 
     static func encode(_ times: [(object: ObjectKey, times: [UInt8])]) -> [UInt8] {
@@ -23,7 +24,7 @@ enum WriteTimesMessage {
         bytes.append(contentsOf: part)
     }
 
-    /// - Returns: the times by `name`; as much as can be read of a message that is damaged.
+    /// Returns the times by `name`. If the message is damaged, the result has as much as can be read.
     static func decode(_ bytes: [UInt8]) -> [String: ArraySlice<UInt8>] {
         var times: [String: ArraySlice<UInt8>] = [:]
         var rest = bytes[...]
