@@ -18,6 +18,8 @@ import SluiceCore
     deinit { unsafe ZSTD_freeDCtx(stream) }
 
     func step(_ input: [UInt8], from start: Int, atMost limit: Int) throws(SluiceError) -> (consumed: Int, output: [UInt8]) {
+        // A further call behind the last frame would begin another one, and the stream would not be at its end any more.
+        if isAtEnd, start == input.count { return (0, []) }
         var consumed = 0
         var status = 0
         let output = unsafe [UInt8](unsafeUninitializedCapacity: limit) { room, count in

@@ -181,7 +181,9 @@ extension MutableSet: _Persistable {
     }
 
     public func _stored(in owner: ObjectBase) -> _StoredValue {
-        .boxed(_BoxedValue(.set(elements.map { $0._stored(in: owner).value })))
+        // Links to objects that are not on the device go along when a set of the same Realm is assigned.
+        if let place, place.core === owner.managingCore { return .boxed(_BoxedValue(.set(stored))) }
+        return .boxed(_BoxedValue(.set(elements.map { $0._stored(in: owner).value })))
     }
 
     public func _attach(to owner: ObjectBase, slot: Int32) { _attach(at: _Place(owner: owner, slot: Int(slot))) }

@@ -172,7 +172,7 @@ extension Float: RealmCollectionValue, _OptionalPersistable {
     @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { .float(self) }
     @inlinable public static func _default() -> Float { 0 }
     public static func _coerce(_ value: Any) -> Float? {
-        (value as? Float) ?? (value as? Double).map { Float($0) } ?? (value as? any BinaryInteger).map { Float(Int64($0)) }
+        (value as? Float) ?? (value as? Double).map { Float($0) } ?? (value as? any BinaryInteger).map { Float($0) }
     }
     public static var _kind: _PropertyKind { _PropertyKind(type: .float) }
 }
@@ -190,7 +190,7 @@ extension Double: RealmCollectionValue, _OptionalPersistable {
     @inlinable public func _stored(in owner: ObjectBase) -> _StoredValue { .double(self) }
     @inlinable public static func _default() -> Double { 0 }
     public static func _coerce(_ value: Any) -> Double? {
-        (value as? Double) ?? (value as? Float).map { Double($0) } ?? (value as? any BinaryInteger).map { Double(Int64($0)) }
+        (value as? Double) ?? (value as? Float).map { Double($0) } ?? (value as? any BinaryInteger).map { Double($0) }
     }
     public static var _kind: _PropertyKind { _PropertyKind(type: .double) }
 }
