@@ -127,9 +127,10 @@ import Testing
     @Test func `name every metric`() throws {
         let source = try Self.text("Sources/SluiceGateway/Metrics/MetricName.swift")
         let metrics = source.matches(of: /"(sluice_\w+)"/).map { String($0.1) }
-        let text = try Self.text("docs/operations.md")
+        let page = "docs/operations/health-and-metrics.md"
+        let text = try Self.text(page)
         #expect(metrics.count >= 30)
-        for metric in metrics { #expect(text.contains("`\(metric)"), "\(metric) is not in docs/operations.md") }
+        for metric in metrics { #expect(text.contains("`\(metric)"), "\(metric) is not in \(page)") }
     }
 
     /// An alert on a metric that nothing fills never fires.
@@ -147,8 +148,9 @@ import Testing
     @Test func `name every table of the companion schema`() throws {
         let source = try Self.text("Sources/SluicePostgres/Store/CompanionSchema.swift")
         let tables = source.matches(of: /CREATE TABLE (?:IF NOT EXISTS )?sluice\.(\w+)/).map { String($0.1) }
-        let text = try Self.text("docs/operations.md")
+        let page = "docs/operations/schema-sluice.md"
+        let text = try Self.text(page)
         #expect(tables.count >= 11)
-        for table in tables { #expect(text.contains("| `\(table)` |"), "\(table) is not in docs/operations.md") }
+        for table in tables { #expect(text.contains("| `\(table)` |"), "\(table) is not in \(page)") }
     }
 }
