@@ -1,18 +1,18 @@
 package import SluiceCore
 
 extension Predicate {
-    /// Compiles the condition for the hot path. Total: what has no flat form is kept as a tree inside the program.
+    /// Compiles the condition for the hot path. A part without a flat form remains a tree in the program.
     package func compile() -> Program { Compiler.compile(bound, type) }
 }
 
 extension BoundPredicate {
-    /// Compiles a condition on rows of a type.
+    /// Compiles a condition on rows of a class.
     package func compile(for type: ObjectType) -> Program { Compiler.compile(self, type) }
 }
 
 /// Lays a condition out as leaves with two successors each, so that AND, OR and NOT cost nothing at run time.
 ///
-/// Instructions are made from the last to the first, because then every successor is known already, and turned round at the end.
+/// It emits instructions from the last to the first, so that every successor is known, and reverses them at the end.
 struct Compiler {
     private let type: ObjectType
     private var instructions: [Instruction] = []
@@ -32,7 +32,7 @@ struct Compiler {
         return compiler.finish(entry: entry)
     }
 
-    /// Numbers count from the end until `finish`.
+    /// Returns the entry of the emitted condition. Instruction numbers count from the end until `finish`.
     private mutating func emit(_ predicate: BoundPredicate, _ onTrue: UInt16, _ onFalse: UInt16) -> UInt16 {
         switch predicate {
         case .constant(let value): return value ? onTrue : onFalse
@@ -60,7 +60,7 @@ struct Compiler {
         }
     }
 
-    /// Whether two cells of the property's type can be compared in place: they cannot be containers.
+    /// `true` if two cells of the property's type can be compared in place, because they cannot be containers.
     private func isComparable(_ property: Int) -> Bool {
         switch type.properties[property].type {
         case .mixed, .embedded: false
@@ -118,7 +118,7 @@ struct Compiler {
         }
     }
 
-    /// Stores a test's constants one behind the other.
+    /// Stores a test's constants in a row and returns the payload: the first index and, in the high half, the count.
     private mutating func constants(_ test: Test) -> UInt64 {
         let first = UInt64(constants.cells.count)
         if test.comparison == .isIn, case .list(let members) = test.value {

@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// Runs a compiled query: values come one by one, and the walk ends with the first that decides.
+/// Runs a compiled query. Values are produced one by one, and the walk ends with the first that decides.
 struct GraphMachine<Graph: ObjectGraph> {
     let graph: Graph
     let schema: Schema
@@ -50,8 +50,9 @@ struct GraphMachine<Graph: ObjectGraph> {
         }
     }
 
-    /// - Parameter run: calls its argument for every element until that returns false.
+    /// - Parameter run: Calls its argument for every element until that returns `false`.
     private func quantified(_ quantifier: Quantifier, _ run: ((Bool) -> Bool) -> Void) -> Bool {
+        // The first `true` decides ANY and NONE, the first `false` decides ALL.
         let decides = quantifier != .all
         var isDecided = false
         run { holds in
@@ -67,7 +68,7 @@ struct GraphMachine<Graph: ObjectGraph> {
 
     // MARK: Values
 
-    /// Calls `body` with each value until it returns false.
+    /// Calls `body` with each value until it returns `false`.
     private func each(_ operand: CompiledOperand, _ objects: [GraphObject], _ body: (Value) -> Bool) {
         switch operand {
         case .constants(let values): for value in values where !body(value) { return }
@@ -155,7 +156,7 @@ struct GraphMachine<Graph: ObjectGraph> {
         _ = walk(path.steps.dropFirst(), .object(objects[index]), many: false, body)
     }
 
-    /// - Returns: whether to go on.
+    /// - Returns: `false` if `body` has ended the walk.
     private func walk(_ steps: ArraySlice<BoundStep>, _ node: GraphNode, many: Bool, _ body: (GraphNode) -> Bool) -> Bool {
         guard let step = steps.first else { return body(node) }
         let rest = steps.dropFirst()
@@ -194,7 +195,7 @@ struct GraphMachine<Graph: ObjectGraph> {
         case .index, .first, .last, .key: return body(node.member(step))
         case .length: return body(.value(node.value.isNull ? .null : node.size))
         }
-        // A null link: nothing among several, one null alone.
+        // A null link yields nothing among several things, and one null alone.
         return many || body(.value(.null))
     }
 
