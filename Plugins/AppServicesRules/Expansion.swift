@@ -109,8 +109,8 @@ struct RuleMistake: Error {
     init(_ message: String) { self.message = message }
 
     /// - Parameters:
-    /// - word: The written name.
-    /// - names: The known names.
+    ///   - word: The written name.
+    ///   - names: The known names.
     init(_ message: String, meant word: String?, among names: [String], prefix: String = "") {
         let close = word.flatMap { Suggestion.closest(to: $0, among: names) }
         self.message = close.map { "\(message); did you mean \"\(prefix)\($0)\"?" } ?? message

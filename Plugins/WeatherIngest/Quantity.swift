@@ -39,8 +39,8 @@ struct Quantity: Sendable {
 
     /// Checks a value against the possible range.
     /// - Parameters:
-    /// - value: The value in SI.
-    /// - given: The received value, for the reason.
+    ///   - value: The value in SI.
+    ///   - given: The received value, for the reason.
     func check(_ value: Double, given: Double, in units: WeatherIngest.Units) throws(Rejection) {
         // NaN is in no range.
         guard !possible.contains(value) else { return }

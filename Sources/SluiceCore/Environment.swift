@@ -2,7 +2,7 @@
 package protocol Environment: Sendable {
     /// Milliseconds since 1970, UTC; may jump.
     func wallMilliseconds() -> Int64
-    /// Nanoseconds from an arbitrary start; never goes back.
+    /// Nanoseconds from an arbitrary start. Never decreases.
     func monotonicNanoseconds() -> UInt64
     /// Returns 64 random bits.
     func random() -> UInt64

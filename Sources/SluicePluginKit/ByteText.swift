@@ -3,6 +3,7 @@
 /// Swift's `String` equals every canonically equivalent text: a Kelvin sign equals a "K", an "é" of one code point one of two. PostgreSQL
 /// and the query language compare bytes, so comparisons that determine permissions must do the same.
 public struct ByteText: Hashable, Sendable, CustomStringConvertible, ExpressibleByStringInterpolation {
+    /// The text, unchanged.
     public let text: String
 
     public init(_ text: String) { self.text = text }

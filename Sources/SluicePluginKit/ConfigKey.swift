@@ -5,18 +5,23 @@ public struct ConfigKey: Hashable, Sendable {
         case bool
         /// An integer. Both bounds are inclusive; nil is unbounded.
         case int(min: Int64? = nil, max: Int64? = nil)
+        /// An integer or a number with a fraction. Both bounds are inclusive; nil is unbounded.
         case number(min: Double? = nil, max: Double? = nil)
         case text
         /// One of these texts.
         case choice([String])
+        /// A list with elements of one kind.
         case list(of: Kind)
         /// An object with any keys and values of one kind.
         case map(of: Kind)
+        /// An object with these keys. Others are errors.
         case object([String: ConfigKey])
+        /// Any JSON.
         case any
     }
 
     public var kind: Kind
+    /// `true` if a configuration without the key is an error. Default: `false`.
     public var isRequired: Bool
     /// One sentence for the author of the configuration. Default: empty.
     public var help: String

@@ -7,6 +7,7 @@ public struct PluginUser: Hashable, Sendable {
     public var data: PluginValue
     /// The user's custom data document.
     public var customData: PluginValue
+    /// The user's identities: a list of objects.
     public var identities: PluginValue
 
     public init(
@@ -25,6 +26,7 @@ public struct PluginUser: Hashable, Sendable {
 public struct PluginProperty: Hashable, Sendable {
     /// `int bool string binary date float double decimal objectId uuid mixed`, `link:<Class>` or `embedded:<Class>`.
     public var type: String
+    /// `true` if the value, or an element of the collection, may be null. Default: `false`.
     public var isOptional: Bool
     /// `none`, `list`, `set` or `dictionary`.
     public var collection: String
@@ -40,7 +42,9 @@ public struct PluginProperty: Hashable, Sendable {
 public struct PluginObjectType: Hashable, Sendable {
     /// `top_level`, `embedded` or `asymmetric`.
     public var kind: String
+    /// The name of the primary key. Nil for embedded classes.
     public var primaryKey: String?
+    /// The properties by name.
     public var properties: [String: PluginProperty]
 
     public init(kind: String = "top_level", primaryKey: String? = "_id", properties: [String: PluginProperty]) {
@@ -104,7 +108,9 @@ public struct TypeRules: Hashable, Sendable {
     /// The conditions for visible and for writable objects, in the query language.
     public var read: String
     public var write: String
+    /// `true` if the session may create objects.
     public var insert: Bool
+    /// `true` if the session may delete objects.
     public var delete: Bool
     /// The readable and the writable fields. Nil permits all.
     public var readableFields: Set<String>?
@@ -132,6 +138,7 @@ public struct TypeRules: Hashable, Sendable {
         self.grants = grants
     }
 
+    /// Returns rules that permit nothing.
     public static func denied(role: String) -> TypeRules {
         TypeRules(read: "FALSEPREDICATE", write: "FALSEPREDICATE", insert: false, delete: false, role: role)
     }
@@ -140,6 +147,7 @@ public struct TypeRules: Hashable, Sendable {
 /// A subscription: a class and a query in canonical text.
 public struct PluginQuery: Hashable, Sendable {
     public var type: String
+    /// The canonical text of the query.
     public var query: String
 
     public init(type: String, query: String) {
@@ -166,6 +174,7 @@ public struct PluginWrite: Hashable, Sendable {
     }
 }
 
+/// A plugin's verdict on a write. The first denial in the chain of plugins wins.
 public enum WriteVerdict: Hashable, Sendable {
     case allow
     /// Denied. The user receives the reason. The rule is for operators alone, after the plugin's name: the part of the plugin that decided,
@@ -176,6 +185,7 @@ public enum WriteVerdict: Hashable, Sendable {
     case amend(PluginValue)
 }
 
+/// A plugin's verdict on an asymmetric object.
 public enum IngestVerdict: Hashable, Sendable {
     case accept
     /// Stored with these members set. The value is an object. It costs less than `transform`, which sends the whole object.

@@ -7,6 +7,7 @@ public struct PluginRecord: Hashable, Sendable {
     public var stream: String
     /// Records of one key keep their order. Nil for any order.
     public var key: String?
+    /// The content of the record: any JSON.
     public var record: PluginValue
 
     public init(stream: String, key: String? = nil, record: PluginValue) {

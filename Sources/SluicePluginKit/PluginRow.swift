@@ -48,6 +48,7 @@ public struct PluginRow: Sendable {
         }
     }
 
+    /// Returns a boolean field, or nil if it is null, absent or of another type.
     public func bool(_ name: String) -> Bool? {
         switch storage {
         case .value(let object): object[name]?.bool
@@ -55,6 +56,7 @@ public struct PluginRow: Sendable {
         }
     }
 
+    /// Returns an int field, or nil if it is null, absent or of another type.
     public func int(_ name: String) -> Int64? {
         switch storage {
         case .value(let object): object[name]?.int
@@ -78,6 +80,7 @@ public struct PluginRow: Sendable {
         }
     }
 
+    /// Returns a string field, or nil if it is null, absent or of another type.
     public func string(_ name: String) -> String? {
         switch storage {
         case .value(let object): object[name]?.string

@@ -1,5 +1,6 @@
 /// The line and the cause of a JSON syntax error.
 public struct PluginValueError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The line from 1.
     public var line: Int
     public var message: String
     public var description: String { "line \(line): \(message)" }

@@ -68,6 +68,7 @@ extension PluginValue {
     }
 
     public var isNull: Bool { self == .null }
+    /// The value if it is of this type, otherwise nil. The following accessors do the same.
     public var bool: Bool? { if case .bool(let v) = self { v } else { nil } }
     public var int: Int64? { if case .int(let v) = self { v } else { nil } }
     public var string: String? { if case .string(let v) = self { v } else { nil } }

@@ -59,6 +59,7 @@ public protocol IngestRules: RulePlugin {
 
 /// The hook for changed user data. The gateway then calls `openSession` for each session of the user.
 public protocol UserChangeRules: RulePlugin {
+    /// Receives the user with the new data. An error is logged and denies nothing.
     func userChanged(_ user: PluginUser) throws
 }
 
@@ -70,6 +71,7 @@ public protocol AsksGateway: RulePlugin {
 
 /// The error with which a hook denies.
 public struct PluginDenial: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The reason of the denial.
     public var reason: String
     public init(_ reason: String) { self.reason = reason }
     public var description: String { reason }

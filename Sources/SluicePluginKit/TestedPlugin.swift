@@ -53,6 +53,7 @@ public final class TestedPlugin {
         schema = app.schema
     }
 
+    /// Calls the hook of `SessionRules`.
     public func openSession(_ user: PluginUser, types: [String]) throws -> [String: TypeRules] {
         let answer = try unsafe call(table.open_session, ["user": user.value, "types": .array(types.map { .string($0) })])
         var plan: [String: TypeRules] = [:]
@@ -91,6 +92,7 @@ public final class TestedPlugin {
         return verdicts
     }
 
+    /// Calls the hook of `UserChangeRules`.
     public func userChanged(_ user: PluginUser) throws { _ = try unsafe call(table.user_changed, ["user": user.value]) }
 
     private typealias Function = @convention(c) (UnsafeMutableRawPointer?, sluice_text, UnsafePointer<sluice_sink>) -> sluice_status

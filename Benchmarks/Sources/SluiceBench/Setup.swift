@@ -77,9 +77,9 @@ struct Setup {
 
     /// Starts a gateway of its own app, so that its topics are also its own.
     /// - Parameters:
-    /// - kafka: `true` for Kafka, `false` for the embedded log.
-    /// - folder: The app directory. Default: `app`.
-    /// - rules: The text of the rules of `items`, which replaces those of the directory.
+    ///   - kafka: `true` for Kafka, `false` for the embedded log.
+    ///   - folder: The app directory. Default: `app`.
+    ///   - rules: The text of the rules of `items`, which replaces those of the directory.
     func gateway(
         _ name: String, _ conninfo: String, kafka: Bool, app folder: String = "app", rules: String? = nil
     ) async throws -> RunningGateway {

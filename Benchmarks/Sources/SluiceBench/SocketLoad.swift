@@ -17,8 +17,8 @@ final class SocketLoad {
 
     /// Opens the sessions, and returns when each has received its bootstrap.
     /// - Parameters:
-    /// - hellos: The first bytes of each connection, repeated if there are fewer.
-    /// - uploads: Frames for `upload`: the first of each connection, then the second of each, and so on.
+    ///   - hellos: The first bytes of each connection, repeated if there are fewer.
+    ///   - uploads: Frames for `upload`: the first of each connection, then the second of each, and so on.
     init(
         _ setup: Setup, port: Int, path: String, hellos: [[UInt8]], uploads: [[UInt8]] = [], connections: Int
     ) async throws {

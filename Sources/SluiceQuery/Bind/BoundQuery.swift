@@ -67,8 +67,8 @@ extension Query {
     /// Resolves names and types over links, collections and embedded objects, and applies all checks of the language.
     ///
     /// - Parameters:
-    /// - type: The class of the selected rows, a class of the schema.
-    /// - aliases: Other names for classes and properties. The canonical text keeps them.
+    ///   - type: The class of the selected rows, a class of the schema.
+    ///   - aliases: Other names for classes and properties. The canonical text keeps them.
     /// - Throws: `queryUnknownProperty`, `queryTypeMismatch`, `queryArgument`, `queryShape` or `queryUnsupported`, with the place.
     package func bind(
         to type: ObjectType, in schema: Schema, arguments: [QueryArgument] = [], aliases: QueryAliases = QueryAliases()

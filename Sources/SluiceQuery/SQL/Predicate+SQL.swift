@@ -17,8 +17,8 @@ extension Predicate {
     /// Returns SQL for exactly the rows that `matches` accepts. `SQLLayout` describes the columns.
     ///
     /// - Parameters:
-    /// - firstParameter: The number of the first placeholder, `$1` or `?1`.
-    /// - column: The expression of a property by its index. Nil is the quoted name.
+    ///   - firstParameter: The number of the first placeholder, `$1` or `?1`.
+    ///   - column: The expression of a property by its index. Nil is the quoted name.
     /// - Throws: `queryUnsupported` for a condition without an exact form in the dialect. `split` accepts every condition.
     package func sql(
         _ dialect: SQLDialect, firstParameter: Int = 1, column: ((Int) -> String)? = nil
