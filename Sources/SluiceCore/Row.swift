@@ -24,15 +24,13 @@ package enum CellTag: UInt8, Sendable {
 
 /// One value of a flat row in 16 bytes. `bits` holds a scalar, or the offset of longer content in the arena.
 ///
-/// | tag | `length` | `bits` |
-/// |---|---|---|
-/// | bool, int | 0 | the value, sign-extended |
-/// | float, double | 0 | the bit pattern |
-/// | timestamp | nanoseconds, as a bit pattern | seconds |
-/// | objectId | low word | high word |
-/// | string, binary | bytes in the arena | offset in the arena |
-/// | uuid, decimal | 16 | offset in the arena; 16 bytes, big-endian, high word first |
-/// | list, dictionary, link | bytes in the arena | offset in the arena; `ValueCoding` |
+/// - Bool, int: `length` is 0, and `bits` the value, sign-extended.
+/// - Float, double: `length` is 0, and `bits` the bit pattern.
+/// - Timestamp: `length` is the nanoseconds as a bit pattern, and `bits` the seconds.
+/// - ObjectId: `length` is the low word, and `bits` the high word.
+/// - String, binary: `length` is the number of bytes in the arena, and `bits` their offset.
+/// - UUID, decimal: `length` is 16, and `bits` the offset of 16 bytes, big-endian, high word first.
+/// - List, dictionary, link: `length` is the number of bytes in the arena, and `bits` the offset of their `ValueCoding`.
 @frozen @usableFromInline
 package struct Cell: Sendable {
     @usableFromInline package var tag: CellTag

@@ -16,6 +16,7 @@ extension BoundQuery {
         if suffixes.contains(where: { if case .limit = $0 { true } else { false } }) {
             throw SluiceError(.queryUnsupported, "A query with a LIMIT cannot be narrowed.", fix: "Put the LIMIT last.")
         }
+        // Both queries number their arguments from 0, so they are substituted before the trees are joined.
         let (mine, others) = (tree.substituting(arguments), other.tree.substituting(other.arguments))
         return BoundQuery(
             type: type, schema: schema, condition: BoundQuery.both(condition, other.condition), suffixes: suffixes + other.suffixes,

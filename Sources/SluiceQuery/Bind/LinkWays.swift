@@ -123,6 +123,7 @@ private struct WayReader {
     mutating func take(_ path: BoundPath) -> Stand {
         guard case .variable(let number)? = path.steps.first, scopes.indices.contains(number) else { return scopes[0] }
         let end = walk(path.steps.dropFirst(), from: scopes[number])
+        // An embedded object has exactly one link to it, from its owner.
         if path.result == .incomingCount, !end.isEmbedded { followAllBack(from: end.place) }
         return end
     }

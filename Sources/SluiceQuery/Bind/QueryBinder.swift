@@ -48,6 +48,7 @@ struct QueryBinder {
         guard path.suffix == nil, path.quantifier == nil, let (collection, type) = try objects(path) else {
             throw mismatch("A subquery must operate on a list property or backlinks, but '\(written(path))' is none", at: path.position)
         }
+        // The binder is a value, so the inner scope ends with this call.
         var inner = self
         inner.scopes.append(Scope(variable: variable.text, type: type))
         return .subqueryCount(collection, depth: scopes.count, try inner.bind(query))

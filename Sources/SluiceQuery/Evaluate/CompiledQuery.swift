@@ -83,6 +83,7 @@ struct GraphCompiler {
         var compiler = GraphCompiler(type, schema)
         let entry = compiler.emit(condition, GraphCode.accept, GraphCode.reject)
         let last = compiler.instructions.count - 1
+        // Reverses numbers, as instructions were emitted from the last to the first.
         func turned(_ target: Int) -> Int { target < 0 ? target : last - target }
         let ordered = compiler.instructions.reversed().map { instruction in
             GraphInstruction(test: instruction.test, onTrue: turned(instruction.onTrue), onFalse: turned(instruction.onFalse))

@@ -24,6 +24,7 @@ struct Compiler {
     static func compile(_ predicate: BoundPredicate, _ type: ObjectType) -> Program {
         var compiler = Compiler(type: type)
         let entry: UInt16
+        // Instruction numbers have 16 bits, and the highest are `accept` and `reject`.
         if predicate.leafCount <= Instruction.maximumCount {
             entry = compiler.emit(predicate, Instruction.accept, Instruction.reject)
         } else {
@@ -47,6 +48,7 @@ struct Compiler {
             return next
         case .test(let subject, let test): return emit(subject, test, onTrue, onFalse)
         case .properties(let left, let comparison, let right, let foldsCase):
+            // Folding and text search of a second cell, and containers, have no flat form.
             guard !foldsCase, !comparison.isText, isComparable(left), isComparable(right) else {
                 return emitTree(predicate, onTrue, onFalse)
             }
@@ -91,6 +93,7 @@ struct Compiler {
         case .count: opcode = .count
         }
         if isMixed, opcode != .property || Compiler.hasContainer(test.value) { return emitTree(leaf, onTrue, onFalse) }
+        // An int fits into the payload, which saves a constant and a memory access.
         if case .int(let value) = test.value, opcode == .count || (opcode == .property && !isMixed) {
             let flat = Instruction(
                 opcode == .count ? .count : .int, test, isMixed: false, property: subject.property, payload: UInt64(bitPattern: value))
@@ -131,6 +134,7 @@ struct Compiler {
 
     private func finish(entry: UInt16) -> Program {
         let count = UInt16(instructions.count)
+        // Reverses numbers, as instructions were emitted from the last to the first.
         func turned(_ target: UInt16) -> UInt16 { target >= Instruction.reject ? target : count - 1 - target }
         let entry = turned(entry)
         var words: [UInt64] = [UInt64(count) | UInt64(entry) << 16 | UInt64(constants.cells.count) << 32]

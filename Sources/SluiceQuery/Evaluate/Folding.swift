@@ -73,6 +73,7 @@ struct Haystack {
                 position += 1
                 text += 1
             } else if let last = star {
+                // Mismatch: the last star takes one more byte. Earlier stars need no retry, since they matched as early as possible.
                 star = (last.pattern, last.text + 1)
                 position = last.pattern
                 text = last.text + 1

@@ -78,6 +78,7 @@ struct GraphEvaluator {
         case .size: return nodes.map(\.size)
         case .types: return nodes.map { .int($0.types.rawValue) }
         case .objectCount:
+            // `list.@count` counts every element. Other paths do not count null.
             let count = path.steps.last == .every ? nodes.count : nodes.count { !$0.value.isNull }
             return [.int(Int64(count))]
         case .incomingCount: return [.int(nodes.reduce(0) { $0 + incomingCount($1) })]

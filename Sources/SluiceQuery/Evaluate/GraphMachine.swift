@@ -18,6 +18,7 @@ struct GraphMachine<Graph: ObjectGraph> {
         switch test {
         case .program(let program, let predicate): return holds(program, predicate, objects[objects.count - 1])
         case .compare(let left, let outer, let test, let inner, let right):
+            // The right side is evaluated once; the left one only as far as needed.
             let others = values(right, objects)
             return quantified(outer) { body in
                 each(left, objects) { l in body(quantified(inner) { each(others, test, l, $0) }) }
@@ -45,6 +46,7 @@ struct GraphMachine<Graph: ObjectGraph> {
     private func holds(_ program: Program, _ predicate: Predicate, _ object: GraphObject) -> Bool {
         switch object.content {
         case .view(_, let row): return program.matches(row)
+        // A row that the graph does not contain is evaluated as a tree.
         case .row(let key, let row): return graph.withView(key, of: object.type) { program.matches($0) } ?? predicate.matches(row)
         case .embedded: return TreeEvaluator.evaluate(predicate.bound, in: predicate.type) { object.value($0) }
         }

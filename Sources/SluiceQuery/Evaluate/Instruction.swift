@@ -1,11 +1,11 @@
 /// One leaf of a compiled condition and its successors, packed into two words.
 ///
-/// | bits of the first word | |
-/// |---|---|
-/// | 0-7 | the kind of test, `Opcode` |
-/// | 8-15 | the operator; its bit 6 is `[c]`, its bit 7 the NaN rule of mixed properties |
-/// | 16-31 | property index |
-/// | 32-47, 48-63 | next instruction if it holds, if it does not; or `accept`, `reject` |
+/// The bits of the first word are:
+/// - 0-7: the kind of test, an `Opcode`.
+/// - 8-15: the operator. Its bit 6 is `[c]`, and its bit 7 the NaN rule of mixed properties.
+/// - 16-31: the property index.
+/// - 32-47: the next instruction if the test holds, or `accept` or `reject`.
+/// - 48-63: the next instruction if it does not, or `accept` or `reject`.
 ///
 /// The second word is a number to compare with, or the index of the first constant (low half) and their count (high half).
 struct Instruction {

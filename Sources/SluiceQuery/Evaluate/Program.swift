@@ -58,6 +58,7 @@ struct Machine {
         let cell = row[instruction.property]
         switch instruction.opcode {
         case Opcode.int.rawValue:
+            // The fast path: both are ints, and the constant is in the payload.
             guard cell.tag == .int else { return holds(instruction, cell, row.arena, against: instruction.payload) }
             return Machine.compare(Int64(bitPattern: cell.bits), instruction)
         case Opcode.property.rawValue: return holds(instruction, cell, row.arena)
@@ -137,6 +138,7 @@ struct Machine {
             }
             return false
         }
+        // Null has no order, so it is excluded from the binary search.
         if comparison.isNull { return constant(low).tag == .null }
         if constant(low).tag == .null { low += 1 }
         while low < high {
@@ -145,6 +147,7 @@ struct Machine {
             case .equal: return true
             case .less: high = middle
             case .greater: low = middle + 1
+            // NaN, or a value of another type: it equals no constant.
             case nil: return false
             }
         }

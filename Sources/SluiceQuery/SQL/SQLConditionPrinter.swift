@@ -38,6 +38,7 @@ struct SQLConditionPrinter {
     private func side(_ side: BoundSide) -> Side? {
         switch side.operand {
         case .constant(let value): return .constants([value], .any)
+        // A comparison with a longer list remains in the residual.
         case .constants(let values): return values.count <= 1_000 ? .constants(values, side.quantifier) : nil
         case .path(let path):
             if path.result == .objectCount {
@@ -90,6 +91,7 @@ struct SQLConditionPrinter {
     private func constantsFirst(
         _ comparison: BoundComparison, _ values: [Value], _ outer: Quantifier, _ path: SQLPath, _ quantifier: Quantifier, _ negated: Bool
     ) -> SQLPiece? {
+        // Each constant becomes a copy of the sub-select, so only short lists are printed.
         guard let mirrored = mirrored(comparison), values.count <= 20 else { return nil }
         let isComplement = outer == .none
         var pieces: [SQLPiece] = []
@@ -151,6 +153,7 @@ struct SQLConditionPrinter {
         case nil: break
         }
         if case .constant(let value) = test { return .constant(value != negated) }
+        // A count needs the exact rows: a superset would count too many.
         let condition = inner(false)
         guard condition.isExact else { return nil }
         if condition.constant == false {

@@ -70,6 +70,7 @@ struct SQLPrinter {
 
     private func elements(_ column: SQLText, _ type: PropertyType, _ quantifier: Quantifier, _ test: Test, negated: Bool) -> SQLPiece {
         guard dialect == .postgres, type.isStoredInArrays else { return .unknown }
+        // NONE is the complement of ANY. The positive form can use an index on arrays.
         if quantifier != .all, let piece = overlap(column, type, test) {
             return negated == (quantifier == .none) ? piece : piece.negated
         }
@@ -109,6 +110,7 @@ struct SQLPrinter {
         var witness = inner(isAll)
         let isExact = witness.isExact
         if !isExact, !exists {
+            // The complement of a superset of the complement is a subset.
             let others = inner(!isAll)
             if let constant = others.constant {
                 if constant { return .unknown }

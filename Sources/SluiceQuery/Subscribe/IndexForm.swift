@@ -75,11 +75,13 @@ private struct IndexForm {
         guard property != nil else { return [IndexGroup(keys: nil, residual: condition)] }
         switch condition.condition {
         case .constant(false): return []
+        // OR: a row may satisfy any part, so the entries of all parts are needed.
         case .or: return disjunction(condition.parts)
         case .and: return conjunction(condition)
         case .test(let subject, let test):
             guard let keys = keys(subject, test) else { break }
             return [IndexGroup(keys: keys, residual: all)]
+        // Such conditions pin no key, so they apply to every row.
         case .constant, .not, .properties, .within: break
         }
         return [IndexGroup(keys: nil, residual: condition)]
@@ -112,6 +114,7 @@ private struct IndexForm {
     private mutating func conjunction(_ condition: NormalForm) -> [IndexGroup] {
         var best: (index: Int, groups: [IndexGroup], count: Int)?
         for (index, part) in condition.parts.enumerated() {
+            // A part pins the property only if all of its groups have keys.
             let candidate = groups(part)
             guard candidate.allSatisfy({ $0.keys != nil }) else { continue }
             let count = candidate.reduce(0) { $0 + ($1.keys?.count ?? 0) }
@@ -127,6 +130,7 @@ private struct IndexForm {
             return [IndexGroup(keys: keys, residual: condition)]
         }
         budget -= cost
+        // The chosen part is left out: a row under a key satisfies it together with its group's residual.
         let remaining = NormalForm.join(rest, isAnd: true)
         return best.groups.map {
             IndexGroup(keys: $0.keys, residual: .join([$0.residual, remaining], isAnd: true))

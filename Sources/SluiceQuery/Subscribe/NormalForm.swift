@@ -44,6 +44,7 @@ struct NormalForm: Sendable {
         case .not(let inner): return make(inner, isNegated: !isNegated)
         case .test, .properties, .within: return NormalForm(leaf: isNegated ? complement(condition) : condition)
         case .and, .or:
+            // De Morgan: a negated AND is an OR of negated parts, and the reverse.
             var isAnd = isNegated
             if case .and = condition { isAnd = !isNegated }
             var parts: [NormalForm] = []
@@ -88,6 +89,7 @@ struct NormalForm: Sendable {
             }
         }
         flat = merged(flat, isAnd: isAnd)
+        // Ties in rank are in the order of digests, which is equal in every process.
         flat.sort { ($0.rank, $0.digest) < ($1.rank, $1.digest) }
         var distinct: [NormalForm] = []
         for part in flat where distinct.last.map({ $0 != part }) ?? true { distinct.append(part) }

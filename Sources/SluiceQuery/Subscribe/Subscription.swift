@@ -14,6 +14,7 @@ package enum Subscription {
         let check = SubscriptionCheck(
             type: type, schema: schema, fields: fields, arguments: arguments, diagnostic: QueryDiagnostic(source: query.source))
         try check.checkType()
+        // The bounds are checked before binding, which is the costly step.
         try SubscriptionCost.check(query, arguments, of: type)
         try check.checkShape(query)
         let predicate = try query.bind(to: type, arguments: arguments)

@@ -184,6 +184,7 @@ extension SubscriptionCheck {
         switch query.kind {
         case .and(let parts): parts.contains { pins(field, $0) }
         case .compare(let comparison): pins(field, comparison)
+        // Below OR and NOT a comparison does not restrict the whole query.
         case .constant, .or, .not: false
         }
     }

@@ -205,6 +205,7 @@ extension Lexer {
         let digits = text((isPositive ? position + 1 : position)..<scan)
         defer { position = scan }
         let isFloat = byte(scan) == UInt8(ascii: "f")
+        // An integer beyond 64 bits is a real, which a decimal property reads in full.
         guard hasFraction || hasExponent || isFloat else {
             guard let value = Int64(digits) else { return .literal(.real(digits)) }
             return isSigned ? .literal(.int(value)) : .natural(value)
