@@ -27,7 +27,7 @@ enum Expansion: Hashable {
     ]
 
     /// Reads a whole expansion such as `%%user.custom_data.team`.
-    /// - Throws: The reason for which there is no such expansion, with a suggestion.
+    /// - Throws: `RuleMistake` with a suggestion if there is no such expansion.
     init(_ text: String) throws(RuleMistake) {
         let parts = text.dropFirst(2).split(separator: ".", omittingEmptySubsequences: false).map(String.init)
         let path = Array(parts.dropFirst())
@@ -63,7 +63,7 @@ enum Expansion: Hashable {
         }
     }
 
-    /// `true` if the expansion is known in the session. A user's members are always known, also if absent.
+    /// `true` if the expansion is known in the session. A user's members and the environment are always known, also if absent.
     func isKnown(in session: SessionContext) -> Bool {
         switch self {
         case .constant, .user, .environmentTag, .environmentValue: true
@@ -117,7 +117,7 @@ struct RuleMistake: Error {
     }
 }
 
-/// The suggestion of a known name for a misspelt one.
+/// Finds the known name nearest to a misspelt one.
 enum Suggestion {
     static func closest(to word: String, among names: [String]) -> String? {
         // Sorting makes the choice among equally close names deterministic.

@@ -47,7 +47,7 @@ final class WeatherIngest: IngestRules {
     }
 }
 
-/// The reason for which an observation is rejected.
+/// The rejection of an observation.
 struct Rejection: Error {
     var reason: String
 }

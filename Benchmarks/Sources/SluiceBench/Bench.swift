@@ -88,7 +88,7 @@ struct Bench: AsyncParsableCommand {
     }
 }
 
-/// The reason for which a benchmark failed, in one sentence.
+/// A failure of a benchmark, described in one sentence.
 struct BenchFailure: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }

@@ -86,7 +86,7 @@ final class Gateway {
     }
 }
 
-/// The reason for which a step failed, in one sentence.
+/// A failure of a step, described in one sentence.
 public struct SceneFailure: Error, CustomStringConvertible {
     public let description: String
     init(_ description: String) { self.description = description }
