@@ -104,12 +104,12 @@ package struct Gateway: Sendable {
     /// Runs the services. On cancellation they end in order, each before those that it depends on. The group cancels the services that
     /// exceed its own bound of 3 s.
     private static func run(_ group: ServiceGroup) async throws {
-        // Unstructured: the cancellation must not reach all services at once.
+        // Unstructured because: the cancellation must not reach all services at once.
         let services = Task { try await group.run() }
         try await withTaskCancellationHandler {
             try await services.value
         } onCancel: {
-            // Unstructured: a cancellation handler cannot wait.
+            // Unstructured because: a cancellation handler cannot wait.
             Task { await group.triggerGracefulShutdown() }
         }
     }

@@ -124,7 +124,7 @@ package final class KafkaLog: MessageLog {
     package func makeReader() async throws -> any LogReader {
         let reader = try KafkaReader(configuration, logger: logger, trouble: troubles)
         return KafkaLogReader(reader) { topics in
-            // Unstructured: reading continues meanwhile. One task at a time creates a topic, for at most the admin timeout.
+            // Unstructured because: reading continues meanwhile. One task at a time creates a topic, for at most the admin timeout.
             Task { try? await self.remake(topics) }
         }
     }

@@ -33,7 +33,7 @@ package final class PartReader<Value: Sendable>: Sendable {
     package func read() async -> Answer {
         let (answers, teller) = AsyncStream.makeStream(of: Answer.self, bufferingPolicy: .bufferingOldest(1))
         let number = join(teller)
-        // Unstructured: a cancelled read may continue for a while, and callers must not wait for it.
+        // Unstructured because: a cancelled read may continue for a while, and callers must not wait for it.
         let alarm = Task { [environment, patience, late] in
             guard (try? await environment.sleep(nanoseconds: patience)) != nil else { return }
             // Only this caller times out; the read continues for the others.
@@ -62,7 +62,7 @@ package final class PartReader<Value: Sendable>: Sendable {
 
     private func begin(_ state: inout State) {
         guard state.task == nil else { return }
-        // Unstructured: the read serves all callers, even if the first one leaves.
+        // Unstructured because: the read serves all callers, even if the first one leaves.
         state.task = Task { await self.work() }
     }
 

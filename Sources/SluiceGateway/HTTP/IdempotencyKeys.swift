@@ -48,7 +48,7 @@ struct IdempotencyKeys: Sendable {
         }
         let owner = SymmetricKey(size: .bits128).withUnsafeBytes { Hex.encode(Array($0)) }
         let mine = IngestRequestStore.Key(user: user, key: key, owner: owner)
-        // Unstructured: after a cancellation the claim's result would be unknown. The claim completes, and dropping the lease releases
+        // Unstructured because: after a cancellation the claim's result would be unknown. The claim completes, and dropping the lease releases
         // the key.
         let claim = Task { [store] in try await store.claim(mine, type: type) }
         switch try await claim.value {
@@ -96,7 +96,7 @@ struct IdempotencyKeys: Sendable {
 
         deinit {
             if isOver.load(ordering: .acquiring) { return }
-            // Unstructured: a deinitializer cannot wait. It is one statement with a deadline.
+            // Unstructured because: a deinitializer cannot wait. It is one statement with a deadline.
             Task { [store, key] in try? await store.release(key) }
         }
 
@@ -125,7 +125,7 @@ struct IdempotencyKeys: Sendable {
         private func end(_ work: @escaping @Sendable (IngestRequestStore, IngestRequestStore.Key) async throws -> Void) async {
             // Set first: if the statement fails, the lease expires by itself.
             isOver.store(true, ordering: .releasing)
-            // Unstructured: a cancelled request releases its key as well. Each is one statement with a deadline.
+            // Unstructured because: a cancelled request releases its key as well. Each is one statement with a deadline.
             await Task { [store, key, logger] in
                 do { try await work(store, key) } catch {
                     logger.warning("An idempotency key could not be ended; its lease does it.", metadata: ["error": "\(error)"])
