@@ -38,8 +38,8 @@ package final class KafkaLog: MessageLog {
         for topic in topics {
             do {
                 counts.append(try await admin.partitionCount(of: topic.name))
-            // A new topic takes records as large as ours; the brokers' default of 1 MB would reject some.
             } catch let error as SluiceError where error.code == .logTopic {
+                // A new topic takes records as large as ours; the brokers' default of 1 MB would reject some.
                 var settings = topic.retentionMilliseconds.map { ["retention.ms": String($0)] } ?? [:]
                 settings["max.message.bytes"] = String(configuration.recordBytes)
                 try await admin.create([KafkaTopic(topic.name, partitions: topic.partitions, settings: settings)])

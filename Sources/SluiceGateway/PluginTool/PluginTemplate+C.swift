@@ -18,7 +18,7 @@ enum PluginTemplateC {
     private static let readme = """
         # PLUGIN_NAME: a rule plugin
 
-        Everybody may read and write the types that its configuration lists, and change nothing in which `locked` is true:
+        Users read and write the types that its configuration lists, and change no object in which `locked` is true:
 
         ```json
         { "types": ["Store", "Flight"] }
