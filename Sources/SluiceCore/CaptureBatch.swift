@@ -54,7 +54,7 @@ package struct CapturedTransaction: Sendable {
     }
 }
 
-extension Witness {
+extension HistoryAnchor {
     package init(_ transaction: CapturedTransaction) {
         self.init(transaction: transaction.xid, commitTime: transaction.commitTime, lsn: transaction.lsn)
     }

@@ -44,7 +44,7 @@ package final class Replica: Sendable {
     /// The inode of a temporary file, see `ReplicaFile.number(of:)`.
     private let fileNumber: UInt64?
     /// Notifies other processes of commits, and this one of theirs.
-    private let bell: CommitBell?
+    private let bell: CommitNotifier?
 
     private struct Observers {
         var next: UInt64 = 1
@@ -87,7 +87,7 @@ package final class Replica: Sendable {
         } else {
             let indexes = PropertyIndexes(indexes, layouts: layouts)
             try options.isUnfitted ? writer.openUnfitted() : writer.open(indexes: indexes, shouldCompact: options.shouldCompact)
-            bell = options.isTemporary ? nil : CommitBell(path: path)
+            bell = options.isTemporary ? nil : CommitNotifier(path: path)
         }
         shownVersion.store(writer.version, ordering: .releasing)
         bell?.start(on: queue) { [weak self] in self?.catchUp() }

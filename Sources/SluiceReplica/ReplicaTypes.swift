@@ -106,13 +106,13 @@ package struct StagedTimes: Hashable, Sendable {
 }
 
 /// A compensating write: a write that the gateway rejected, and that the replica has undone.
-package struct RefusedWrite: Hashable, Sendable {
+package struct CompensatingWrite: Hashable, Sendable {
     /// The changeset that carried it.
     package var changeset: UInt64
     package var object: ObjectKey
     /// A code of `ErrorCode`'s table, as the gateway sent it.
     package var code: UInt16
-    /// A `RefusalCause`, or one that only a newer gateway knows. Empty for asymmetric objects.
+    /// A `RejectionCause`, or one that only a newer gateway knows. Empty for asymmetric objects.
     package var cause: String
     package var reason: String
     /// The fields at fault. Empty if the whole object is.
@@ -147,12 +147,12 @@ package struct FutileWrite: Hashable, Sendable {
 }
 
 /// Compensating writes that were not reported to the app yet. They survive a restart until `Replica.reported(_:)`.
-package struct WriteRefusal: Hashable, Sendable {
+package struct CompensationReport: Hashable, Sendable {
     /// The number in this replica, from 1.
     package var id: UInt64
-    package var writes: [RefusedWrite]
+    package var writes: [CompensatingWrite]
 
-    package init(id: UInt64, writes: [RefusedWrite]) {
+    package init(id: UInt64, writes: [CompensatingWrite]) {
         self.id = id
         self.writes = writes
     }
@@ -201,7 +201,7 @@ package enum ReplicaReset: UInt64, Hashable, Sendable {
 }
 
 /// An upload cursor: the last changeset and the last asymmetric object at a point in time.
-package struct UploadMark: Hashable, Sendable {
+package struct UploadCursor: Hashable, Sendable {
     package var changeset: UInt64
     package var object: UInt64
 }

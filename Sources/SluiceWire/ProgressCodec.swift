@@ -27,10 +27,10 @@ package struct LogProgress: Hashable, Sendable {
     /// The log has all commits between this position and `lsn`, except those that retention removed. Zero if unknown.
     package var completeSince: LSN
     /// The last known transaction up to `lsn`.
-    package var witness: Witness?
+    package var witness: HistoryAnchor?
 
     package init(
-        lsn: LSN, commitTime: Int64, grown: [PartitionEnd], since: LSN, completeSince: LSN = .zero, witness: Witness? = nil
+        lsn: LSN, commitTime: Int64, grown: [PartitionEnd], since: LSN, completeSince: LSN = .zero, witness: HistoryAnchor? = nil
     ) {
         self.lsn = lsn
         self.commitTime = commitTime
@@ -75,7 +75,7 @@ package enum ProgressCodec {
             case (3, .lengthDelimited): progress.grown.append(try partition(reader.nested(try reader.content())))
             case (4, .fixed64): progress.since = LSN(rawValue: try reader.fixed64())
             case (5, .fixed64): progress.completeSince = LSN(rawValue: try reader.fixed64())
-            case (6, .lengthDelimited): progress.witness = Witness(reader.slice(try reader.content()))
+            case (6, .lengthDelimited): progress.witness = HistoryAnchor(reader.slice(try reader.content()))
             default: try reader.skip(tag.type)
             }
         }

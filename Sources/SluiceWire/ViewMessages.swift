@@ -99,7 +99,7 @@ package struct CommitsWriter: Sendable {
     ///   - witness: the history anchor, the last known transaction up to `lsn`.
     ///   - more: `true` if another piece of the same run follows. The client applies nothing before the last piece.
     /// - Returns: the encoded `ServerMessage`.
-    package mutating func finish(_ lsn: LSN, witness: Witness? = nil, more: Bool = false) -> [UInt8] {
+    package mutating func finish(_ lsn: LSN, witness: HistoryAnchor? = nil, more: Bool = false) -> [UInt8] {
         begin()
         writer.ifNotZero(2, fixed64: lsn.rawValue)
         writer.ifNotZero(3, varint: more ? 1 : 0)

@@ -171,7 +171,7 @@ import Testing
             promise.add(
                 LogProgress(
                     lsn: lsn(before.lsn), commitTime: 3, grown: [], since: .zero, completeSince: lsn(before.completeSince),
-                    witness: Witness(transaction: 9, commitTime: 3)))
+                    witness: HistoryAnchor(transaction: 9, commitTime: 3)))
         }
         return PublisherState(last: [:], start: lsn(start), after: promise)
     }
@@ -188,7 +188,7 @@ import Testing
         #expect(first?.since == Self.lsn(start) && first?.completeSince == Self.lsn(since) && first?.lsn == Self.lsn(60))
         // What it knows of the history goes on with the log.
         #expect(first?.witness?.transaction == (before == nil ? nil : 9))
-        state.passed(Self.lsn(70), Witness(transaction: 11, commitTime: 8))
+        state.passed(Self.lsn(70), HistoryAnchor(transaction: 11, commitTime: 8))
         let second = state.takeProgress()
         #expect(second?.since == Self.lsn(60) && second?.completeSince == Self.lsn(since) && second?.lsn == Self.lsn(70))
         #expect(second?.witness?.transaction == 11 && second?.commitTime == 8)

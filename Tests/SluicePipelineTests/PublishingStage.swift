@@ -213,10 +213,10 @@ struct PublishingStage: Sendable {
         }
     }
 
-    struct Memory: ForeignDeletionStore {
+    struct Memory: ExternalDeleteStore {
         let book: Book
 
-        func remember(_ deletions: [ForeignDeletion]) async throws {
+        func remember(_ deletions: [ExternalDelete]) async throws {
             let keys = deletions.map { String(decoding: PartitionKey.text(of: $0.key ?? .null), as: UTF8.self) }
             try await book.perform(.remember, keys.joined(separator: " ")) {}
         }
@@ -327,7 +327,7 @@ struct PublishingStage: Sendable {
             }
         }
 
-        func hasSeen(_ witness: Witness) async throws -> Bool? { state.withLock { !$0.isForgetful } }
+        func hasSeen(_ witness: HistoryAnchor) async throws -> Bool? { state.withLock { !$0.isForgetful } }
         func close() async {}
     }
 

@@ -115,7 +115,7 @@ import Testing
                 let start = ContinuousClock.now
                 for _ in 0..<3 {
                     let before = try #require(LSN(try await fixture.connection.query("SELECT pg_current_wal_insert_lsn()")[0, 0] ?? ""))
-                    try await LogMark.write(pool)
+                    try await WALHeartbeat.write(pool)
                     var batch = CaptureBatch()
                     while batch.reached < before { try await stream.next(into: &batch, waitingAtMost: .seconds(60)) }
                     #expect(batch.transactions.count == 1 && batch.changes.isEmpty)

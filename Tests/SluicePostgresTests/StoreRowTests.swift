@@ -419,10 +419,10 @@ private final class Gate: Sendable {
 @Suite struct `Refused writes` {
     @Test func `are kept with their values, block their objects, and go quiet when acknowledged`() async throws {
         try await StoreFixture.with { fixture in
-            let store = RejectedWriteStore(pool: fixture.pool)
+            let store = WriteRejectionStore(pool: fixture.pool)
             let client = try await ClientStore(pool: fixture.pool).allot(user: "ann", secret: []).id
             let key = Value.uuid(UUIDBytes(high: 1, low: 2))
-            let write = RejectedRecord(
+            let write = StoredWriteRejection(
                 changeset: 4, object: ObjectKey(type: "Item", key: key), code: .compensatingWrite, reason: "no\0", rule: "the view",
                 values: ["name": .string("nul \0"), "made": .timestamp(Timestamp(seconds: 5)), "n": .int(.max)])
             let first = try await fixture.rows.transaction { try $0.reject($1, client: client, [write, write]) }.result
@@ -470,8 +470,8 @@ private final class Gate: Sendable {
                 INSERT INTO sluice.rejected_write (compensation, client, changeset, type, key, key_value, code, reason, values, acknowledged)
                 SELECT g, 1, g, 'Item', 'k' || g, to_jsonb('k' || g), 231, 'no', '{}', g <> 3 FROM generate_series(1, 10020) g
                 """)
-            let store = RejectedWriteStore(pool: fixture.pool)
-            #expect(try await store.prune(keeping: 11) == RefusalPruning.batch)
+            let store = WriteRejectionStore(pool: fixture.pool)
+            #expect(try await store.prune(keeping: 11) == RejectionPruning.batch)
             #expect(try await store.prune(keeping: 11) == 8)
             #expect(try await store.prune(keeping: 11) == 0)
             let left = try await fixture.sql("SELECT count(*), min(id), max(id) FROM sluice.rejected_write")

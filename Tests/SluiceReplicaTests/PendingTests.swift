@@ -150,7 +150,7 @@ import Testing
         }
         try replica.rename(1, "later")
         let titles = try await replica.pendingChangesets(after: 0, maximumBytes: 1 << 20).map(\.number)
-        var refused = RefusedWrite(
+        var refused = CompensatingWrite(
             changeset: titles[0], object: ObjectKey(type: "Todo", key: .int(1)), code: 231, cause: "fields", reason: "no", fields: ["title"]
         )
         let report = try await replica.applyCompensation(id: 7, writes: [refused])
@@ -179,7 +179,7 @@ import Testing
         var commit = batch(10, put: [todo(1, "later")])
         commit.commits[0].changeset = 2
         try await replica.apply(commit)
-        let refused = RefusedWrite(
+        let refused = CompensatingWrite(
             changeset: 1, object: ObjectKey(type: "Todo", key: .int(1)), code: 231, reason: "no", values: ["title": .string("wanted")])
         #expect(try await replica.applyCompensation(id: 1, writes: [refused])?.writes == [refused])
         #expect(try replica.titles() == [1: "later"])
@@ -192,7 +192,7 @@ import Testing
         try replica.write { try $0.delete(type: 0, key: .int(1)) }
         #expect(try replica.titles() == [2: "made"])
         let writes = [(2, 1), (1, 2)].map { key, number in
-            RefusedWrite(changeset: number, object: ObjectKey(type: "Todo", key: .int(key)), code: 231, reason: "no")
+            CompensatingWrite(changeset: number, object: ObjectKey(type: "Todo", key: .int(key)), code: 231, reason: "no")
         }
         try await replica.applyCompensation(id: 1, writes: writes)
         #expect(try replica.titles() == [1: "server"])

@@ -118,7 +118,7 @@ import Testing
         let realm = try open()
         let session = try session(realm)
         let object = ObjectKey(type: "Task", key: .string("t1"))
-        let refused = SyncReport.refused([RefusedWrite(object: object, code: 231, reason: "not yours")])
+        let refused = SyncReport.refused([CompensatingWrite(object: object, code: 231, reason: "not yours")])
         #expect(!session.take(refused))
         let heard = Heard<String>()
         user.app.syncManager.errorHandler = { error, _ in heard.add("\(error)") }
@@ -351,8 +351,8 @@ import Testing
         do { _ = try open() }
         try await user.logOut()
         do { _ = try await Realm(configuration: configuration, downloadBeforeOpen: .once) }
-        let token = SyncError.ActionToken(path: path, backup: SetAside.backup(of: path))
-        SetAside.ask(token)
+        let token = SyncError.ActionToken(path: path, backup: ClientResetBackup.backup(of: path))
+        ClientResetBackup.ask(token)
         let shared = configuration
         let error = await #expect(throws: SyncError.self) { _ = try await Realm(configuration: shared, downloadBeforeOpen: .once) }
         #expect(error?.code == .clientUserError && FileManager.default.fileExists(atPath: token.backup))
@@ -383,10 +383,10 @@ import Testing
         let schema = SluiceCore.Schema([ModelSchema.of(Task.self).objectType(isSynced: true)])
         for round in 0..<100 {
             let path = folder.url.appendingPathComponent("file\(round)").path
-            let backup = SetAside.backup(of: path)
+            let backup = ClientResetBackup.backup(of: path)
             let old = Mutex<SluiceReplica.Replica?>(try SluiceReplica.Replica(path: path, schema: schema))
             async let closed: Void = old.withLock { $0 = nil }
-            if isMoved { try SetAside.move(path, to: backup) } else { _ = try RealmFiles.removeUnlessOpen(path) }
+            if isMoved { try ClientResetBackup.move(path, to: backup) } else { _ = try RealmFiles.removeUnlessOpen(path) }
             let new = try SluiceReplica.Replica(path: path, schema: schema)
             await closed
             // Another connection reads what the first has written.
@@ -398,12 +398,12 @@ import Testing
     private func token(of name: String) throws -> SyncError.ActionToken {
         let path = folder.url.appendingPathComponent(name).path
         try Data("rows".utf8).write(to: URL(fileURLWithPath: path))
-        return SyncError.ActionToken(path: path, backup: SetAside.backup(of: path))
+        return SyncError.ActionToken(path: path, backup: ClientResetBackup.backup(of: path))
     }
 
     @Test func `a file that is another user's is moved at once when that one asks for it and nobody has it open`() throws {
         let token = try token(of: "file")
-        SetAside.note(token, user: "shop/bob")
+        ClientResetBackup.note(token, user: "shop/bob")
         SluiceSDK.SyncSession.immediatelyHandleError(token)
         #expect(!FileManager.default.fileExists(atPath: token.path) && FileManager.default.fileExists(atPath: token.backup))
     }
@@ -412,10 +412,10 @@ import Testing
     func `a file that is another user's is moved by that one's opening alone, asked for or not`(isOwnersFirst: Bool, isAsked: Bool) throws {
         let token = try token(of: "file")
         let path = token.path
-        SetAside.note(token, user: "shop/bob")
-        if isAsked { SetAside.ask(token) }
-        if isOwnersFirst { try SetAside.performNoted(path, for: "shop/ann") }
-        try SetAside.performNoted(path, for: "shop/bob")
+        ClientResetBackup.note(token, user: "shop/bob")
+        if isAsked { ClientResetBackup.ask(token) }
+        if isOwnersFirst { try ClientResetBackup.performNoted(path, for: "shop/ann") }
+        try ClientResetBackup.performNoted(path, for: "shop/bob")
         #expect(FileManager.default.fileExists(atPath: path) == isOwnersFirst)
         #expect(FileManager.default.fileExists(atPath: token.backup) != isOwnersFirst)
     }

@@ -253,7 +253,7 @@ struct SimulatedFile {
         forget()
     }
 
-    mutating func compensate(_ id: UInt64, _ writes: [RefusedWrite]) {
+    mutating func compensate(_ id: UInt64, _ writes: [CompensatingWrite]) {
         guard id > compensation else { return }
         compensation = id
         told.append(id)

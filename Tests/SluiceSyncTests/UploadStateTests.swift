@@ -263,7 +263,7 @@ extension SluiceWireAction {
         let sets = [set(1, ["north"], state: .complete), set(2, ["south"], before: 1)]
         harness.pending(sets, [MachineHarness.change(1), MachineHarness.change(2)])
         #expect(harness.uploaded == [1])
-        let write = RefusedWrite(object: ObjectKey(type: "Item", key: .int(1)), code: 231, reason: "no")
+        let write = CompensatingWrite(object: ObjectKey(type: "Item", key: .int(1)), code: 231, reason: "no")
         harness.receive(.compensation(id: 4, [write]))
         #expect(harness.actions.contains { if case .compensate(4, [write]) = $0 { true } else { false } })
         // Changeset 2 was read before the file dropped the object's changes: it is read again.
@@ -322,7 +322,7 @@ extension SluiceWireAction {
             sent += harness.sent.compactMap { if case .ingest(let message) = $0 { message.number } else { nil } }
         }
         #expect(sent == [3, 4, 5, 6] && asked == [2, 3, 4, 5])
-        let refused = RefusedWrite(object: ObjectKey(type: "Reading", key: .int(3)), code: 230, reason: "no")
+        let refused = CompensatingWrite(object: ObjectKey(type: "Reading", key: .int(3)), code: 230, reason: "no")
         harness.receive(.ingestAck(number: 3, [refused]))
         #expect(harness.actions.contains { if case .acknowledgeIngest(3, [refused]) = $0 { true } else { false } })
         #expect(harness.queries.map(\.ingestAfter) == [6] && harness.reports == [.ingested(3)])

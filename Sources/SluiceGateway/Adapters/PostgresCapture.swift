@@ -62,7 +62,7 @@ final class PostgresCapture: ChangeSource {
 
     func confirm(_ lsn: LSN) async throws { stream.withLock { $0 }?.confirm(lsn) }
 
-    func hasSeen(_ witness: Witness) async throws -> Bool? {
+    func hasSeen(_ witness: HistoryAnchor) async throws -> Bool? {
         switch try await PostgresFailure.translating({ try await History.find(witness, pool) }) {
         case .seen: true
         case .unseen: false

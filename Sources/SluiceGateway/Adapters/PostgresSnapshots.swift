@@ -61,7 +61,7 @@ struct PostgresSnapshots: SnapshotStore {
         return "\(shape.table) (\(shape.columns.joined(separator: ", ")))"
     }
 
-    func hasSeen(_ witness: Witness) async throws -> Bool { try await store.hasSeen(witness) }
+    func hasSeen(_ witness: HistoryAnchor) async throws -> Bool { try await store.hasSeen(witness) }
 
     func currentLSN() async throws -> LSN { try await store.currentLSN() }
 

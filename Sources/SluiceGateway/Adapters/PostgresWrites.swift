@@ -43,10 +43,10 @@ struct PostgresWrites: WriteStore {
                     }
                 }
             }
-        } catch let refused as RefusedRow {
+        } catch let refused as RowRejection {
             // Objects of one changeset that reference each other are rejected together, so the committer must recognize the case.
             let isWithin = refused.isReference && attempt.images.links(refused.object, keys)
-            throw RefusedByDatabase(object: refused.object, error: refused.error, isWithin: isWithin)
+            throw DatabaseRejection(object: refused.object, error: refused.error, isWithin: isWithin)
         }
         let (decision, compensation) = written.0
         return WriteOutcome(lsn: written.lsn, rejected: decision.rejected, compensation: compensation, futile: decision.futile)

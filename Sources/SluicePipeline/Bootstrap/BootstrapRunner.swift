@@ -38,9 +38,9 @@ struct BootstrapRunner {
     /// - Returns: the new live subscriber in place of `old`, the client's new view record, and the number of rows and keys read.
     /// - Throws: `resync` if all attempts fail or no snapshot fits in time; `timeout` if the watermark does not pass the snapshot.
     func run(
-        _ view: View, replacing old: Fanout.Handle?, held: HeldView?, changing before: View? = nil, ending: () async -> Void = {}
+        _ view: View, replacing old: Fanout.Handle?, held: ClientViewRecord?, changing before: View? = nil, ending: () async -> Void = {}
     ) async throws -> (
-        subscriber: Fanout.Handle, held: HeldView, rows: UInt64
+        subscriber: Fanout.Handle, held: ClientViewRecord, rows: UInt64
     ) {
         for _ in 0..<Self.attempts {
             // Subscribe before the snapshot: a change committed in between is staged and not lost.
@@ -49,7 +49,7 @@ struct BootstrapRunner {
             let outbox = BootstrapOutbox(channel: channel, frames: frames)
             do {
                 let (start, rows, taken) = try await read(view, held, before, mark, outbox)
-                let holding = HeldView(view, at: start.point)
+                let holding = ClientViewRecord(view, at: start.point)
                 // The end may be sent only when the stream has passed the snapshot, else the view would mix two positions.
                 try await fanout.passed(start.lsn, milliseconds: Self.patience)
                 // The session may have requested another view meanwhile.
@@ -78,7 +78,7 @@ struct BootstrapRunner {
     /// - Parameter held: The client's view record afterwards, as of a point that the watermark has passed.
     /// - Returns: nil if the log does not reach back to `lsn`; the state is unchanged then.
     func resume(
-        _ view: View, replacing old: Fanout.Handle?, held: HeldView, after lsn: LSN, _ resume: LogResume, ending: () async -> Void
+        _ view: View, replacing old: Fanout.Handle?, held: ClientViewRecord, after lsn: LSN, _ resume: LogResume, ending: () async -> Void
     ) async throws -> Fanout.Handle? {
         // Subscribe before the log is read: changes behind its end are staged.
         let id = await fanout.add(channel, view: view, staged: true, client: client)
@@ -109,7 +109,7 @@ struct BootstrapRunner {
 
     /// Sends the rows of the first snapshot that sees every transaction delivered by `mark`, or queues them for the end.
     private func read(
-        _ view: View, _ held: HeldView?, _ before: View?, _ mark: DeliveredTransactions.Mark, _ outbox: BootstrapOutbox
+        _ view: View, _ held: ClientViewRecord?, _ before: View?, _ mark: DeliveredTransactions.Mark, _ outbox: BootstrapOutbox
     ) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64) {
         let schema = authority.current().schema
         let queries = zip(view.types, progress.staged(of: view, held: held)).map { type, staged in
@@ -126,7 +126,7 @@ struct BootstrapRunner {
     /// - Parameter reason: The reason sent for the rows that the queries name as lost.
     /// - Returns: nil if the snapshot misses a delivered transaction.
     private func attempt(
-        _ view: View, _ held: HeldView?, _ queries: [SnapshotQuery], _ reason: ViewEvent, _ mark: DeliveredTransactions.Mark,
+        _ view: View, _ held: ClientViewRecord?, _ queries: [SnapshotQuery], _ reason: ViewEvent, _ mark: DeliveredTransactions.Mark,
         _ outbox: BootstrapOutbox
     ) async throws -> (start: SnapshotStart, rows: UInt64, taken: UInt64)? {
         let codecs = queries.map { RowCodec($0.type) }

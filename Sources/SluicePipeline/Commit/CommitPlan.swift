@@ -34,7 +34,7 @@ struct CommitPlan {
     private(set) var futile: [Futile] = []
     private(set) var remembered: [Remembered] = []
     private(set) var writes: [Write] = []
-    private(set) var rejected: [RejectedWrite] = []
+    private(set) var rejected: [WriteRejection] = []
 
     init(changeset: UInt64, by writer: WriteContext) {
         self.changeset = changeset
@@ -102,7 +102,7 @@ struct CommitPlan {
         remembered.removeAll { undone.contains($0.object) || !check.mayDelete($0.type.name) }
         for edit in futile where undone.contains(edit.object) {
             let message = "\(edit.object.type) \(edit.object.key.keyText) is not there, as its creation was undone; so was this write."
-            reject(edit.object, Refusal(cause: .neverMade, message: message, rule: "an earlier refusal"), edit.wanted)
+            reject(edit.object, Rejection(cause: .neverMade, message: message, rule: "an earlier refusal"), edit.wanted)
         }
         futile.removeAll { undone.contains($0.object) }
     }
@@ -129,8 +129,8 @@ struct CommitPlan {
         remembered.removeAll { errors[$0.object] != nil }
     }
 
-    private static func refusal(_ error: SluiceError) -> Refusal {
-        Refusal(code: error.code, cause: .database, message: error.message, rule: error.detail ?? error.code.name)
+    private static func refusal(_ error: SluiceError) -> Rejection {
+        Rejection(code: error.code, cause: .database, message: error.message, rule: error.detail ?? error.code.name)
     }
 
     /// Asks the plugins that review writes, except for verdicts that are known already. A failing plugin denies.
@@ -174,12 +174,12 @@ struct CommitPlan {
             switch verdicts[index] ?? .allow {
             case .allow: allowed.append(write)
             case .deny(let reason, let rule, let fields):
-                reject(write, Refusal(cause: .plugin, message: reason, rule: rule, fields: fields))
+                reject(write, Rejection(cause: .plugin, message: reason, rule: rule, fields: fields))
             case .undecided(let error): reject(write, Self.refusal(undecided: error))
             case .amend(let values):
                 guard let amended = amend(write, values) else {
                     let message = "The rules amended the object with a property that it does not have."
-                    reject(write, Refusal(code: .pluginBadAnswer, cause: .pluginFailed, message: message, rule: "check_write"))
+                    reject(write, Rejection(code: .pluginBadAnswer, cause: .pluginFailed, message: message, rule: "check_write"))
                     continue
                 }
                 // A plugin's values are checked like a client's, as an unreadable row would be lost to every device.
@@ -194,16 +194,16 @@ struct CommitPlan {
     }
 
     /// Builds the rejection of an amended write. It hides the amended property and value, which the user may not be allowed to see.
-    private static func refusal(amended write: Write, _ misfit: Refusal) -> Refusal {
+    private static func refusal(amended write: Write, _ misfit: Rejection) -> Rejection {
         let name = "\(write.intended.object.type) \(write.intended.object.key.keyText)"
-        return Refusal(
+        return Rejection(
             cause: misfit.cause,
             message: "\(name), with what the rules set in it, would be too large or not fit its class; the write was undone.",
             rule: "check_write: \(misfit.message)")
     }
 
-    private static func refusal(undecided error: SluiceError) -> Refusal {
-        var refusal = Refusal(unasked: error)
+    private static func refusal(undecided error: SluiceError) -> Rejection {
+        var refusal = Rejection(unasked: error)
         // A refusal's reason is meant for the user. Other errors are for operators only.
         if error.code == .pluginRefused { (refusal.cause, refusal.message) = (.plugin, error.message) }
         return refusal
@@ -244,15 +244,15 @@ struct CommitPlan {
         return WriteDecision(writes: allowed + kept, rejected: rejected, futile: futile.map(\.object))
     }
 
-    private typealias Refusal = WriteCheck.Refusal
+    private typealias Rejection = WriteCheck.Rejection
 
-    private mutating func reject(_ write: Write, _ refusal: Refusal) { reject(write.intended.object, refusal, write.wanted) }
+    private mutating func reject(_ write: Write, _ refusal: Rejection) { reject(write.intended.object, refusal, write.wanted) }
 
     /// Records a rejection. Drops values nested too deeply to be read back as one JSON object.
-    private mutating func reject(_ object: ObjectKey, _ refusal: Refusal, _ wanted: [String: Value]) {
+    private mutating func reject(_ object: ObjectKey, _ refusal: Rejection, _ wanted: [String: Value]) {
         let wanted = wanted.filter { $0.value.jsonDepth < Limits.nestingDepth }
         rejected.append(
-            RejectedWrite(
+            WriteRejection(
                 changeset: changeset, object: object, code: refusal.code, cause: refusal.cause, reason: refusal.message,
                 fields: refusal.fields, rule: refusal.rule, values: wanted))
     }

@@ -33,7 +33,7 @@ package struct Committer: Sendable {
         package var schema: AppSchema
         /// The last compensation that the client has applied.
         package var compensation: UInt64
-        package var seen: SeenRows
+        package var seen: ClientViewHistory
     }
 
     /// Returns once everything committed before the call survives a crash and may be acknowledged.
@@ -59,14 +59,14 @@ package struct Committer: Sendable {
         while true {
             do {
                 return try await store.transaction(request, decider(work, refusing: .some(of: refused)))
-            } catch let refusal as RefusedByDatabase where refusal.isWithin {
+            } catch let refusal as DatabaseRejection where refusal.isWithin {
                 // Objects that depend on each other succeed or fail together. The first rejection caused this one.
                 return try await store.transaction(request, decider(work, refusing: .all(first ?? refusal.error)))
-            } catch let refusal as RefusedByDatabase where refused[refusal.object] == nil && refused.count < Self.refusedOneByOne {
+            } catch let refusal as DatabaseRejection where refused[refusal.object] == nil && refused.count < Self.refusedOneByOne {
                 // A constraint of the database: the other objects stand.
                 refused[refusal.object] = refusal.error
                 first = first ?? refusal.error
-            } catch let refusal as RefusedByDatabase {
+            } catch let refusal as DatabaseRejection {
                 return try await store.transaction(request, decider(work, refusing: .all(refusal.error)))
             } catch let error as SluiceError where error.code == .writeNotAllowed {
                 // A deferred constraint failed at commit, which does not identify the row.
@@ -166,7 +166,7 @@ package struct Committer: Sendable {
                 continue
             }
             let before = basis.stored[object]
-            // A missing row without a recorded delete has just been deleted, before any reader saw it (`ForeignDeletionStore`).
+            // A missing row without a recorded delete has just been deleted, before any reader saw it (`ExternalDeleteStore`).
             var state = ObjectState(
                 row: before?.row?.named(type), clocks: before?.clocks, type: type, rowTime: before?.rowTime ?? wall,
                 deletedAt: basis.now, now: basis.now)

@@ -9,7 +9,7 @@ struct CommitsEncoder {
     let schema: Schema
     let frames: any FrameMaker
     /// A transaction that identifies the batch's watermark.
-    let witness: Witness?
+    let witness: HistoryAnchor?
 
     /// Encodes the changes of one subscriber.
     /// - Returns: one frame, or several if the changes are large. Only the last frame carries the watermark's witness.

@@ -33,18 +33,19 @@ package actor Fanout {
     private var touched: [SubscriberID] = []
     /// Subscribers with a position to report. Some may have received it already or be gone.
     private var wanting: [SubscriberID] = []
-    private let advanced: Signal
-    private let marks: MarkWriter?
+    private let advanced: AsyncEvent
+    private let marks: WALHeartbeatWriter?
     private let observer: any SessionObserver
     package private(set) var watermark: LSN = .zero
     /// A transaction that identifies the watermark.
-    private var witness: Witness?
+    private var witness: HistoryAnchor?
     /// The time of the newest delivered commit of a class with subscribers, in microseconds since 1970; for the lag metric.
     package private(set) var lastCommitTime: Int64 = 0
 
     /// - Parameter marks: Writes WAL heartbeats for awaited positions; nil waits for the next commit.
     package init(
-        authority: any SchemaAuthority, frames: any FrameMaker, environment: any Environment, logger: Logger, marks: MarkWriter? = nil,
+        authority: any SchemaAuthority, frames: any FrameMaker, environment: any Environment, logger: Logger,
+        marks: WALHeartbeatWriter? = nil,
         observer: any SessionObserver = NoSessionObserver()
     ) {
         self.marks = marks
@@ -57,7 +58,7 @@ package actor Fanout {
         self.schema = schema
         index = PredicateIndex(indexedProperties: Fanout.indexedProperties(schema), seed: environment.random())
         decoder = ChangeDecoder(schema: schema.schema)
-        advanced = Signal(environment: environment)
+        advanced = AsyncEvent(environment: environment)
     }
 
     private static func indexedProperties(_ schema: AppSchema) -> [Int?] {

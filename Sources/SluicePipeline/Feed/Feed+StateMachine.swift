@@ -1,3 +1,4 @@
+import DequeModule
 package import SluiceCore
 
 /// A record read from its partition and not yet below the watermark. The bytes are a slice of their fetch.
@@ -14,9 +15,9 @@ package struct ReleasedBatch: Hashable, Sendable {
     /// Partitions that lost records, by a gap in the log or by too many waiting. Their sessions restart with a bootstrap.
     package var resync: Set<LogPartition>
     /// The last transaction known up to the watermark; nil if none is.
-    package var witness: Witness?
+    package var witness: HistoryAnchor?
 
-    package init(records: [PendingRecord], watermark: LSN, resync: Set<LogPartition>, witness: Witness? = nil) {
+    package init(records: [PendingRecord], watermark: LSN, resync: Set<LogPartition>, witness: HistoryAnchor? = nil) {
         self.records = records
         self.watermark = watermark
         self.resync = resync
@@ -32,7 +33,7 @@ struct FeedState {
         /// The offset after the last record seen.
         var consumed: Int64
         var last: Position?
-        var waiting = Fifo<PendingRecord>()
+        var waiting = Deque<PendingRecord>()
         /// The newest discarded position, set while the bound makes the partition discard records.
         var discarded: Position?
         /// `true` from a detected loss until the watermark has reported it.
@@ -51,7 +52,7 @@ struct FeedState {
     private var partitions: [LogPartition: Partition] = [:]
     /// Partitions about to be read, while their ends are requested.
     private var expected: Set<LogPartition> = []
-    private var progress = Fifo<ProgressRecord>()
+    private var progress = Deque<ProgressRecord>()
     /// The ends announced by progress records. A shorter partition has lost records.
     private var promised: [LogPartition: Int64] = [:]
     /// Partitions with reassigned offsets, and the offset from which to read each again.
@@ -67,7 +68,7 @@ struct FeedState {
     /// The LSN after which no change is missing in the log; nil if unknown.
     private(set) var completeSince: LSN?
     /// The last transaction known up to the watermark.
-    private var witness: Witness?
+    private var witness: HistoryAnchor?
 
     init(bound: Int = Limits.feedBytes, recent: Int = Limits.recentBytes) {
         self.bound = bound
@@ -99,7 +100,7 @@ struct FeedState {
         throwAway(&state.waiting)
     }
 
-    private mutating func throwAway(_ waiting: inout Fifo<PendingRecord>) {
+    private mutating func throwAway(_ waiting: inout Deque<PendingRecord>) {
         while let record = waiting.popFirst() { waitingBytes -= record.bytes.count }
     }
 
@@ -194,7 +195,7 @@ struct FeedState {
             var wider = record
             wider.grown.merge(last.grown) { max($0, $1) }
             wider.witness = record.witness ?? last.witness
-            progress.replaceLast(with: wider)
+            progress[progress.count - 1] = wider
         } else {
             progress.append(record)
         }

@@ -12,6 +12,6 @@ package protocol ChangeSource: Sendable {
     /// Confirms that everything before `lsn` is durable elsewhere, so that PostgreSQL may discard that WAL.
     func confirm(_ lsn: LSN) async throws
     /// Returns `true` if the history of the database contains the transaction; nil if that history no longer reaches so far back.
-    func hasSeen(_ witness: Witness) async throws -> Bool?
+    func hasSeen(_ witness: HistoryAnchor) async throws -> Bool?
     func close() async
 }

@@ -8,9 +8,9 @@ package struct SnapshotPoint: Hashable, Sendable {
     /// A bound on ended transactions: all with lower numbers were over.
     package var transaction: UInt64
     /// A transaction whose presence in a history implies all of those; nil if none is known.
-    package var witness: Witness?
+    package var witness: HistoryAnchor?
 
-    package init(cluster: String, transaction: UInt64, witness: Witness? = nil) {
+    package init(cluster: String, transaction: UInt64, witness: HistoryAnchor? = nil) {
         self.cluster = cluster
         self.transaction = transaction
         self.witness = witness
@@ -107,9 +107,9 @@ package struct SnapshotStart: Sendable {
     package var lsn: LSN
     package var cluster: String
     /// A transaction that had ended; nil if none is known.
-    package var witness: Witness?
+    package var witness: HistoryAnchor?
 
-    package init(snapshot: TransactionSnapshot, lsn: LSN, cluster: String, witness: Witness? = nil) {
+    package init(snapshot: TransactionSnapshot, lsn: LSN, cluster: String, witness: HistoryAnchor? = nil) {
         self.witness = witness
         self.snapshot = snapshot
         self.lsn = lsn
@@ -154,7 +154,7 @@ package protocol SnapshotStore: Sendable {
     /// Returns a text that identifies the source of a class's rows. If it changes, nothing read before is known any more.
     func source(of type: ObjectType) throws -> String
     /// Returns `true` if the current history of the database is known to contain a transaction.
-    func hasSeen(_ witness: Witness) async throws -> Bool
+    func hasSeen(_ witness: HistoryAnchor) async throws -> Bool
     /// Returns the current end of the WAL.
     func currentLSN() async throws -> LSN
     /// Returns the current end of the WAL and a point before it. Positions are comparable only within one cluster.

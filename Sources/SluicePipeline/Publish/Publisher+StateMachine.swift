@@ -30,7 +30,7 @@ struct PublisherState {
     /// The time of the last committed transaction, in microseconds since 1970.
     private(set) var commitTime: Int64 = 0
     /// The last transaction known before `reached`.
-    private var witness: Witness?
+    private var witness: HistoryAnchor?
 
     /// - Parameters:
     ///   - start: The LSN from which the source delivers every change.
@@ -111,7 +111,7 @@ struct PublisherState {
 
     /// Records that the log has everything up to `lsn`.
     /// - Parameter transaction: The transaction that ended there, if any.
-    mutating func passed(_ lsn: LSN, _ transaction: Witness? = nil) {
+    mutating func passed(_ lsn: LSN, _ transaction: HistoryAnchor? = nil) {
         reached = max(reached, lsn)
         guard let transaction else { return }
         commitTime = transaction.commitTime
@@ -147,10 +147,10 @@ package struct ProgressRecord: Sendable {
     /// The start of the range up to `lsn` in which no commit is missing; zero if unknown.
     package var completeSince: LSN
     /// The last transaction known up to `lsn`.
-    package var witness: Witness?
+    package var witness: HistoryAnchor?
 
     package init(
-        lsn: LSN, commitTime: Int64, grown: [LogPartition: Int64], since: LSN, completeSince: LSN = .zero, witness: Witness? = nil
+        lsn: LSN, commitTime: Int64, grown: [LogPartition: Int64], since: LSN, completeSince: LSN = .zero, witness: HistoryAnchor? = nil
     ) {
         self.lsn = lsn
         self.commitTime = commitTime

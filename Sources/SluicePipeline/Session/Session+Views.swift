@@ -130,7 +130,7 @@ extension Session {
         } catch is CancellationError {
             // The search has no result, so nothing is recorded.
         } catch let error as SluiceError where error.code.isPluginFailure {
-            beInDoubt(error)
+            markRulesUnavailable(error)
         } catch {
             fail(SluiceError(.resync, "The objects of the subscriptions cannot be found again.", detail: "\(error)"))
         }

@@ -65,7 +65,7 @@ struct ViewBuilder {
         var view = View(
             version: set.version, types: types, partitions: partitions.sorted { ($0.topic, $0.partition) < ($1.topic, $1.partition) },
             writable: parts.writable, watched: watched)
-        view.ruling = Ruling(plan: plan, cuts: narrowing.texts)
+        view.ruling = PermissionSnapshot(plan: plan, cuts: narrowing.texts)
         return view
     }
 

@@ -155,7 +155,7 @@ package struct PgOutputDecoder: Sendable {
             guard parts.count == 3, let client = UInt64(parts[0]), let changeset = UInt64(parts[1]), let time = UInt64(parts[2])
             else { return }
             open?.origin = Origin(client: ClientID(rawValue: client), changeset: changeset, time: HybridTime(rawValue: time))
-        case LogMark.prefix:
+        case WALHeartbeat.prefix:
             open?.isMark = true
         case SchemaAnnouncement.prefix:
             batch.schemas.append(text)

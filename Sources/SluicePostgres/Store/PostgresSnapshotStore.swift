@@ -115,7 +115,7 @@ package struct PostgresSnapshotStore: Sendable {
     }
 
     /// Returns `true` if the transaction of a history anchor is known to be in the database's current history.
-    package func hasSeen(_ witness: Witness) async throws -> Bool { try await History.find(witness, pool) == .seen }
+    package func hasSeen(_ witness: HistoryAnchor) async throws -> Bool { try await History.find(witness, pool) == .seen }
 
     /// The maximum number of rows of a small view, which also has at most 1 MiB.
     package static let smallRows = SmallViews.rows

@@ -54,7 +54,7 @@ extension Writer {
         return IngestBatch(number: meta.ingest, objects: objects)
     }
 
-    func acknowledgeIngest(upTo number: UInt64, refused: [RefusedWrite]) throws(SluiceError) -> WriteRefusal? {
+    func acknowledgeIngest(upTo number: UInt64, refused: [CompensatingWrite]) throws(SluiceError) -> CompensationReport? {
         let statement = try connection.statement("DELETE FROM _sluice_ingest WHERE batch <= ?")
         statement.bind(0, number)
         try statement.run()

@@ -33,7 +33,7 @@ extension Writer {
         let isNew = try !exists()
         try connection.transaction { () throws(SluiceError) in
             try checkVersion()
-            try connection.execute(Writer.tables + CommitLog.table)
+            try connection.execute(Writer.tables + CommitHistory.table)
             let fields = try readMeta()
             meta = ReplicaMeta(fields)
             try fitSubscriptions()

@@ -147,7 +147,7 @@ extension Replica {
     /// Undoes the named changesets' writes to the named objects. These show the server's state again, with later local writes.
     /// - Returns: the report for the app, with the intended values. `nil` if compensation `id` was applied before.
     @discardableResult
-    package func applyCompensation(id: UInt64, writes: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal? {
+    package func applyCompensation(id: UInt64, writes: [CompensatingWrite]) async throws(SluiceError) -> CompensationReport? {
         try await commit { writer throws(SluiceError) in try writer.applyCompensation(id: id, writes: writes) }
     }
 
@@ -155,7 +155,7 @@ extension Replica {
     /// - Parameter error: `writeTooLarge`, for the app.
     /// - Returns: the report for the app. `nil` if the changeset has no changes left.
     @discardableResult
-    package func setAside(changeset number: UInt64, _ error: SluiceError) async throws(SluiceError) -> WriteRefusal? {
+    package func setAside(changeset number: UInt64, _ error: SluiceError) async throws(SluiceError) -> CompensationReport? {
         try await commit(isDurable: true) { writer throws(SluiceError) in try writer.setAside(number, error) }
     }
 
@@ -177,13 +177,13 @@ extension Replica {
     /// - Returns: the report for the app. `nil` if no object was rejected.
     @discardableResult
     package func acknowledgeIngest(
-        upTo number: UInt64, refused: [RefusedWrite] = []
-    ) async throws(SluiceError) -> WriteRefusal? {
+        upTo number: UInt64, refused: [CompensatingWrite] = []
+    ) async throws(SluiceError) -> CompensationReport? {
         try await commit { writer throws(SluiceError) in try writer.acknowledgeIngest(upTo: number, refused: refused) }
     }
 
     /// Returns the compensating writes that were not reported to the app, oldest first.
-    package func unreportedRefusals() async throws(SluiceError) -> [WriteRefusal] {
+    package func unreportedRefusals() async throws(SluiceError) -> [CompensationReport] {
         try await onWriter { writer throws(SluiceError) in try writer.refusals() }
     }
 
@@ -206,12 +206,12 @@ extension Replica {
 
     /// Returns the size of the writes that are not acknowledged, in bytes.
     /// - Parameter limit: the cursor up to which changesets and asymmetric objects count. `nil` counts all.
-    package func unsentBytes(upTo limit: UploadMark? = nil) async throws(SluiceError) -> UInt64 {
+    package func unsentBytes(upTo limit: UploadCursor? = nil) async throws(SluiceError) -> UInt64 {
         try await onWriter { writer throws(SluiceError) in try writer.unsentBytes(upTo: limit) }
     }
 
     /// Returns the upload cursor of everything written so far.
-    package func uploadMark() async throws(SluiceError) -> UploadMark {
+    package func uploadMark() async throws(SluiceError) -> UploadCursor {
         try await onWriter { writer throws(SluiceError) in try writer.uploadMark() }
     }
 }

@@ -28,7 +28,7 @@ enum RealmFiles {
                 throw Realm.Error(
                     .alreadyOpen, "The files of \(path) cannot be deleted: another process has them open. End it first.")
             }
-            SetAside.forget(path)
+            ClientResetBackup.forget(path)
             return try RealmFiles.remove(path)
         }
         guard let isRemoved else {

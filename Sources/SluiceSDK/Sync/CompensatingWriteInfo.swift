@@ -8,7 +8,7 @@ public struct CompensatingWriteInfo: Hashable, Sendable {
         public let rawValue: String
 
         public init(rawValue: String) { self.rawValue = rawValue }
-        private init(_ cause: RefusalCause) { rawValue = cause.rawValue }
+        private init(_ cause: RejectionCause) { rawValue = cause.rawValue }
 
         /// The class cannot be written: it is embedded or asymmetric.
         public static let notWritten = Cause(.notWritten)
@@ -52,7 +52,7 @@ public struct CompensatingWriteInfo: Hashable, Sendable {
     public let fields: [String]
     private let wanted: [String: Value]
 
-    init(_ write: RefusedWrite) {
+    init(_ write: CompensatingWrite) {
         objectType = write.object.type
         key = write.object.key
         reason = write.reason

@@ -99,7 +99,7 @@ package final class SyncEngine: Sendable {
     }
 
     /// Reports to the app, then records the delivery. A crash in between repeats the report.
-    func tell(_ refusal: WriteRefusal) async throws(SluiceError) {
+    func tell(_ refusal: CompensationReport) async throws(SluiceError) {
         if onReport(.refused(refusal.writes)) { try await replica.reported(refusal.id) }
     }
 }

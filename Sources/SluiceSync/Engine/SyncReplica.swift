@@ -21,15 +21,15 @@ package protocol SyncReplica: Sendable {
     func pendingChangesets(after number: UInt64, maximumBytes: Int) async throws(SluiceError) -> [Changeset]
     func renumberPending(after number: UInt64, time: HybridTime) async throws(SluiceError)
     func acknowledgeUpload(upTo number: UInt64, lsn: LSN, futile: [FutileWrite]) async throws(SluiceError)
-    func applyCompensation(id: UInt64, writes: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal?
-    func setAside(changeset number: UInt64, _ error: SluiceError) async throws(SluiceError) -> WriteRefusal?
-    func unreportedRefusals() async throws(SluiceError) -> [WriteRefusal]
+    func applyCompensation(id: UInt64, writes: [CompensatingWrite]) async throws(SluiceError) -> CompensationReport?
+    func setAside(changeset number: UInt64, _ error: SluiceError) async throws(SluiceError) -> CompensationReport?
+    func unreportedRefusals() async throws(SluiceError) -> [CompensationReport]
     func reported(_ id: UInt64) async throws(SluiceError)
 
     func pendingIngest(
         after number: UInt64, taken: UInt64, maximumObjects: Int, maximumBytes: Int
     ) async throws(SluiceError) -> IngestBatch?
-    func acknowledgeIngest(upTo number: UInt64, refused: [RefusedWrite]) async throws(SluiceError) -> WriteRefusal?
+    func acknowledgeIngest(upTo number: UInt64, refused: [CompensatingWrite]) async throws(SluiceError) -> CompensationReport?
 
     func beginBootstrap(version: UInt64, keeping types: [Int], checkpoint: [UInt8]) async throws(SluiceError)
     func stage(type: Int, rows: [RowRef], of buffer: RowBuffer, checkpoint: [UInt8]) async throws(SluiceError)

@@ -84,7 +84,7 @@ extension SyncStateMachine {
         }
     }
 
-    private mutating func ingested(_ number: UInt64, _ refused: [RefusedWrite]) {
+    private mutating func ingested(_ number: UInt64, _ refused: [CompensatingWrite]) {
         actions.append(.acknowledgeIngest(number, refused))
         actions.append(.report(.ingested(number)))
     }
@@ -162,7 +162,7 @@ extension SyncStateMachine {
 
     // MARK: Rejections
 
-    private mutating func compensate(_ id: UInt64, _ writes: [RefusedWrite]) {
+    private mutating func compensate(_ id: UInt64, _ writes: [CompensatingWrite]) {
         // A resent one is only acknowledged again: its number is not above the last that was applied.
         if id > session?.local.compensation ?? 0 {
             session?.local.compensation = id

@@ -50,8 +50,8 @@ package enum ServerMessage: Sendable {
     case bootstrapEnd(version: UInt64, lsn: LSN, types: [Int]?, held: [UInt8] = [], taken: UInt64 = 0)
     case commits(ReplicaBatch, more: Bool)
     case uploadAck(number: UInt64, lsn: LSN, futile: [FutileWrite] = [])
-    case compensation(id: UInt64, [RefusedWrite])
-    case ingestAck(number: UInt64, [RefusedWrite])
+    case compensation(id: UInt64, [CompensatingWrite])
+    case ingestAck(number: UInt64, [CompensatingWrite])
     case markReached(UInt64)
     case queryError(version: UInt64, SluiceError)
     case error(SluiceError, SessionAction, fatal: Bool, backoffMilliseconds: UInt64)
@@ -147,10 +147,10 @@ extension ServerMessage {
         }
     }
 
-    private static func refused(_ writes: [PBRejectedWrite]) throws(SluiceError) -> [RefusedWrite] {
+    private static func refused(_ writes: [PBRejectedWrite]) throws(SluiceError) -> [CompensatingWrite] {
         try writes.map { write throws(SluiceError) in
             let report = try RejectedWriteReport(write)
-            return RefusedWrite(
+            return CompensatingWrite(
                 changeset: write.changeset, object: report.object, code: UInt16(clamping: write.code), cause: write.cause,
                 reason: write.reason, fields: write.fields, values: report.values)
         }

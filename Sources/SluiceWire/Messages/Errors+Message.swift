@@ -67,7 +67,7 @@ package struct RejectedWriteReport: Hashable, Sendable {
     package var object: ObjectKey
     package var error: SluiceError
     /// `nil` for asymmetric objects, and for causes that only a newer gateway knows.
-    package var cause: RefusalCause?
+    package var cause: RejectionCause?
     /// The fields at fault. Empty if the whole object is.
     package var fields: [String]
     /// The intended values by property, up to `longestValues` bytes as JSON.
@@ -77,7 +77,7 @@ package struct RejectedWriteReport: Hashable, Sendable {
     package static let longestValues = 64 << 10
 
     package init(
-        changeset: UInt64, object: ObjectKey, error: SluiceError, cause: RefusalCause? = nil, fields: [String] = [],
+        changeset: UInt64, object: ObjectKey, error: SluiceError, cause: RejectionCause? = nil, fields: [String] = [],
         values: [String: Value] = [:]
     ) {
         self.changeset = changeset
@@ -124,6 +124,6 @@ extension RejectedWriteReport {
         self.init(
             changeset: message.changeset, object: ObjectKey(type: message.type, key: try Value(message.primaryKey)),
             error: SluiceError(code: message.code, name: "", message: message.reason, fix: ""),
-            cause: RefusalCause(rawValue: message.cause), fields: message.fields, values: values)
+            cause: RejectionCause(rawValue: message.cause), fields: message.fields, values: values)
     }
 }
