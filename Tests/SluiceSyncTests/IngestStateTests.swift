@@ -28,8 +28,8 @@ import Testing
         harness.sent.compactMap { if case .ingest(let message) = $0 { message } else { nil } }
     }
 
-    private static func told(_ harness: MachineHarness) -> [UInt32] {
-        harness.sent.compactMap { if case .reportError(let report) = $0 { report.code } else { nil } }
+    private static func told(_ harness: MachineHarness) -> [PBReportError] {
+        harness.sent.compactMap { if case .reportError(let report) = $0 { report } else { nil } }
     }
 
     @Test func `an object that no message can carry leaves its batch, and the others are sent under the same number`() {
@@ -43,7 +43,10 @@ import Testing
         #expect(refused.map(\.code) == [ErrorCode.ingestTooLarge.rawValue])
         #expect(refused.first?.reason.contains("1000 bytes") == true, "\(refused)")
         // The gateway has it in its log.
-        #expect(Self.told(harness) == [UInt32(ErrorCode.ingestTooLarge.rawValue)])
+        #expect(Self.told(harness).map(\.code) == [UInt32(ErrorCode.ingestTooLarge.rawValue)])
+        let writes = Self.told(harness).flatMap(\.writes)
+        #expect(writes.map(\.changeset) == [1] && writes.map(\.type) == ["Reading"])
+        #expect(writes.map(\.primaryKey) == [PBValue(Value.int(2))])
         #expect(Self.sent(harness).isEmpty && harness.queries.map(\.ingestAfter) == [0])
         harness.pending([set(0, [])], ingest: IngestBatch(number: 1, objects: [first, last]))
         #expect(Self.sent(harness).map(\.number) == [1] && Self.sent(harness).map(\.objects.count) == [2])

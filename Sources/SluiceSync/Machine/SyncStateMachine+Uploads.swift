@@ -126,7 +126,7 @@ extension SyncStateMachine {
             }
         }
         actions.append(.shortenIngest(cut))
-        if let first { report(first) }
+        if let first { report(first, undone: cut.refused.map(\.object), changeset: batch.number) }
     }
 
     // MARK: Subscriptions
@@ -221,7 +221,11 @@ extension SyncStateMachine {
             "The write transaction \(changeset.number) has \(bytes) bytes to upload. One upload may have \(maximum) bytes.",
             fix: "Write the objects in several transactions.")
         actions.append(.setAside(changeset.number, error))
-        report(error)
+        var objects: [ObjectKey] = []
+        for change in changeset.changes where objects.count < Limits.reportedWrites && !objects.contains(change.object) {
+            objects.append(change.object)
+        }
+        report(error, undone: objects, changeset: changeset.number)
         session?.mustReadChangesets = true
     }
 
