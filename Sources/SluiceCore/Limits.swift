@@ -110,6 +110,8 @@ package enum Limits {
     /// Rejected objects, and rejected writes, kept for operators, counted by their numbers. Beyond: the oldest that have been reported are
     /// deleted.
     package static let keptRefusals = 1_000_000
+    /// Undone writes that one error report of a device names. Beyond: they are left out.
+    package static let reportedWrites = 16
     /// Objects of one client replica with unacknowledged compensating writes. Beyond: its session ends with `resync` before it writes more.
     package static let untoldObjects = 100_000
     /// Bytes of compensating writes that are read and sent at once to a returning client.

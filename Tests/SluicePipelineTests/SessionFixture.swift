@@ -51,6 +51,7 @@ struct OneFile: ClientRegistry {
     func ingestAnswer(id: ClientID, number: UInt64) async throws -> [UInt8]? { nil }
     func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [WriteRejection])] { [] }
     func acknowledgeCompensations(id: ClientID, upTo: UInt64) async throws {}
+    func keepReported(id: ClientID, _ writes: [WriteRejection]) async throws {}
 }
 
 struct OpenRules: Rules {

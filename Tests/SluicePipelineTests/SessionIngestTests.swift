@@ -266,4 +266,5 @@ private final class NotedFile: ClientRegistry {
     func ingestAnswer(id: ClientID, number: UInt64) async throws -> [UInt8]? { state.withLock { $0.answers[number] } }
     func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [WriteRejection])] { [] }
     func acknowledgeCompensations(id: ClientID, upTo: UInt64) async throws {}
+    func keepReported(id: ClientID, _ writes: [WriteRejection]) async throws {}
 }

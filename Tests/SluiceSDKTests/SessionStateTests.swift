@@ -198,6 +198,28 @@ import Testing
         withExtendedLifetime(token) {}
     }
 
+    @Test func `the progress of an upload comes to its end when what is outstanding is taken back`() async throws {
+        let realm = try open()
+        let session = try session(realm)
+        try realm.write { realm.create(Reading.self, value: ["celsius": 20.5]) }
+        let (steps, continuation) = AsyncStream<Double>.makeStream(bufferingPolicy: .bufferingOldest(16))
+        let token = session.addProgressNotification(for: .upload, mode: .forCurrentlyOutstandingWork) { step in
+            continuation.yield(step.progressEstimate)
+            if step.isTransferComplete { continuation.finish() }
+        }
+        var told = steps.makeAsyncIterator()
+        #expect(await told.next() == 0)
+        let replica = _replica(of: realm)
+        let batch = try #require(try await replica.pendingIngest(after: 0))
+        var cut = IngestCut(batch: batch.number)
+        cut.dropped = [0]
+        cut.refused = batch.objects.map { CompensatingWrite(changeset: batch.number, object: $0.object, code: 803, reason: "too large") }
+        let report = try #require(try await replica.shortenIngest(cut))
+        session.take(.refused(report.writes))
+        #expect(await told.next() == 1)
+        withExtendedLifetime(token) {}
+    }
+
     // MARK: Logging in and out
 
     private func logIn() async throws {

@@ -68,6 +68,7 @@ final class FailingReplica: SyncReplica {
     ) async throws(SluiceError) -> IngestBatch? {
         try await file.pendingIngest(after: number, taken: taken, maximumObjects: maximumObjects, maximumBytes: maximumBytes)
     }
+    func shortenIngest(_ cut: IngestCut) async throws(SluiceError) -> CompensationReport? { try await file.shortenIngest(cut) }
     func acknowledgeIngest(upTo number: UInt64, refused: [CompensatingWrite]) async throws(SluiceError) -> CompensationReport? {
         try await file.acknowledgeIngest(upTo: number, refused: refused)
     }

@@ -221,8 +221,10 @@ extension SluiceWireAction {
         #expect(taken.map(\.0) == [2] && taken.first?.1.code == .writeTooLarge)
         #expect(taken.first?.1.message.contains("1000 bytes") == true, "\(taken)")
         // The gateway has it in its log.
-        let told = harness.sent.compactMap { kind -> UInt32? in if case .reportError(let report) = kind { report.code } else { nil } }
-        #expect(told == [UInt32(ErrorCode.writeTooLarge.rawValue)])
+        let told = harness.sent.compactMap { kind -> PBReportError? in if case .reportError(let report) = kind { report } else { nil } }
+        #expect(told.map(\.code) == [UInt32(ErrorCode.writeTooLarge.rawValue)])
+        let writes = told.flatMap(\.writes)
+        #expect(writes.map(\.changeset) == [2] && writes.map(\.type) == ["Item"] && writes.map(\.primaryKey) == [PBValue(Value.int(1))])
         #expect(harness.uploaded == [1])
         // The file has taken its changes back: the number is uploaded without any.
         #expect(harness.queries.last?.changesetsAfter == 1)

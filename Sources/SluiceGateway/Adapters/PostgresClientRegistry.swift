@@ -40,6 +40,10 @@ struct PostgresClientRegistry: ClientRegistry {
     func acknowledgeCompensations(id: ClientID, upTo: UInt64) async throws {
         try await rejected.acknowledge(client: id, upTo: upTo)
     }
+
+    func keepReported(id: ClientID, _ writes: [WriteRejection]) async throws {
+        try await rejected.keepReported(client: id, writes.map(\.record))
+    }
 }
 
 extension ClientFile {

@@ -129,6 +129,8 @@ package protocol ClientRegistry: Sendable {
     func openCompensations(id: ClientID, after last: UInt64) async throws -> [(id: UInt64, writes: [WriteRejection])]
     /// Records that the client has applied the compensations up to a number.
     func acknowledgeCompensations(id: ClientID, upTo: UInt64) async throws
+    /// Stores write rejections that the client reports, for operators. They are never sent to the client.
+    func keepReported(id: ClientID, _ writes: [WriteRejection]) async throws
 }
 
 /// The current schema of the app. Development mode lets it grow.

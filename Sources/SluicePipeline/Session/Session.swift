@@ -97,7 +97,7 @@ package actor Session {
             case .ingest(let batch): try await ingest(batch)
             case .mark(let mark): await reach(mark)
             case .refreshToken(let refresh): try await self.refresh(token: refresh.accessToken)
-            case .reportError(let report): note(report)
+            case .reportError(let report): try await note(report)
             }
         } catch let error as SluiceError {
             fail(error)
@@ -173,13 +173,6 @@ package actor Session {
     }
 
     func send(_ message: [UInt8]) { channel.send([services.frames.frame(message)]) }
-
-    /// Logs an error reported by the client, since the client's own log may be out of reach.
-    private func note(_ report: PBReportError) {
-        guard state.takeReport() else { return }
-        logger.warning(
-            "A client reports an error.", metadata: ["code": "\(report.code)", "reason": "\(report.message.prefix(2_000))"])
-    }
 
     // MARK: Hello
 

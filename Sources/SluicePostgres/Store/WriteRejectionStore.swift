@@ -34,7 +34,8 @@ package struct ExplainedRejection: Hashable, Sendable {
     package var client: ClientID
     package var code: ErrorCode
     package var reason: String
-    /// The role, view or hook that decided, and the clause that was not met; nil if no rule decided.
+    /// The role, view or hook that decided, and the clause that was not met. `the device` if the client undid the write by itself. Nil
+    /// if no rule decided.
     package var rule: String?
 }
 
@@ -83,6 +84,13 @@ package struct WriteRejectionStore: Sendable {
             _ = try session.execute(
                 "UPDATE sluice.rejected_write SET acknowledged = true WHERE client = $1 AND compensation <= $2 AND NOT acknowledged",
                 [.int(Int64(clamping: client.rawValue)), .int(Int64(clamping: compensation))], cached: true)
+        }
+    }
+
+    /// Stores write rejections that a client reports. They count as acknowledged, because the client has undone the writes itself.
+    package func keepReported(client: ClientID, _ records: [StoredWriteRejection]) async throws {
+        try await pool.transact { session in
+            _ = try Self.insert(records, client: client, isAcknowledged: true, session)
         }
     }
 
@@ -140,15 +148,18 @@ package struct WriteRejectionStore: Sendable {
 
     /// Stores rejections within a transaction.
     ///
+    /// - Parameter isAcknowledged: `true` if the client need not receive them.
     /// - Returns: The number of the compensating write.
-    static func insert(_ records: [StoredWriteRejection], client: ClientID, _ session: PostgresSession) throws -> UInt64 {
+    static func insert(
+        _ records: [StoredWriteRejection], client: ClientID, isAcknowledged: Bool = false, _ session: PostgresSession
+    ) throws -> UInt64 {
         let next = try session.query("SELECT nextval('sluice.compensation')", cached: true).int(0, 0) ?? 0
         for record in records {
             try session.execute(
                 """
                 INSERT INTO sluice.rejected_write (compensation, client, changeset, type, key, key_value, code, reason, values, rule,
-                    cause, fields)
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+                    cause, fields, acknowledged)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
                 """,
                 [
                     .int(next), .int(Int64(clamping: client.rawValue)), .int(Int64(clamping: record.changeset)),
@@ -157,7 +168,7 @@ package struct WriteRejectionStore: Sendable {
                     .text(StoreText.printable(record.reason)),
                     .text(StoreText.printable(ExtendedJSON.json(record.values)).text),
                     record.rule.map { .text(StoreText.printable($0)) } ?? .null, .text(record.cause?.rawValue ?? ""),
-                    .text(JSON.array(record.fields.map { .string($0) }).text),
+                    .text(JSON.array(record.fields.map { .string($0) }).text), .bool(isAcknowledged),
                 ], cached: true)
         }
         return UInt64(clamping: next)

@@ -173,6 +173,13 @@ extension Replica {
         }
     }
 
+    /// Deletes objects of a batch that no message can carry, and returns others of it to the queue. The batch keeps its number.
+    /// - Returns: the report for the app. `nil` if no object was deleted.
+    @discardableResult
+    package func shortenIngest(_ cut: IngestCut) async throws(SluiceError) -> CompensationReport? {
+        try await commit(isDurable: true) { writer throws(SluiceError) in try writer.shortenIngest(cut) }
+    }
+
     /// Deletes the batches up to `number`, which the ingest log has.
     /// - Returns: the report for the app. `nil` if no object was rejected.
     @discardableResult

@@ -36,6 +36,8 @@ public struct CompensatingWriteInfo: Hashable, Sendable {
         public static let pluginFailed = Cause(.pluginFailed)
         /// The database rejected a value.
         public static let database = Cause(.database)
+        /// No message can carry the write transaction. The device has undone it by itself.
+        public static let tooLarge = Cause(.tooLarge)
         /// The write edits an object whose creation was rejected.
         public static let neverMade = Cause(.neverMade)
     }
@@ -66,6 +68,6 @@ public struct CompensatingWriteInfo: Hashable, Sendable {
     public var primaryKey: AnyRealmValue { AnyRealmValue(scalar: key) }
 
     /// The rejected values by property, so that the app can keep them. Links are keys, lists and sets are lists.
-    /// Empty for deletions and for objects of asymmetric classes.
+    /// Empty for deletions, and for objects of asymmetric classes that have more than 64 KiB and that the server rejected.
     public var values: [String: AnyRealmValue] { wanted.mapValues { AnyRealmValue(unmanaged: $0) } }
 }

@@ -119,6 +119,8 @@ struct SyncLoop {
             if let refusal = try await replica.applyCompensation(id: id, writes: writes) { try await engine.tell(refusal) }
         case .setAside(let number, let error):
             if let refusal = try await replica.setAside(changeset: number, error) { try await engine.tell(refusal) }
+        case .shortenIngest(let cut):
+            if let refusal = try await replica.shortenIngest(cut) { try await engine.tell(refusal) }
         case .beginBootstrap(let version, let checkpoint):
             try await replica.beginBootstrap(version: version, keeping: checkpoint?.types ?? [], checkpoint: checkpoint?.content ?? [])
         case .stage(let rows): try await stage(rows)

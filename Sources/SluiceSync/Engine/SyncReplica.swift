@@ -29,6 +29,7 @@ package protocol SyncReplica: Sendable {
     func pendingIngest(
         after number: UInt64, taken: UInt64, maximumObjects: Int, maximumBytes: Int
     ) async throws(SluiceError) -> IngestBatch?
+    func shortenIngest(_ cut: IngestCut) async throws(SluiceError) -> CompensationReport?
     func acknowledgeIngest(upTo number: UInt64, refused: [CompensatingWrite]) async throws(SluiceError) -> CompensationReport?
 
     func beginBootstrap(version: UInt64, keeping types: [Int], checkpoint: [UInt8]) async throws(SluiceError)

@@ -246,14 +246,6 @@ extension SyncStateMachine {
         if let error = complaint.take() { report(error) }
     }
 
-    /// Reports an error to the gateway, for its log.
-    mutating func report(_ error: SluiceError) {
-        var report = PBReportError()
-        report.code = UInt32(error.code.rawValue)
-        report.message = String(error.message.prefix(2_000))
-        send(.reportError(report))
-    }
-
     /// Closes the connection and reconnects after the back-off.
     mutating func retry(atLeast: UInt64) {
         leave()

@@ -62,6 +62,8 @@ package enum SyncAction: Sendable {
     case compensate(UInt64, [CompensatingWrite])
     /// Undoes a changeset that no message can carry, then reports it to the app.
     case setAside(UInt64, SluiceError)
+    /// Removes objects from a batch that no message can carry, then reports the deleted ones to the app.
+    case shortenIngest(IngestCut)
     /// Begins to stage a bootstrap. Keeps the staged rows that the checkpoint names and drops the others.
     case beginBootstrap(version: UInt64, ServerMessage.Checkpoint?)
     case stage(StagedRows)

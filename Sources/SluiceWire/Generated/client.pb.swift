@@ -396,7 +396,7 @@ package nonisolated struct PBClientMessage: Sendable {
   package init() {}
 }
 
-/// What went wrong at the client, for the gateway's log. It is not answered and changes nothing.
+/// An error at the client, for operators: the gateway logs it and stores its writes. It is not answered.
 package nonisolated struct PBReportError: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -406,9 +406,38 @@ package nonisolated struct PBReportError: Sendable {
 
   package var message: String = String()
 
+  /// Writes that the client undid because of the error, without the gateway. At most sixteen of them.
+  package var writes: [PBReportedWrite] = []
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
+}
+
+package nonisolated struct PBReportedWrite: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// The number of the changeset, or of the Ingest message, that had it.
+  package var changeset: UInt64 = 0
+
+  package var type: String = String()
+
+  package var primaryKey: PBValue {
+    get {_primaryKey ?? PBValue()}
+    set {_primaryKey = newValue}
+  }
+  /// Returns true if `primaryKey` has been explicitly set.
+  package var hasPrimaryKey: Bool {self._primaryKey != nil}
+  /// Clears the value of `primaryKey`. Subsequent reads from it will return its default value.
+  package mutating func clearPrimaryKey() {self._primaryKey = nil}
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _primaryKey: PBValue? = nil
 }
 
 /// First message of a session.
@@ -1480,7 +1509,7 @@ nonisolated extension PBClientMessage: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension PBReportError: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".ReportError"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}code\0\u{1}message\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}code\0\u{1}message\0\u{1}writes\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1490,6 +1519,7 @@ nonisolated extension PBReportError: SwiftProtobuf.Message, SwiftProtobuf._Messa
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularUInt32Field(value: &self.code) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.message) }()
+      case 3: try { try decoder.decodeRepeatedMessageField(value: &self.writes) }()
       default: break
       }
     }
@@ -1502,12 +1532,60 @@ nonisolated extension PBReportError: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if !self.message.isEmpty {
       try visitor.visitSingularStringField(value: self.message, fieldNumber: 2)
     }
+    if !self.writes.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.writes, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: PBReportError, rhs: PBReportError) -> Bool {
     if lhs.code != rhs.code {return false}
     if lhs.message != rhs.message {return false}
+    if lhs.writes != rhs.writes {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBReportedWrite: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".ReportedWrite"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}changeset\0\u{1}type\0\u{3}primary_key\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.changeset) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.type) }()
+      case 3: try { try decoder.decodeSingularMessageField(value: &self._primaryKey) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if self.changeset != 0 {
+      try visitor.visitSingularUInt64Field(value: self.changeset, fieldNumber: 1)
+    }
+    if !self.type.isEmpty {
+      try visitor.visitSingularStringField(value: self.type, fieldNumber: 2)
+    }
+    try { if let v = self._primaryKey {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBReportedWrite, rhs: PBReportedWrite) -> Bool {
+    if lhs.changeset != rhs.changeset {return false}
+    if lhs.type != rhs.type {return false}
+    if lhs._primaryKey != rhs._primaryKey {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

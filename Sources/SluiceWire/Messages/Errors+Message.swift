@@ -98,6 +98,17 @@ extension PBFutileWrite {
     }
 }
 
+extension PBReportedWrite {
+    /// - Returns: `nil` for a key over `RejectedWriteReport.longestValues` bytes.
+    package init?(changeset: UInt64, _ object: ObjectKey) {
+        guard object.key.recordBytes <= RejectedWriteReport.longestValues else { return nil }
+        self.init()
+        self.changeset = changeset
+        type = object.type
+        primaryKey = PBValue(object.key)
+    }
+}
+
 extension PBRejectedWrite {
     package init(_ report: RejectedWriteReport) {
         self.init()
