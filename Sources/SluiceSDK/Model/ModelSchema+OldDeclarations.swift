@@ -15,7 +15,7 @@ extension ModelSchema {
     /// - Parameter object: an instance, which knows the other ends of its inverse links.
     static func refuseOldDeclarations(in object: ObjectBase) {
         let type = Swift.type(of: object)
-        let ignored = Set((type as? Object.Type)?.ignoredProperties() ?? [])
+        let ignored = Set(type.ignoredProperties())
         let inherited = inheritedOffsets(of: type)
         var isStored = false
         var own: [Field] = []
