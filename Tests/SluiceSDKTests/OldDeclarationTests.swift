@@ -21,11 +21,57 @@ private class Lorry: LeftOut {
     @Persisted var crate: Crate?
 }
 
+private class Tanker: LeftOut {
+    @Persisted(primaryKey: true) var _id: Int
+    @Persisted var fuel: String
+    var captain = ""
+    dynamic var tonnes = 0
+    var onDeck: Bool { tonnes > 0 }
+    var radio = 0
+
+    override class func ignoredProperties() -> [String] { ["radio"] }
+}
+
 /// Properties that older apps declare without `@Persisted`: none is left out without a word.
 @Suite struct OldDeclarationTests {
     let folder: TemporaryFolder
 
     init() throws { folder = try TemporaryFolder() }
+
+    /// - Returns: the warnings of properties that are not stored, as the program wrote them.
+    private func warnings(_ result: ExitTest.Result?) -> [String] {
+        message(result).split(separator: "\n").filter { $0.contains("does not store") }.map { String($0) }
+    }
+
+    private static let tanker =
+        "Realm.SDK warn: Class 'Tanker' does not store captain: String, tonnes: Int. "
+        + "Declare each with @Persisted, or name it in ignoredProperties()."
+
+    @Test func `properties without the wrapper are named once for each class, though the log is off`() async {
+        let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            let folder = try TemporaryFolder()
+            for file in ["one", "two"] { _ = try Realm(configuration: folder.configuration([Tanker.self], file: file)) }
+        }
+        #expect(warnings(result) == [Self.tanker])
+    }
+
+    private static func openTanker(heardBy level: LogLevel) throws {
+        Logger.shared = Logger(level: level) { _, message in FileHandle.standardError.write(Data("heard: \(message)\n".utf8)) }
+        let folder = try TemporaryFolder()
+        _ = try Realm(configuration: folder.configuration([Tanker.self]))
+    }
+
+    @Test func `an app's logger hears of them too, if its level shows warnings`() async {
+        let shown = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            try OldDeclarationTests.openTanker(heardBy: .warn)
+        }
+        let heard = Self.tanker.replacing("Realm.SDK warn: ", with: "heard: ")
+        #expect(warnings(shown) == [Self.tanker, heard])
+        let hidden = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            try OldDeclarationTests.openTanker(heardBy: .error)
+        }
+        #expect(warnings(hidden) == [Self.tanker])
+    }
 
     @Test func `an embedded object has ignored properties, which are its own`() throws {
         let realm = try Realm(configuration: folder.configuration([Lorry.self]))

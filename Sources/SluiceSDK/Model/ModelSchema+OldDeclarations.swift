@@ -1,5 +1,6 @@
 @_spi(Reflection) import Swift
 import SluiceCore
+import Synchronization
 
 /// Stored properties without `@Persisted`, which never reach the file.
 extension ModelSchema {
@@ -8,10 +9,13 @@ extension ModelSchema {
         var type: any _Persistable.Type
     }
 
+    /// The classes that have been warned of. The schema of a class may be discovered by two threads at once.
+    private static let warned = Mutex<Set<ObjectIdentifier>>([])
+
     /// Rejects collections, inverse links and classes without any persisted property, which older apps declare without `@Persisted`.
     /// A rejection ends the program.
     ///
-    /// Other properties without it belong to the app, as in RealmSwift; a warning in the log names them.
+    /// Other properties without it belong to the app, as in RealmSwift. A warning names them once, at any log level.
     /// - Parameter object: an instance, which knows the other ends of its inverse links.
     static func refuseOldDeclarations(in object: ObjectBase) {
         let type = Swift.type(of: object)
@@ -34,10 +38,17 @@ extension ModelSchema {
             guard isStored, field.type._kind.collection == .none, !field.type._kind.isComputed else {
                 refuse(field, in: object)
             }
-            Logger.log(.warn, Category.sdk) {
-                "Property '\(type.className()).\(field.name)' is not stored. Declare it with @Persisted, or name it in ignoredProperties()."
-            }
         }
+        warn(of: own, type)
+    }
+
+    /// Warns of properties that are not stored, once for each class.
+    private static func warn(of fields: [Field], _ type: ObjectBase.Type) {
+        guard !fields.isEmpty, warned.withLock({ $0.insert(ObjectIdentifier(type)).inserted }) else { return }
+        let names = fields.map { "\($0.name): \($0.type)" }.joined(separator: ", ")
+        Logger.warn(
+            Category.sdk,
+            "Class '\(type.className())' does not store \(names). Declare each with @Persisted, or name it in ignoredProperties().")
     }
 
     private static func refuse(_ field: Field, in object: ObjectBase) -> Never {

@@ -95,6 +95,15 @@ public final class Logger: Sendable {
         shared.write(level, category, bounded(message()))
     }
 
+    /// Writes a warning to standard error at any level, off included, and to the app's logger if its level shows warnings.
+    static func warn(_ category: any LogCategory, _ text: String) {
+        let message = bounded(text)
+        standardError.write(.warn, category, message)
+        let logger = shared
+        // The default logger has written the message already.
+        if logger !== standardError, LogLevel.warn.isShown(at: logLevel(for: category)) { logger.write(.warn, category, message) }
+    }
+
     static func bounded(_ message: String) -> String {
         message.count > characters ? message.prefix(characters - 1) + "…" : message
     }
