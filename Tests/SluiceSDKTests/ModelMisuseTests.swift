@@ -57,6 +57,11 @@ private class OldHerd: Unlisted {
     let horses = List<OldHerd>()
 }
 
+private class OldChildren: Unlisted {
+    @Persisted(primaryKey: true) var _id: Int
+    let _children = List<OldChildren>()
+}
+
 private class OldTags: Unlisted {
     @Persisted(primaryKey: true) var _id: Int
     var tags = MutableSet<String>()
@@ -126,7 +131,7 @@ enum ModelMisuse: String, CaseIterable, Codable {
     // Classes
     case hasTwoKeys, hasKeyOfBool, hasKeyOfDate, hasOneNameTwice, embedsKey, namesUnknownIndex, requiresLink, requiresLinks,
         hasNoOrigin, hasNoCases, cannotBeMade
-    case hasOldList, hasOldSet, hasOldMap, hasOldInverse, hasOldValues
+    case hasOldList, hasOldListWithUnderscore, hasOldSet, hasOldMap, hasOldInverse, hasOldValues
     // Values
     case lacksRequired, createsFromText, setsMixedSet, parsesBadId, makesDecimalOfText, makesDecimalOfObject
     // Names
@@ -155,6 +160,7 @@ enum ModelMisuse: String, CaseIterable, Codable {
         case .hasOldList:
             "Property 'OldHerd.horses' is declared without @Persisted, so it would not be stored. "
                 + "Write: @Persisted var horses: List<OldHerd>"
+        case .hasOldListWithUnderscore: "Write: @Persisted var _children: List<OldChildren>"
         case .hasOldSet: "Write: @Persisted var tags: MutableSet<String>"
         case .hasOldMap: "Write: @Persisted var counts: Map<String, Int>"
         case .hasOldInverse: "Write: @Persisted(originProperty: \"friend\") var fans: LinkingObjects<OldFriend>"
@@ -208,6 +214,7 @@ enum ModelMisuse: String, CaseIterable, Codable {
         switch self {
         case .hasTwoKeys: try open(TwoKeys.self)
         case .hasOldList: try open(OldHerd.self)
+        case .hasOldListWithUnderscore: try open(OldChildren.self)
         case .hasOldSet: try open(OldTags.self)
         case .hasOldMap: try open(OldCounts.self)
         case .hasOldInverse: try open(OldFriend.self)

@@ -25,6 +25,7 @@ private class Tanker: LeftOut {
     @Persisted(primaryKey: true) var _id: Int
     @Persisted var fuel: String
     var captain = ""
+    var _partition = ""
     dynamic var tonnes = 0
     var onDeck: Bool { tonnes > 0 }
     var radio = 0
@@ -44,7 +45,7 @@ private class Tanker: LeftOut {
     }
 
     private static let tanker =
-        "Realm.SDK warn: Class 'Tanker' does not store captain: String, tonnes: Int. "
+        "Realm.SDK warn: Class 'Tanker' does not store captain: String, _partition: String, tonnes: Int. "
         + "Declare each with @Persisted, or name it in ignoredProperties()."
 
     @Test func `properties without the wrapper are named once for each class, though the log is off`() async {

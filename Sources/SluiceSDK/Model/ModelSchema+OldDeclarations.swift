@@ -27,8 +27,8 @@ extension ModelSchema {
             let name = String(cString: label)
             if fieldType is any AnyPersisted.Type {
                 isStored = true
-            } else if let fieldType = fieldType as? any _Persistable.Type, !name.hasPrefix("_"), !name.hasPrefix("$"),
-                !ignored.contains(name), !inherited.contains(offset)
+            } else if let fieldType = fieldType as? any _Persistable.Type, !name.hasPrefix("$"), !ignored.contains(name),
+                !inherited.contains(offset)
             {
                 own.append(Field(name: name, type: fieldType))
             }
