@@ -29,8 +29,9 @@ private class Tanker: LeftOut {
     dynamic var tonnes = 0
     var onDeck: Bool { tonnes > 0 }
     var radio = 0
+    lazy var crew = List<String>()
 
-    override class func ignoredProperties() -> [String] { ["radio"] }
+    override class func ignoredProperties() -> [String] { ["radio", "crew"] }
 }
 
 /// Properties that older apps declare without `@Persisted`: none is left out without a word.

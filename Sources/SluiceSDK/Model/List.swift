@@ -358,8 +358,12 @@ struct CoercedElements<Element: RealmCollectionValue> {
 /// `true` for null in untyped form: `NSNull`, or nil in an optional of any type.
 func isNil(_ value: Any) -> Bool { value is NSNull || (value as? any AnyOptional)?.isNil == true }
 
-protocol AnyOptional { var isNil: Bool { get } }
+protocol AnyOptional {
+    static var wrappedType: Any.Type { get }
+    var isNil: Bool { get }
+}
 extension Optional: AnyOptional {
+    static var wrappedType: Any.Type { Wrapped.self }
     /// `true` also for nested optionals.
     var isNil: Bool { map { SluiceSDK.isNil($0) } ?? true }
 }

@@ -6,8 +6,31 @@ import Synchronization
 extension ModelSchema {
     private struct Field {
         var name: String
+        /// The declared type. A collection or an inverse is never optional with `@Persisted`, so it is shown without.
         var type: any _Persistable.Type
+
+        /// `true` for a collection or an inverse.
+        var isCollection: Bool { type._kind.collection != .none || type._kind.isComputed }
+
+        /// - Parameter storage: the type of the stored field.
+        init?(label: String, storage: Any.Type) {
+            var declared = storage
+            name = label
+            if label.hasPrefix(ModelSchema.lazyPrefix) {
+                name = String(label.dropFirst(ModelSchema.lazyPrefix.count))
+                // The storage of a lazy property is nil before its first use.
+                declared = (storage as? any AnyOptional.Type)?.wrappedType ?? storage
+            }
+            var inner = declared
+            while let optional = inner as? any AnyOptional.Type { inner = optional.wrappedType }
+            // An optional collection is no persistable type.
+            guard let type = (declared as? any _Persistable.Type) ?? (inner as? any _Persistable.Type) else { return nil }
+            self.type = type
+        }
     }
+
+    /// The compiler's prefix of the storage of a lazy property.
+    private static let lazyPrefix = "$__lazy_storage_$_"
 
     /// The classes that have been warned of. The schema of a class may be discovered by two threads at once.
     private static let warned = Mutex<Set<ObjectIdentifier>>([])
@@ -24,20 +47,17 @@ extension ModelSchema {
         var isStored = false
         var own: [Field] = []
         _ = _forEachField(of: type, options: _EachFieldOptions(rawValue: 1)) { label, offset, fieldType, _ in
-            let name = String(cString: label)
             if fieldType is any AnyPersisted.Type {
                 isStored = true
-            } else if let fieldType = fieldType as? any _Persistable.Type, !name.hasPrefix("$"), !ignored.contains(name),
-                !inherited.contains(offset)
+            } else if !inherited.contains(offset), let field = Field(label: String(cString: label), storage: fieldType),
+                !ignored.contains(field.name)
             {
-                own.append(Field(name: name, type: fieldType))
+                own.append(field)
             }
             return true
         }
         for field in own {
-            guard isStored, field.type._kind.collection == .none, !field.type._kind.isComputed else {
-                refuse(field, in: object)
-            }
+            guard isStored, !field.isCollection else { refuse(field, in: object) }
         }
         warn(of: own, type)
     }
@@ -89,11 +109,12 @@ extension ModelSchema {
         return offsets
     }
 
-    /// Returns the names of all stored fields of a class, with and without leading underscores.
+    /// Returns the names of all stored fields of a class, with and without leading underscores. A lazy property has its own name.
     static func storedNames(of type: ObjectBase.Type) -> Set<String> {
         var names: Set<String> = []
         _ = _forEachField(of: type, options: _EachFieldOptions(rawValue: 1)) { label, _, _, _ in
-            let name = String(cString: label)
+            var name = String(cString: label)
+            if name.hasPrefix(lazyPrefix) { name.removeFirst(lazyPrefix.count) }
             names.formUnion([name, String(name.drop { $0 == "_" })])
             return true
         }
