@@ -34,6 +34,23 @@ private class Tanker: LeftOut {
     override class func ignoredProperties() -> [String] { ["radio", "crew"] }
 }
 
+private enum Gauge: Int { case narrow, broad }
+
+/// It stores nothing, and has nothing that it could store.
+private class Siding: LeftOut {
+    var wagons = [String]()
+    var gauge: Gauge? = Gauge.narrow
+    var points: () -> Void = {}
+
+    override class func ignoredProperties() -> [String] { ["points"] }
+}
+
+private class Track: LeftOut {
+    @Persisted(primaryKey: true) var _id: Int
+    var signals = [String]()
+    var gauge = Gauge.broad
+}
+
 /// Properties that older apps declare without `@Persisted`: none is left out without a word.
 @Suite struct OldDeclarationTests {
     let folder: TemporaryFolder
@@ -55,6 +72,19 @@ private class Tanker: LeftOut {
             for file in ["one", "two"] { _ = try Realm(configuration: folder.configuration([Tanker.self], file: file)) }
         }
         #expect(warnings(result) == [Self.tanker])
+    }
+
+    @Test func `a class that stores nothing is warned of by all its fields, another by those of old types`() async {
+        let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            _ = (Siding().objectSchema, Track().objectSchema)
+        }
+        let refusal = "(a type that @Persisted does not accept)"
+        let advice = "Declare each with @Persisted, or name it in ignoredProperties()."
+        #expect(
+            warnings(result) == [
+                "Realm.SDK warn: Class 'Siding' does not store wagons: Array<String> \(refusal), gauge: Optional<Gauge> \(refusal). \(advice)",
+                "Realm.SDK warn: Class 'Track' does not store gauge: Gauge \(refusal). \(advice)",
+            ])
     }
 
     private static func openTanker(heardBy level: LogLevel) throws {

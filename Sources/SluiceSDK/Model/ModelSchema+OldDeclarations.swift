@@ -7,25 +7,31 @@ extension ModelSchema {
     private struct Field {
         var name: String
         /// The declared type. A collection or an inverse is never optional with `@Persisted`, so it is shown without.
-        var type: any _Persistable.Type
+        var type: Any.Type
+        /// Nil for a type that `@Persisted` does not accept.
+        var kind: _PropertyKind?
+        /// `true` for a type with raw values, such as an enumeration that older apps store as a `RealmEnum`.
+        var hasRawValue: Bool
 
         /// `true` for a collection or an inverse.
-        var isCollection: Bool { type._kind.collection != .none || type._kind.isComputed }
+        var isCollection: Bool { kind.map { $0.collection != .none || $0.isComputed } ?? false }
+        /// Name and type, as a warning shows them.
+        var text: String { "\(name): \(type)\(kind == nil ? " (a type that @Persisted does not accept)" : "")" }
 
         /// - Parameter storage: the type of the stored field.
-        init?(label: String, storage: Any.Type) {
-            var declared = storage
-            name = label
+        init(label: String, storage: Any.Type) {
+            (name, type) = (label, storage)
             if label.hasPrefix(ModelSchema.lazyPrefix) {
                 name = String(label.dropFirst(ModelSchema.lazyPrefix.count))
                 // The storage of a lazy property is nil before its first use.
-                declared = (storage as? any AnyOptional.Type)?.wrappedType ?? storage
+                type = (storage as? any AnyOptional.Type)?.wrappedType ?? storage
             }
-            var inner = declared
+            var inner = type
             while let optional = inner as? any AnyOptional.Type { inner = optional.wrappedType }
+            hasRawValue = inner is any RawRepresentable.Type
+            kind = (type as? any _Persistable.Type)?._kind
             // An optional collection is no persistable type.
-            guard let type = (declared as? any _Persistable.Type) ?? (inner as? any _Persistable.Type) else { return nil }
-            self.type = type
+            if kind == nil, let persistable = inner as? any _Persistable.Type { (type, kind) = (inner, persistable._kind) }
         }
     }
 
@@ -49,23 +55,24 @@ extension ModelSchema {
         _ = _forEachField(of: type, options: _EachFieldOptions(rawValue: 1)) { label, offset, fieldType, _ in
             if fieldType is any AnyPersisted.Type {
                 isStored = true
-            } else if !inherited.contains(offset), let field = Field(label: String(cString: label), storage: fieldType),
-                !ignored.contains(field.name)
-            {
-                own.append(field)
+            } else if !inherited.contains(offset) {
+                own.append(Field(label: String(cString: label), storage: fieldType))
             }
             return true
         }
-        for field in own {
-            guard isStored, !field.isCollection else { refuse(field, in: object) }
+        own.removeAll { field in
+            // Another wrapper's storage has the property's name after an underscore.
+            ignored.contains(field.name) || field.kind == nil && ignored.contains(String(field.name.drop { $0 == "_" }))
         }
-        warn(of: own, type)
+        if let field = own.first(where: { $0.isCollection || !isStored && $0.kind != nil }) { refuse(field, in: object) }
+        // Beside stored properties, one of another type is the app's own. A class that stores nothing is probably a mistake.
+        warn(of: own.filter { !isStored || $0.kind != nil || $0.hasRawValue }, type)
     }
 
     /// Warns of properties that are not stored, once for each class.
     private static func warn(of fields: [Field], _ type: ObjectBase.Type) {
         guard !fields.isEmpty, warned.withLock({ $0.insert(ObjectIdentifier(type)).inserted }) else { return }
-        let names = fields.map { "\($0.name): \($0.type)" }.joined(separator: ", ")
+        let names = fields.map(\.text).joined(separator: ", ")
         Logger.warn(
             Category.sdk,
             "Class '\(type.className())' does not store \(names). Declare each with @Persisted, or name it in ignoredProperties().")
@@ -73,7 +80,7 @@ extension ModelSchema {
 
     private static func refuse(_ field: Field, in object: ObjectBase) -> Never {
         let line =
-            if field.type._kind.isComputed {
+            if field.kind?.isComputed == true {
                 "@Persisted(originProperty: \"\(origin(of: field.name, in: object) ?? "…")\") var \(field.name): \(field.type)"
             } else {
                 "@Persisted var \(field.name): \(field.type)"
