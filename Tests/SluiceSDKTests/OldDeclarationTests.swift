@@ -51,6 +51,15 @@ private class Track: LeftOut {
     var gauge = Gauge.broad
 }
 
+/// The base of classes that store something.
+private class Selectable: LeftOut {
+    var isSelected = false
+}
+
+private class Ticket: Selectable {
+    @Persisted(primaryKey: true) var _id: Int
+}
+
 /// Properties that older apps declare without `@Persisted`: none is left out without a word.
 @Suite struct OldDeclarationTests {
     let folder: TemporaryFolder
@@ -85,6 +94,18 @@ private class Track: LeftOut {
                 "Realm.SDK warn: Class 'Siding' does not store wagons: Array<String> \(refusal), gauge: Optional<Gauge> \(refusal). \(advice)",
                 "Realm.SDK warn: Class 'Track' does not store gauge: Gauge \(refusal). \(advice)",
             ])
+    }
+
+    @Test func `the base of a class that stores something may store nothing, which is said of both`() async {
+        let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            let folder = try TemporaryFolder()
+            let realm = try Realm(configuration: folder.configuration([Selectable.self, Ticket.self]))
+            try realm.write { realm.create(Ticket.self, value: ["_id": 1]).isSelected = true }
+            #expect(realm.schema.objectSchema.map(\.className) == ["Selectable", "Ticket"])
+        }
+        let advice = "Declare each with @Persisted, or name it in ignoredProperties()."
+        let said = ["Selectable", "Ticket"].map { "Realm.SDK warn: Class '\($0)' does not store isSelected: Bool. \(advice)" }
+        #expect(Set(warnings(result)) == Set(said) && warnings(result).count == 2)
     }
 
     private static func openTanker(heardBy level: LogLevel) throws {

@@ -42,7 +42,7 @@ extension ModelSchema {
     private static let warned = Mutex<Set<ObjectIdentifier>>([])
 
     /// Rejects collections, inverse links and classes without any persisted property, which older apps declare without `@Persisted`.
-    /// A rejection ends the program.
+    /// A rejection ends the program. The base of a class with persisted properties may have none.
     ///
     /// Other properties without it belong to the app, as in RealmSwift. A warning names them once, at any log level.
     /// - Parameter object: an instance, which knows the other ends of its inverse links.
@@ -64,7 +64,10 @@ extension ModelSchema {
             // Another wrapper's storage has the property's name after an underscore.
             ignored.contains(field.name) || field.kind == nil && ignored.contains(String(field.name.drop { $0 == "_" }))
         }
-        if let field = own.first(where: { $0.isCollection || !isStored && $0.kind != nil }) { refuse(field, in: object) }
+        if let field = own.first(where: \.isCollection) { refuse(field, in: object) }
+        if !isStored, let field = own.first(where: { $0.kind != nil }), !KnownClasses.hasStoringSubclass(type) {
+            refuse(field, in: object)
+        }
         // Beside stored properties, one of another type is the app's own. A class that stores nothing is probably a mistake.
         warn(of: own.filter { !isStored || $0.kind != nil || $0.hasRawValue }, type)
     }
@@ -114,6 +117,16 @@ extension ModelSchema {
             return true
         }
         return offsets
+    }
+
+    /// `true` if a class or one of its superclasses has a property with `@Persisted`.
+    static func hasPersisted(_ type: ObjectBase.Type) -> Bool {
+        var isFound = false
+        _ = _forEachField(of: type, options: _EachFieldOptions(rawValue: 1)) { _, _, fieldType, _ in
+            if fieldType is any AnyPersisted.Type { isFound = true }
+            return true
+        }
+        return isFound
     }
 
     /// Returns the names of all stored fields of a class, with and without leading underscores. A lazy property has its own name.
