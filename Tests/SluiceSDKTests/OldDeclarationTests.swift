@@ -108,6 +108,26 @@ private class Ticket: Selectable {
         #expect(Set(warnings(result)) == Set(said) && warnings(result).count == 2)
     }
 
+    @Test func `the compiler refuses RealmOptional and RealmProperty, and shows the line to write`() throws {
+        let file = folder.url.appendingPathComponent("old.swift")
+        let source = """
+            import RealmSwift
+            class Ferry: Object {
+                @Persisted(primaryKey: true) var _id: ObjectId
+                let seats = RealmOptional<Int>()
+                let cargo = RealmProperty<Int?>()
+            }
+            """
+        try source.write(to: file, atomically: true, encoding: .utf8)
+        let said = try ConfinementTests.compile(file)
+        let errors = said.matches(of: /old\.swift:(\d+):\d+: error: ([^\n]*)/).map { "\($0.1) \($0.2)" }
+        #expect(
+            Set(errors) == [
+                "4 'RealmOptional' is unavailable: Declare '@Persisted var name: Value?' instead of 'let name = RealmOptional<Value>()'.",
+                "5 'RealmProperty' is unavailable: Declare '@Persisted var name: Value' instead of 'let name = RealmProperty<Value>()'.",
+            ], "\(said.prefix(3_000))")
+    }
+
     private static func openTanker(heardBy level: LogLevel) throws {
         Logger.shared = Logger(level: level) { _, message in FileHandle.standardError.write(Data("heard: \(message)\n".utf8)) }
         let folder = try TemporaryFolder()
