@@ -12,6 +12,7 @@ public typealias SyncLogLevel = LogLevel
 /// Receives the SDK's log: the activity of sync sessions, in the categories under `Category.Sync.Client`.
 ///
 /// The log is off until the app sets a level or a logger. The defaults are then level `.info` and standard error.
+/// The warning of properties that are not stored goes to standard error at any level.
 /// Messages are truncated to 2,000 characters.
 public final class Logger: Sendable {
     public typealias LogFunction = @Sendable (LogLevel, any LogCategory, String) -> Void
