@@ -296,7 +296,8 @@ let package = Package(
             "SluiceSync",
             dependencies: [
                 "SluiceCore", "SluiceMerge", "SluicePipeline", "SluiceReplica", "SluiceSync", "SluiceWire", nio("NIOCore"),
-                nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), .product(name: "Logging", package: "swift-log"),
+                nio("NIOEmbedded"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
+                .product(name: "Logging", package: "swift-log"),
             ]),
         // An app's calls at the top level of its program.
         .executableTarget(

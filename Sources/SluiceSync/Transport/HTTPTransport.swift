@@ -3,7 +3,6 @@ import NIOHTTP1
 import NIOPosix
 package import NIOSSL
 package import SluiceCore
-import Synchronization
 
 /// HTTP/1.1 over TCP or TLS. Each request has its own connection. Follows no redirects and does not retry.
 ///
@@ -48,31 +47,30 @@ package struct HTTPTransport: Sendable {
     ///   large.
     package func send(_ request: Request) async throws(SluiceError) -> Response {
         let url = try SocketURL(http: request.url)
-        let connection = Connection()
+        let attempt = ConnectionAttempt()
         do {
             return try await withTaskCancellationHandler {
-                try await exchange(request, url, connection)
+                try await exchange(request, url, attempt)
             } onCancel: {
-                connection.close()
+                attempt.close()
             }
         } catch let error as SluiceError {
             throw error
         } catch {
-            throw WebSocketTransport.failure(error, isLate: connection.isLate, request.url)
+            throw WebSocketTransport.failure(error, isLate: attempt.isLate, request.url)
         }
     }
 
-    private func exchange(_ request: Request, _ url: SocketURL, _ connection: Connection) async throws -> Response {
+    private func exchange(_ request: Request, _ url: SocketURL, _ attempt: ConnectionAttempt) async throws -> Response {
         let context = url.isSecure ? try NIOSSLContext(configuration: tls) : nil
-        let patience = TimeAmount.milliseconds(Int64(clamping: min(request.milliseconds, UInt64(Int64.max / 1_000_000))))
+        let patience = TimeAmount.milliseconds(Int64(clamping: request.milliseconds))
+        let deadline = NIODeadline.now() + patience
         let maximumBytes = maximumBytes
         let (channel, answer) = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connectTimeout(patience)
             .connect(host: url.host, port: url.port) { channel in
-                connection.took(channel)
+                attempt.add(channel, until: deadline)
                 return channel.eventLoop.makeCompletedFuture {
-                    let late = channel.eventLoop.scheduleTask(in: patience) { connection.close(isLate: true) }
-                    channel.closeFuture.whenComplete { _ in late.cancel() }
                     let pipeline = channel.pipeline.syncOperations
                     if let context { try pipeline.addHandler(WebSocketTransport.tlsHandler(context, host: url.host)) }
                     try pipeline.addHTTPClientHandlers()
@@ -89,37 +87,6 @@ package struct HTTPTransport: Sendable {
         // A failed write closes the channel, which fails the response promise.
         channel.writeAndFlush(HTTPClientRequestPart.end(nil), promise: nil)
         return try await answer.get()
-    }
-
-    /// The channel of a request, which cancellation and the timeout close.
-    private final class Connection: Sendable {
-        private struct State {
-            var channel: (any Channel)?
-            var isClosed = false
-            var isLate = false
-        }
-
-        private let state = Mutex(State())
-
-        var isLate: Bool { state.withLock(\.isLate) }
-
-        // Cancellation may arrive before the channel exists; then close it here.
-        func took(_ channel: any Channel) {
-            let isClosed = state.withLock { state in
-                state.channel = channel
-                return state.isClosed
-            }
-            if isClosed { channel.close(promise: nil) }
-        }
-
-        func close(isLate: Bool = false) {
-            let channel = state.withLock { state in
-                state.isClosed = true
-                state.isLate = state.isLate || isLate
-                return state.channel
-            }
-            channel?.close(promise: nil)
-        }
     }
 }
 
