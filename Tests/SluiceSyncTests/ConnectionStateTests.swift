@@ -181,6 +181,8 @@ import Testing
         let request = configuration.request(token: "t")
         #expect(request.headers == ["X-Tenant": "blue", "X-Auth": "Bearer t"] && request.milliseconds == 70)
         #expect(request.url.hasPrefix("wss://gateway/") && configuration.request(token: nil).headers["X-Auth"] == nil)
+        configuration.url = "HTTPS://gateway"
+        #expect(configuration.request(token: nil).url.hasPrefix("wss://gateway/"))
     }
 
     @Test func `a pause closes and stays, a start comes back`() {

@@ -93,7 +93,8 @@ package struct WebSocketTransport: SyncTransport {
 
     static func tlsHandler(_ context: NIOSSLContext, host: String) throws -> NIOSSLClientHandler {
         // An IP address is no server name. Its certificate is verified against the address itself.
-        let isAddress = (try? SocketAddress(ipAddress: host, port: 0)) != nil
+        // Only an IPv6 address has colons, and `SocketAddress` refuses it with a zone.
+        let isAddress = host.contains(":") || (try? SocketAddress(ipAddress: host, port: 0)) != nil
         return try NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : host)
     }
 
