@@ -83,4 +83,28 @@ import Testing
         #expect(error?.message.contains("user name") == true && error?.message.contains("secret") == false)
         #expect(error?.fix?.contains("wss://host:port") == true)
     }
+
+    private static let references: [(String, String)] = [
+        ("https://other/a", "https://other/a"), ("HTTP://other:80", "http://other/"), ("//other/a?b", "https://other/a?b"),
+        ("/x", "https://host:81/x"), ("/x?y#z", "https://host:81/x?y"), ("/a/./b/../c", "https://host:81/a/c"), ("/..", "https://host:81/"),
+        ("x", "https://host:81/a/x"), ("x/y?z", "https://host:81/a/x/y?z"), ("../x", "https://host:81/x"), ("./", "https://host:81/a/"),
+        ("..", "https://host:81/"), ("../../x", "https://host:81/x"), ("?y", "https://host:81/a/b?y"), ("", "https://host:81/a/b?c"),
+        ("#z", "https://host:81/a/b?c"), ("x y", "https://host:81/a/x%20y"), ("x?../y", "https://host:81/a/x?../y"),
+    ]
+
+    @Test(arguments: references)
+    func `the location of a redirect is resolved against the address that was asked`(reference: String, result: String) throws {
+        let url = try SocketURL(http: "https://host:81/a/b?c")
+        #expect(try url.resolving(reference).httpText == result)
+    }
+
+    @Test func `an origin is the scheme, the host and the port`() throws {
+        let url = try SocketURL(http: "https://host/a")
+        for (text, isSame) in [
+            ("https://HOST:443/b", true), ("http://host:443/a", false), ("https://host:444/a", false), ("https://other/a", false),
+        ] {
+            let other = try SocketURL(http: text)
+            #expect(url.isSameOrigin(as: other) == isSame, "\(text)")
+        }
+    }
 }

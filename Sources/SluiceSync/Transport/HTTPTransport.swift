@@ -4,7 +4,8 @@ import NIOPosix
 package import NIOSSL
 package import SluiceCore
 
-/// HTTP/1.1 over TCP or TLS. Each request has its own connection. Follows no redirects and does not retry.
+/// HTTP/1.1 over TCP or TLS. Each request has its own connection. Follows redirects and does not retry. Connects directly: proxies of the
+/// environment, such as `http_proxy`, have no effect.
 ///
 /// Waiting uses no processor time, unlike `URLSession` on Linux.
 package struct HTTPTransport: Sendable {
@@ -14,7 +15,7 @@ package struct HTTPTransport: Sendable {
         package var url: String
         package var headers: [String: String]
         package var body: [UInt8]
-        /// The limit for connection, request and response together.
+        /// The limit for connections, requests and responses together, redirects included.
         package var milliseconds: UInt64
 
         package init(method: String, url: String, headers: [String: String] = [:], body: [UInt8] = [], milliseconds: UInt64) {
@@ -29,6 +30,8 @@ package struct HTTPTransport: Sendable {
     package struct Response: Hashable, Sendable {
         package var status: Int
         package var body: [UInt8]
+        /// The field `Location`, the target of a redirect.
+        var location: String?
     }
 
     private let tls: TLSConfiguration
@@ -42,29 +45,43 @@ package struct HTTPTransport: Sendable {
         self.maximumBytes = maximumBytes
     }
 
-    /// Sends a request and waits for the whole response.
+    /// Sends a request and waits for the whole response. Follows up to `mostRedirects` redirects.
     /// - Throws: `timeout` after `milliseconds`, `tlsHandshakeFailed`, `connectionFailed`, or `limitsExceeded` if the response is too
     ///   large.
     package func send(_ request: Request) async throws(SluiceError) -> Response {
-        let url = try SocketURL(http: request.url)
+        let deadline = NIODeadline.now() + TimeAmount.milliseconds(Int64(clamping: request.milliseconds))
+        var hop = Hop(request: request, url: try SocketURL(http: request.url))
+        for _ in 0...HTTPTransport.mostRedirects {
+            let response = try await perform(hop, deadline)
+            guard let next = try hop.next(after: response) else { return response }
+            hop = next
+        }
+        throw SluiceError(
+            .connectionFailed,
+            "\(request.url) redirects more than \(HTTPTransport.mostRedirects) times; the last target is \(hop.request.url).",
+            fix: "Use the gateway's own address, and check the redirects of the proxy.")
+    }
+
+    private func perform(_ hop: Hop, _ deadline: NIODeadline) async throws(SluiceError) -> Response {
         let attempt = ConnectionAttempt()
         do {
             return try await withTaskCancellationHandler {
-                try await exchange(request, url, attempt)
+                try await exchange(hop.request, hop.url, attempt, deadline)
             } onCancel: {
                 attempt.close()
             }
         } catch let error as SluiceError {
             throw error
         } catch {
-            throw WebSocketTransport.failure(error, isLate: attempt.isLate, request.url)
+            throw WebSocketTransport.failure(error, isLate: attempt.isLate, hop.request.url)
         }
     }
 
-    private func exchange(_ request: Request, _ url: SocketURL, _ attempt: ConnectionAttempt) async throws -> Response {
+    private func exchange(
+        _ request: Request, _ url: SocketURL, _ attempt: ConnectionAttempt, _ deadline: NIODeadline
+    ) async throws -> Response {
         let context = url.isSecure ? try NIOSSLContext(configuration: tls) : nil
-        let patience = TimeAmount.milliseconds(Int64(clamping: request.milliseconds))
-        let deadline = NIODeadline.now() + patience
+        let patience = max(deadline - NIODeadline.now(), TimeAmount.nanoseconds(0))
         let maximumBytes = maximumBytes
         let (channel, answer) = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connectTimeout(patience)
@@ -106,7 +123,9 @@ private final class ResponseHandler: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
-        case .head(let head): response.status = Int(head.status.code)
+        case .head(let head):
+            response.status = Int(head.status.code)
+            response.location = head.headers.first(name: "Location")
         case .body(let part):
             guard response.body.count + part.readableBytes <= maximumBytes else {
                 return end(context, .failure(SluiceError(.limitsExceeded, "The answer has more than \(maximumBytes) bytes.")))

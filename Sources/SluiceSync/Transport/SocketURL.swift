@@ -62,6 +62,53 @@ package struct SocketURL: Hashable, Sendable {
         self.path = path.hasPrefix("/") ? path : "/" + path
     }
 
+    /// The address as an HTTP address.
+    package var httpText: String { "\(isSecure ? "https" : "http")://\(authority)\(path)" }
+
+    /// Returns `true` if both addresses have the same scheme, host and port.
+    package func isSameOrigin(as other: SocketURL) -> Bool {
+        isSecure == other.isSecure && host == other.host && port == other.port
+    }
+
+    /// Resolves the reference in the field `Location` of an answer from this HTTP address (RFC 3986, section 5.2).
+    /// - Throws: `connectionFailed` if the result is no HTTP address.
+    package func resolving(_ reference: String) throws(SluiceError) -> SocketURL {
+        let target = reference.prefix { $0 != "#" }
+        let beginning = target.prefix { $0 != ":" && $0 != "/" && $0 != "?" }
+        if target.dropFirst(beginning.count).hasPrefix(":") { return try SocketURL(http: String(target)) }
+        if target.hasPrefix("//") { return try SocketURL(http: (isSecure ? "https:" : "http:") + target) }
+        var resolved = self
+        guard let first = target.first else { return resolved }
+        let own = path.prefix { $0 != "?" }
+        let place = target.prefix { $0 != "?" }
+        let query = target.dropFirst(place.count)
+        switch first {
+        case "?": resolved.path = SocketURL.encoded(own + query)
+        case "/": resolved.path = SocketURL.encoded(SocketURL.withoutDots(place) + query)
+        default:
+            // A relative reference replaces the last segment.
+            let folder = own.lastIndex(of: "/").map { own[...$0] } ?? "/"
+            resolved.path = SocketURL.encoded(SocketURL.withoutDots(folder + place) + query)
+        }
+        return resolved
+    }
+
+    /// Removes the segments `.` and `..` from an absolute path.
+    private static func withoutDots(_ path: Substring) -> Substring {
+        var kept: [Substring] = []
+        let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        for segment in segments {
+            switch segment {
+            case ".": break
+            case "..": _ = kept.popLast()
+            default: kept.append(segment)
+            }
+        }
+        // Either of them at the end means a folder.
+        if segments.last == "." || segments.last == ".." { kept.append("") }
+        return Substring("/" + kept.joined(separator: "/"))
+    }
+
     private static func unusable(_ text: String, _ scheme: String, _ reason: String) -> SluiceError {
         SluiceError(
             .connectionFailed, "\(text) is no address of a gateway: \(reason).",
