@@ -65,4 +65,51 @@ import Testing
             #expect(await waiting.value != nil)
         }
     }
+
+    @Test func `a request that is cancelled before it begins is not sent`() async throws {
+        try await TestHTTPServer.with { server in
+            let request = HTTPTransport.Request(method: "POST", url: "\(server.url)/never", body: [1], milliseconds: 600_000)
+            // Unstructured because: it is cancelled and awaited here.
+            let waiting = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                return await failure(request)
+            }
+            #expect(await waiting.value?.code == .connectionFailed)
+            try await server.closed()
+            #expect(server.received.isEmpty)
+        }
+    }
+
+    @Test func `a request that is cancelled while it waits for the answer closes its connection`() async throws {
+        try await TestHTTPServer.with { server in
+            let request = HTTPTransport.Request(method: "POST", url: "\(server.url)/never", body: [1], milliseconds: 600_000)
+            // Unstructured because: it is cancelled and awaited here.
+            let waiting = Task { await failure(request) }
+            for await _ in server.arrivals { break }
+            waiting.cancel()
+            #expect(await waiting.value?.code == .connectionFailed)
+            try await server.closed()
+            #expect(server.received.count == 1 && server.connections == 1)
+        }
+    }
+
+    @Test func `many requests at once are all answered, and leave no connection open`() async throws {
+        try await TestHTTPServer.with { server in
+            let url = "\(server.url)/together"
+            let answers = try await withThrowingTaskGroup(of: HTTPTransport.Response.self) { group in
+                for index in 0..<TestHTTPServer.crowd {
+                    group.addTask {
+                        try await HTTPTransport().send(
+                            HTTPTransport.Request(method: "POST", url: url, headers: ["X-Test": "\(index)"], milliseconds: 30_000))
+                    }
+                }
+                var texts: Set<String> = []
+                for try await response in group { texts.insert(String(decoding: response.body, as: UTF8.self)) }
+                return texts
+            }
+            #expect(answers == Set((0..<TestHTTPServer.crowd).map { "POST \($0) " }))
+            try await server.closed()
+            #expect(server.connections == TestHTTPServer.crowd)
+        }
+    }
 }
