@@ -224,6 +224,23 @@ import Testing
         #expect(harness.hasConnected)
     }
 
+    @Test func `a user who is logged out starts again with a new token, not with the rejected one`() {
+        var harness = MachineHarness.settled()
+        let error = SluiceError(.invalidSession, "revoked")
+        harness.receive(.error(error, .logOutUser, fatal: true, backoffMilliseconds: 0))
+        #expect(harness.machine.phase == .ended(error) && harness.reports.contains(.loggedOut(error)))
+        harness.feed(.start(token: nil))
+        #expect(harness.asksForToken && !harness.hasConnected)
+        harness.feed(.tokenRefreshed("fresh"))
+        harness.feed(.connected(harness.connection))
+        harness.feed(.loaded(harness.connection, LocalState()))
+        guard case .hello(let hello)? = harness.sent.first else {
+            Issue.record("no Hello")
+            return
+        }
+        #expect(hello.accessToken == "fresh")
+    }
+
     @Test(arguments: [SluiceWireAction.logOutUser, .applicationBug, .clientResetManual])
     func `errors that end the session stop the engine and every wait`(action: SluiceWireAction) {
         var harness = MachineHarness(reset: action == .clientResetManual ? .manual : .recover)
