@@ -170,6 +170,7 @@ let package = Package(
             dependencies: [
                 "SluiceCore", "SluiceReplica", "SluiceWire",
                 nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"),
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Logging", package: "swift-log"),
             ],
