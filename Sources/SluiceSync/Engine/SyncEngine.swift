@@ -187,7 +187,7 @@ extension SyncConfiguration {
     var socketURL: String {
         var base = Substring(url)
         while base.hasSuffix("/") { base = base.dropLast() }
-        for (web, socket) in [("http://", "ws://"), ("https://", "wss://")] where base.hasPrefix(web) {
+        for (web, socket) in [("http://", "ws://"), ("https://", "wss://")] where base.prefix(web.count).lowercased() == web {
             base = socket + base.dropFirst(web.count)
         }
         return base + WireProtocol.path(app: app)

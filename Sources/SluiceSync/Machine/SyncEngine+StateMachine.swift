@@ -38,7 +38,7 @@ package struct SyncStateMachine: Sendable {
     package private(set) var backoff = Backoff()
     var session: SyncSession?
     /// The access token of the next `Hello`. `nil` if there is none, or the gateway rejected it.
-    private(set) var token: String?
+    var token: String?
     private var tokenRefusals = 0
     private var waits: [UInt64: Wait] = [:]
     /// The client-side error that the next session reports to the gateway.

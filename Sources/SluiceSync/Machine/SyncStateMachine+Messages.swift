@@ -188,11 +188,17 @@ extension SyncStateMachine {
         case .warning where !fatal: actions.append(.report(.warning(error)))
         case .warning, .transient: fail(error, atLeast: backoff, mendsItself: true)
         case .refreshUser: tokenRefused(error)
-        case .logOutUser: end(error, .loggedOut(error))
+        case .logOutUser: logOut(error)
         case .applicationBug: end(error, .stopped(error))
         case .clientReset: reset(error, isRecoveryAllowed: true, backoff)
         case .clientResetNoRecovery: reset(error, isRecoveryAllowed: false, backoff)
         }
+    }
+
+    /// Stops until `start` and drops the token that the gateway rejected. A later `start` without a token fetches a new one.
+    private mutating func logOut(_ error: SluiceError) {
+        token = nil
+        end(error, .loggedOut(error))
     }
 
     /// The maximum of client resets begun in a row without one ending. Then the app must decide.
