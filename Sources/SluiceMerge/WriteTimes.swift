@@ -34,6 +34,11 @@ package struct WriteTimes: Hashable, Sendable {
 
     package var isEmpty: Bool { properties.isEmpty && deletion == nil }
 
+    /// The time of the latest write among them. Zero if there is none.
+    package var latest: HybridTime {
+        properties.values.reduce(deletion?.stamp.time ?? .zero) { max($0, $1.latest.time) }
+    }
+
     /// The times of the properties that a session may read.
     package func visible(_ isVisible: (UInt32) -> Bool) -> WriteTimes {
         WriteTimes(properties: properties.filter { isVisible($0.key) }, deletion: deletion)

@@ -98,6 +98,17 @@ import Testing
         #expect(channel.messages.last?.bootstrapEnd.changeset == end)
     }
 
+    @Test func `how late the writes are that a bootstrap may have`() async {
+        let staged = await fanout.add(channel, view: OrderAuthority.view, staged: true, client: me)
+        for (lsn, written) in [(200, 9), (300, 7)] as [(UInt64, Int64)] {
+            let time = HybridTime(milliseconds: written)
+            await fanout.deliver(ReleasedBatch(records: [], watermark: LSN(rawValue: lsn), resync: [], writeTime: time))
+        }
+        let snapshot = TransactionSnapshot(xmin: 100, xmax: 100, running: [])
+        #expect(await fanout.activate(staged, replacing: nil, after: [], snapshot: snapshot, rows: 0, held: PBHeld(), taken: 0))
+        #expect(channel.messages.last?.bootstrapEnd.writeTime == HybridTime(milliseconds: 9).rawValue)
+    }
+
     /// The times of both properties but the key, at a millisecond.
     private func times(_ millisecond: Int64, _ numbers: [UInt32] = [1, 2]) -> WriteTimes {
         let clock = PropertyClock(stamp: WriteStamp(time: HybridTime(milliseconds: millisecond), client: ClientID(rawValue: 6)))

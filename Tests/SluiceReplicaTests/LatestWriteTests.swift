@@ -169,6 +169,22 @@ import Testing
         #expect(try replica.titles() == [1: "theirs", 2: "mine too"])
     }
 
+    @Test func `what is written over a row of a bootstrap is later, however far ahead the clock of its writer is`() async throws {
+        let replica = try await make()
+        try await replica.beginBootstrap(version: 1)
+        var buffer = RowBuffer()
+        let row = buffer.append(todo(1, "ahead"))
+        try await replica.stage(type: 0, rows: [row], of: buffer)
+        let times = times([2: 200_000, 3: 100_000])
+        try await replica.stageTimes(type: 0, [StagedTimes(key: .int(1), times: times.encoded, commitTime: 20_000)])
+        try await replica.endBootstrap(version: 1, lsn: LSN(rawValue: 90), types: [0])
+        #expect(try replica.titles() == [1: "ahead"])
+        try replica.rename(1, "after it")
+        #expect(try replica.titles() == [1: "after it"])
+        let last = try #require(try await replica.pendingChangesets(after: 1, maximumBytes: 1).first)
+        #expect(last.time > HybridTime(milliseconds: 200_000))
+    }
+
     @Test func `times that follow others of a row in a bootstrap add to them`() async throws {
         let replica = try await make()
         try replica.write { try $0.set(type: 0, key: .int(1), property: 2, .int(1)) }

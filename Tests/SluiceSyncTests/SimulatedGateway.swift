@@ -65,6 +65,8 @@ struct SimulatedGateway {
     /// Beside the rows: who wrote what, and when a row was written last.
     var clocks: [Int64: ObjectClocks] = [:]
     var rowTimes: [Int64: Int64] = [:]
+    /// The latest time of a client's write.
+    var writeTime = HybridTime.zero
     /// What its clock says, milliseconds since 1970.
     var wall: Int64 = 1_770_000_000_000
     var clients: [UInt64: Client] = [:]

@@ -44,7 +44,7 @@ extension Simulation {
 
 extension Simulation {
     /// Of the values that a device knows for an item it shows the latest: the last of its own that the gateway does not have, or the
-    /// server's, by the times and numbers of their writers.
+    /// server's, by the times and numbers of their writers. What it wrote over a value that it had seen is later than that.
     private mutating func checkLatest(_ index: Int, _ key: Int64, _ file: SimulatedFile) {
         guard !file.untimed.contains(key), let item = file.server[key],
             let own = file.pending.flatMap(\.changeset.pending).filter({ $0.change.object.key == .int(key) }).unmixed,
@@ -54,8 +54,6 @@ extension Simulation {
         // Of what came to be deleted and made anew without its knowledge the device has nothing to say.
         if written.contains(where: { $0.value == nil && $0.lsn > own.base.rawValue }) { return }
         let isOwnLater = stamp <= WriteStamp(time: own.time, client: file.client)
-        // It had seen the server's, whose writer's clock is ahead.
-        if !isOwnLater, last.lsn <= own.base.rawValue { return }
         if isOwnLater { latestOwn += 1 } else { latestOfOthers += 1 }
         let latest = isOwnLater ? own.value : item.value
         if file.shown(key)?.value != latest {
