@@ -136,6 +136,26 @@ import Testing
         #expect(try replica.titles() == [1: "later"])
     }
 
+    @Test func `what others wrote is kept with its times when an update of the app adds a property before others`() async throws {
+        do {
+            let replica = try await make()
+            try await replica.apply(commit(30, todo(1, "later"), written: [2: 25_000]))
+        }
+        let wider = ObjectType(
+            name: "Todo",
+            properties: [
+                Property(id: 1, name: "_id", type: .int), Property(id: 2, name: "done", type: .bool, isOptional: true),
+                Property(id: 3, name: "title", type: .string), Property(id: 4, name: "priority", type: .int),
+                Property(id: 5, name: "note", type: .string, isOptional: true),
+                Property(id: 6, name: "tags", type: .string, collection: .list),
+            ])
+        let replica = try Replica(path: folder.file, schema: Schema([wider, readingType]), environment: TestEnvironment())
+        let row = Row([.int(1), .null, .string("later"), .int(3), .null, .list([])])
+        try await replica.apply(commit(31, row, written: [4: 26_000]))
+        let shown = try replica.makeReader().store.row(type: 0, key: .int(1))
+        #expect(shown?[2] == .string("later") && shown?[3] == .int(3))
+    }
+
     @Test func `a deletion by another device that the maker of an object did not know of is shown at once`() async throws {
         let replica = try await make()
         try replica.write { try $0.create(type: 0, key: .int(1), values: ["title": .string("made over it")]) }
