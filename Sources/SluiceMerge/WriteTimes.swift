@@ -13,18 +13,22 @@ package struct WriteTimes: Hashable, Sendable {
 
     /// By `Property.id`.
     package var properties: [UInt32: PropertyClock]
-    /// The deletion of the object, when a client has deleted it.
+    /// The last deletion of the object that is remembered. An object that was created again since has one as well: a device's writes
+    /// to the earlier life are void.
     package var deletion: Deletion?
+    /// `true` if the object is deleted.
+    package var isDeleted: Bool
 
-    package init(properties: [UInt32: PropertyClock] = [:], deletion: Deletion? = nil) {
+    package init(properties: [UInt32: PropertyClock] = [:], deletion: Deletion? = nil, isDeleted: Bool = false) {
         self.properties = properties
         self.deletion = deletion
+        self.isDeleted = isDeleted
     }
 
     /// The times that a change has left behind.
     /// - Parameter before: The clocks that were stored before the change; nil: none were, and all are sent.
     package init(_ clocks: ObjectClocks, since before: ObjectClocks? = nil) {
-        self.init(deletion: clocks.isDeleted ? clocks.deletion : nil)
+        self.init(deletion: clocks.deletion, isDeleted: clocks.isDeleted && clocks.deletion != nil)
         let isSameLife = before?.isDeleted == clocks.isDeleted
         for (id, clock) in clocks.properties {
             if isSameLife, let old = before?.properties[id], old == clock { continue }
@@ -41,14 +45,14 @@ package struct WriteTimes: Hashable, Sendable {
 
     /// The times of the properties that a session may read.
     package func visible(_ isVisible: (UInt32) -> Bool) -> WriteTimes {
-        WriteTimes(properties: properties.filter { isVisible($0.key) }, deletion: deletion)
+        WriteTimes(properties: properties.filter { isVisible($0.key) }, deletion: deletion, isDeleted: isDeleted)
     }
 
     /// The times by the numbers of another schema's properties; those that it does not have are left out.
     /// - Parameter numbers: The numbers here, in the order of the type's properties; empty when they are the same.
     package func numbered(as type: ObjectType, from numbers: [UInt32]) -> WriteTimes {
         guard numbers.count == type.properties.count else { return self }
-        var times = WriteTimes(deletion: deletion)
+        var times = WriteTimes(deletion: deletion, isDeleted: isDeleted)
         for (property, number) in zip(type.properties, numbers) {
             if let clock = properties[number] { times.properties[property.id] = clock }
         }
@@ -57,8 +61,8 @@ package struct WriteTimes: Hashable, Sendable {
 
     /// The times after two changes of an object.
     package func followed(by later: WriteTimes) -> WriteTimes {
-        if later.deletion != nil || deletion != nil { return later }
-        return WriteTimes(properties: properties.merging(later.properties) { $1 })
+        if later.isDeleted { return later }
+        return WriteTimes(properties: properties.merging(later.properties) { $1 }, deletion: later.deletion ?? deletion)
     }
 }
 
@@ -91,6 +95,7 @@ extension Contents {
 extension WriteTimes {
     private static let version: UInt8 = 1
     private static let hasDeletion: UInt8 = 1
+    private static let isDeletedFlag: UInt8 = 2
 
     package var encoded: [UInt8] {
         var body = ClockWriter()
@@ -102,7 +107,7 @@ extension WriteTimes {
         }
         var writer = ClockWriter()
         writer.byte(WriteTimes.version)
-        writer.byte(deletion == nil ? 0 : WriteTimes.hasDeletion)
+        writer.byte((deletion == nil ? 0 : WriteTimes.hasDeletion) | (isDeleted ? WriteTimes.isDeletedFlag : 0))
         writer.table(of: body)
         writer.append(body)
         return writer.bytes
@@ -126,6 +131,8 @@ extension WriteTimes {
         try reader.readTable()
         self.init()
         if flags & WriteTimes.hasDeletion != 0 { deletion = try reader.deletion() }
+        isDeleted = flags & WriteTimes.isDeletedFlag != 0
+        guard deletion != nil || !isDeleted else { throw reader.damaged }
         for _ in 0..<(try reader.count(of: 3)) {
             guard let id = UInt32(exactly: try reader.number()) else { throw reader.damaged }
             properties[id] = try reader.clock(ofProperty: false, depth: 0)

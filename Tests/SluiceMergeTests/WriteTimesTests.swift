@@ -138,12 +138,31 @@ private struct Device {
         #expect(sent.additions.last == clock.additions.last)
     }
 
+    @Test func `times of an object that was deleted and made anew have the deletion, also with those that follow`() throws {
+        var world = try World([Self.start, .client(1, at: 5, seen: 1, .delete)], folder)
+        let gone = try ObjectClocks(encoded: try #require(world.clocks))
+        #expect(WriteTimes(gone).isDeleted)
+        try world.take(.client(1, at: 6, seen: 2, .create(["name": "anew"])))
+        let anew = try ObjectClocks(encoded: try #require(world.clocks))
+        let times = try WriteTimes(encoded: WriteTimes(anew, since: gone).encoded)
+        #expect(times.deletion?.stamp.time == HybridTime(milliseconds: 5) && !times.isDeleted)
+        #expect(WriteTimes(gone).followed(by: times) == times)
+        try world.take(.client(1, at: 7, seen: 3, .set(["note": "n"])))
+        let later = WriteTimes(try ObjectClocks(encoded: try #require(world.clocks)), since: anew)
+        #expect(later.properties.count == 1 && later.deletion == times.deletion)
+        let both = times.followed(by: later)
+        #expect(both.properties.count == times.properties.count && both.deletion == times.deletion)
+        #expect(both.followed(by: WriteTimes(gone)) == WriteTimes(gone))
+    }
+
     @Test func `damaged times are refused`() throws {
         let world = try World([Self.start], folder)
         let bytes = WriteTimes(try ObjectClocks(encoded: try #require(world.clocks))).encoded
         for count in 0..<bytes.count {
             #expect(throws: SluiceError.self) { try WriteTimes(encoded: Array(bytes.prefix(count))) }
         }
+        // A deletion that is announced and does not follow.
+        #expect(throws: SluiceError.self) { try WriteTimes(encoded: [bytes[0], 2] + bytes[2...]) }
     }
 
     @Test func `only what a session may read is left of times`() {

@@ -162,9 +162,26 @@ import Testing
         var gone = batch(30, leave: [1])
         gone.changes[0].event = .deleted
         let stamp = WriteStamp(time: HybridTime(milliseconds: 12_000), client: Self.other)
-        add(WriteTimes(deletion: Deletion(stamp: stamp, lsn: LSN(rawValue: 29))), to: &gone)
+        add(WriteTimes(deletion: Deletion(stamp: stamp, lsn: LSN(rawValue: 29)), isDeleted: true), to: &gone)
         try await replica.apply(gone)
         #expect(try replica.titles().isEmpty)
+    }
+
+    @Test(arguments: [(29, "anew"), (9, "mine")] as [(UInt64, String)])
+    func `a write to an object that others deleted and made anew is void, if it did not know of the deletion`(
+        deleted: UInt64, shown: String
+    ) async throws {
+        let replica = try await make()
+        var anew = commit(30, todo(1, "anew"))
+        let stamp = WriteStamp(time: HybridTime(milliseconds: 12_000), client: Self.other)
+        let clock = PropertyClock(stamp: WriteStamp(time: HybridTime(milliseconds: 13_000), client: Self.other))
+        let deletion = Deletion(stamp: stamp, lsn: LSN(rawValue: deleted))
+        add(WriteTimes(properties: [2: clock, 3: clock], deletion: deletion), to: &anew)
+        try await replica.apply(anew)
+        #expect(try replica.titles() == [1: shown])
+        // A later commit of SQL leaves it at that.
+        try await replica.apply(commit(31, todo(1, "anew", priority: 4)))
+        #expect(try replica.titles() == [1: shown])
     }
 
     @Test func `rows of a bootstrap with their times are merged, and rows without count as older`() async throws {

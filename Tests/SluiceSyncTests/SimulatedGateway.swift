@@ -59,7 +59,7 @@ struct SimulatedGateway {
     private(set) var crashCount = 0
     /// The items that each commit changed, and in which stores they were before.
     var log: [(lsn: UInt64, key: Int64, store: String?)] = []
-    /// What became of the value of each item: by which commit, and who wrote it when; nil for SQL.
+    /// What became of the value of each item: by which commit, and who wrote it, or deleted the item, when; nil for SQL.
     var history: [Int64: [(lsn: UInt64, value: String?, stamp: WriteStamp?)]] = [:]
     var lsn: UInt64 = 100
     /// Beside the rows: who wrote what, and when a row was written last.
@@ -219,7 +219,7 @@ struct SimulatedGateway {
 
     private mutating func note(_ key: Int64, _ item: Item?, _ times: WriteTimes?) {
         let last = history[key]?.last
-        var stamp = times?.properties[SimulatedGateway.value]?.stamp
+        var stamp = item == nil ? times?.deletion?.stamp : times?.properties[SimulatedGateway.value]?.stamp
         // What SQL leaves as it is, and what a client does not write, is as old as before.
         if stamp == nil, last?.value == item?.value { stamp = last?.stamp }
         history[key, default: []].append((lsn, item?.value, stamp?.client == .server ? nil : stamp))

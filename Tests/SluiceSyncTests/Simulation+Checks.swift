@@ -51,9 +51,12 @@ extension Simulation {
             let written = gateway.history[key]?.filter({ $0.lsn <= file.applied.lsn.rawValue }), let last = written.last,
             last.value == item.value, let stamp = last.stamp
         else { return }
-        // Of what came to be deleted and made anew without its knowledge the device has nothing to say.
-        if written.contains(where: { $0.value == nil && $0.lsn > own.base.rawValue }) { return }
-        let isOwnLater = stamp <= WriteStamp(time: own.time, client: file.client)
+        // Its own write to an item that another client has deleted since, and one made anew, is void.
+        let isVoid = written.contains { entry in
+            guard entry.value == nil, entry.lsn > own.base.rawValue, let deletion = entry.stamp else { return false }
+            return deletion.client != file.client
+        }
+        let isOwnLater = !isVoid && stamp <= WriteStamp(time: own.time, client: file.client)
         if isOwnLater { latestOwn += 1 } else { latestOfOthers += 1 }
         let latest = isOwnLater ? own.value : item.value
         if file.shown(key)?.value != latest {
