@@ -82,9 +82,28 @@ extension Contents {
         case .keyed(let entries) where entries.count <= WriteTimes.sentEntries:
             .keyed(entries.mapValues { Entry(clock: $0.clock.sent, lsn: $0.lsn) })
         case .members(let members) where members.count <= WriteTimes.sentEntries: self
-        // A device names the elements of a list by their places in what it was sent.
-        case .keyed, .members, .list: nil
+        case .list(let list): list.sent.map { .list($0) }
+        case .keyed, .members: nil
         }
+    }
+}
+
+extension ListClock {
+    /// The elements that are there, with the clocks of the values that were changed in place. Nil if there are none of these, or too many
+    /// elements.
+    ///
+    /// A device names an element by its place in the list that it was sent, so the order of insertions and moves is left out.
+    fileprivate var sent: ListClock? {
+        guard places.contains(where: { $0.value != nil }) else { return nil }
+        let present = elements(.present)
+        guard present.count <= WriteTimes.sentEntries else { return nil }
+        var list = ListClock(count: present.count)
+        for (index, element) in present.enumerated() {
+            let place = places[element.first]
+            list.places[index].value = place.value.map { Contents.Entry(clock: $0.clock.sent, lsn: $0.lsn) }
+            list.places[index].original = place.original
+        }
+        return list
     }
 }
 

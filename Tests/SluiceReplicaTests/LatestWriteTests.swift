@@ -125,6 +125,43 @@ import Testing
         #expect(try priority() == .int(100))
     }
 
+    @Test(arguments: [(15_000, "mine", "a"), (25_000, "x", "x")] as [(Int64, String, String)])
+    func `of two sets of an element of a list the later is shown, and named by what the server has`(
+        written: Int64, shown: String, named: String
+    ) async throws {
+        func row(_ first: String) -> Row {
+            Row([.int(1), .string("seen"), .int(0), .null, .list([.string(first), .string("b")])])
+        }
+        let replica = try await make()
+        try await replica.apply(commit(12, row("a")))
+        func set(_ text: String) throws {
+            try replica.write {
+                try $0.set(
+                    type: 0, key: .int(1), property: 4, .list([.string(text), .string("b")]),
+                    by: ShownEdit([.setElement(0, .string(text))]))
+            }
+        }
+        try set("mine")
+        let list = Value.list([.string("a"), .string("b")])
+        var state = ObjectState(
+            values: ["tags": list], clocks: ObjectClocks(properties: [5: PropertyClock(stamp: .zero, valueHash: ValueHash(list))]))
+        let before = state.clocks
+        let stamp = WriteStamp(time: HybridTime(milliseconds: written), client: Self.other)
+        let edit = Edit("tags", [.element(.listed(0, ValueHash(.string("a"))))], .set(.string("x")))
+        try Merge.apply(
+            ObjectChange(object: ObjectKey(type: "Todo", key: .int(1)), kind: .set, edits: [edit]),
+            by: WriteContext(stamp: stamp, base: LSN(rawValue: 12), now: LSN(rawValue: 29)), to: &state, type: todoType)
+        var others = commit(30, row("x"))
+        add(WriteTimes(state.clocks, since: before), to: &others)
+        try await replica.apply(others)
+        func tags() throws -> Value? { try replica.makeReader().store.row(type: 0, key: .int(1))?[4] }
+        #expect(try tags() == .list([.string(shown), .string("b")]))
+        try set("after it")
+        #expect(try tags() == .list([.string("after it"), .string("b")]))
+        let last = try #require(try await replica.pendingChangesets(after: 2, maximumBytes: 1).first)
+        #expect(last.changes.first?.edits.first?.path == [.element(.listed(0, ValueHash(.string(named))))])
+    }
+
     @Test func `what others wrote is kept with its times when the file is closed`() async throws {
         do {
             let replica = try await make()
