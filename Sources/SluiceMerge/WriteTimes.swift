@@ -6,8 +6,10 @@ package import SluiceCore
 /// out are value hashes, which the device makes of the row, the order of lists, and the contents of large collections: there the
 /// device's own writes count as the later ones until they are acknowledged.
 package struct WriteTimes: Hashable, Sendable {
-    /// Additions to one counter that are sent one by one; the older ones count from the last of their times.
-    static let sentAdditions = 4
+    /// Additions to a property that are sent one by one: all that the gateway remembers, so that both count the same.
+    static let sentAdditions = Merge.rememberedAdditions
+    /// Additions to a counter inside of a value that are sent one by one; the older ones count from the last of their times.
+    static let sentInnerAdditions = 4
     /// Entries of one collection, or embedded object, that are sent.
     static let sentEntries = 32
 
@@ -32,7 +34,7 @@ package struct WriteTimes: Hashable, Sendable {
         let isSameLife = before?.isDeleted == clocks.isDeleted
         for (id, clock) in clocks.properties {
             if isSameLife, let old = before?.properties[id], old == clock { continue }
-            properties[id] = clock.sent
+            properties[id] = clock.sent(additions: WriteTimes.sentAdditions)
         }
     }
 
@@ -67,10 +69,11 @@ package struct WriteTimes: Hashable, Sendable {
 }
 
 extension PropertyClock {
-    fileprivate var sent: PropertyClock {
+    /// - Parameter count: The additions that are sent one by one.
+    fileprivate func sent(additions count: Int) -> PropertyClock {
         var clock = PropertyClock(stamp: stamp, isDefault: isDefault, reset: reset, contents: contents?.sent, sql: sql)
-        clock.additions = Array(additions.suffix(WriteTimes.sentAdditions))
-        let folded = additions.dropLast(WriteTimes.sentAdditions)
+        clock.additions = Array(additions.suffix(count))
+        let folded = additions.dropLast(count)
         for addition in folded { clock.additions[0].amount &+= addition.amount }
         return clock
     }
@@ -80,11 +83,17 @@ extension Contents {
     fileprivate var sent: Contents? {
         switch self {
         case .keyed(let entries) where entries.count <= WriteTimes.sentEntries:
-            .keyed(entries.mapValues { Entry(clock: $0.clock.sent, lsn: $0.lsn) })
+            .keyed(entries.mapValues(\.sent))
         case .members(let members) where members.count <= WriteTimes.sentEntries: self
         case .list(let list): list.sent.map { .list($0) }
         case .keyed, .members: nil
         }
+    }
+}
+
+extension Contents.Entry {
+    fileprivate var sent: Contents.Entry {
+        Contents.Entry(clock: clock.sent(additions: WriteTimes.sentInnerAdditions), lsn: lsn)
     }
 }
 
@@ -100,7 +109,7 @@ extension ListClock {
         var list = ListClock(count: present.count)
         for (index, element) in present.enumerated() {
             let place = places[element.first]
-            list.places[index].value = place.value.map { Contents.Entry(clock: $0.clock.sent, lsn: $0.lsn) }
+            list.places[index].value = place.value?.sent
             list.places[index].original = place.original
         }
         return list

@@ -158,16 +158,38 @@ private struct Device {
         #expect(WriteTimes(after, since: before).encoded.count <= 18)
     }
 
-    @Test func `many additions and entries are cut, and what is left is exact for what is later`() throws {
-        var clock = PropertyClock(stamp: WriteStamp(time: HybridTime(rawValue: 1), client: ClientID(rawValue: 1)))
-        for time in 2...20 {
-            let stamp = WriteStamp(time: HybridTime(rawValue: UInt64(time)), client: ClientID(rawValue: 1))
-            clock.additions.append(PropertyClock.Addition(stamp: stamp, amount: Int64(time)))
+    @Test func `a set of a counter drops exactly the additions before it, among many`() throws {
+        var world = try World([Self.start], folder)
+        var device = Device(world)
+        device.write(.set(["count": 5]), after: world.steps, at: 5)
+        for time in 2...11 {
+            let (step, before) = (Step.client(1, at: Int64(time), seen: Int(world.steps), .add(1)), world)
+            try world.take(step)
+            try device.take(step, before, world)
         }
-        let times = WriteTimes(ObjectClocks(properties: [3: clock]))
-        let sent = try #require(try WriteTimes(encoded: times.encoded).properties[3])
-        #expect(sent.additions.count == 4 && sent.additions.reduce(0) { $0 + $1.amount } == (2...20).reduce(0, +))
-        #expect(sent.additions.last == clock.additions.last)
+        #expect(try device.shown(folder)?["count"] == .int(11))
+        #expect(try device.merged(world)?["count"] == .int(11))
+    }
+
+    @Test func `many additions inside of a value are cut, and what is left is exact for what is later`() throws {
+        var world = try World([Self.start], folder)
+        for time in 2...20 {
+            let add = Edit.Action.add(Int64(time))
+            try world.take(.client(1, at: Int64(time), seen: Int(world.steps), .edit(Edit("map", [.key("a")], add))))
+            try world.take(.client(1, at: Int64(time), seen: Int(world.steps), .add(Int64(time))))
+        }
+        let clocks = try ObjectClocks(encoded: try #require(world.clocks))
+        let times = try WriteTimes(encoded: WriteTimes(clocks).encoded)
+        func additions(_ clock: PropertyClock?) -> [PropertyClock.Addition] {
+            guard case .keyed(let entries)? = clock?.contents else { return [] }
+            return entries["a"]?.clock.additions ?? []
+        }
+        let (whole, sent) = (additions(clocks.properties[10]), additions(times.properties[10]))
+        #expect(sent.count == 4 && sent.reduce(0) { $0 + $1.amount } == (2...20).reduce(0, +))
+        #expect(whole.count == 19 && sent.last == whole.last)
+        // Of a property all are sent.
+        let count = clocks.properties[3]?.additions
+        #expect(count?.count == 19 && times.properties[3]?.additions == count)
     }
 
     @Test func `times of an object that was deleted and made anew have the deletion, also with those that follow`() throws {
