@@ -213,7 +213,11 @@ struct SimulatedGateway {
         }
         for id in sessions.keys.sorted() {
             guard let session = sessions[id], session.state.active > 0, !session.isClosed else { continue }
-            tell(id, has(.eyes, 3) ? [] : writes.compactMap { change($0.key, before[$0.key], $0.item, session, times[$0.key]) }, time)
+            let changes: [PBViewChange] =
+                has(.eyes, 3) ? [] : writes.compactMap { change($0.key, before[$0.key], $0.item, session, times[$0.key]) }
+            // What was there before it came into the view may be later than the commit that brings it.
+            let bringsOld = changes.contains { $0.event == .entered } && writes.contains { before[$0.key] != nil && $0.item != nil }
+            tell(id, changes, bringsOld ? max(time, writeTime) : time)
         }
     }
 

@@ -1094,7 +1094,8 @@ package nonisolated struct PBCommit: Sendable {
   /// The number of this client's changeset that the transaction is; 0 when it is another's.
   package var changeset: UInt64 = 0
 
-  /// The time that a client's writes merge with: 48 bits of milliseconds since 1970, 16 bits of counter. 0 for SQL.
+  /// The time that a client's writes merge with: 48 bits of milliseconds since 1970, 16 bits of counter. 0 for SQL. When a row enters the
+  /// view that was there before, no write to it has a later time.
   package var writeTime: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
