@@ -26,13 +26,17 @@ package struct ServerObject: Hashable, Sendable {
     ///   - rowTime: nil when it is not known.
     package mutating func replace(with new: [String: Value]?, times: WriteTimes?, rowTime: Int64?, type: ObjectType) {
         guard let new else {
-            clocks = times?.deletion.map { ObjectClocks(deletion: $0, isDeleted: true) }
+            // The object may have left the view alive and come back, so its last deletion is kept.
+            let deletion = times?.deletion ?? clocks?.deletion
+            clocks = deletion.map { ObjectClocks(deletion: $0, isDeleted: times?.isDeleted ?? false) }
             row = nil
             return
         }
         // A row that comes into the view may be old: it is not known when its values were written.
         var known = ObjectClocks(deletion: clocks?.deletion)
         if let row { known = clocks ?? ObjectClocks(seen: row, type) }
+        // The object was deleted and created again, which the device may not have seen.
+        if let deletion = times?.deletion { known.deletion = deletion }
         for (index, property) in type.properties.enumerated() where index != type.primaryKey {
             let value = new[property.name] ?? .null
             if var clock = times?.properties[property.id] {

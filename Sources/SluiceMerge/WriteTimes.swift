@@ -6,44 +6,55 @@ package import SluiceCore
 /// out are value hashes, which the device makes of the row, the order of lists, and the contents of large collections: there the
 /// device's own writes count as the later ones until they are acknowledged.
 package struct WriteTimes: Hashable, Sendable {
-    /// Additions to one counter that are sent one by one; the older ones count from the last of their times.
-    static let sentAdditions = 4
+    /// Additions to a property that are sent one by one: all that the gateway remembers, so that both count the same.
+    static let sentAdditions = Merge.rememberedAdditions
+    /// Additions to a counter inside of a value that are sent one by one; the older ones count from the last of their times.
+    static let sentInnerAdditions = 4
     /// Entries of one collection, or embedded object, that are sent.
     static let sentEntries = 32
 
     /// By `Property.id`.
     package var properties: [UInt32: PropertyClock]
-    /// The deletion of the object, when a client has deleted it.
+    /// The last deletion of the object that is remembered. An object that was created again since has one as well: a device's writes
+    /// to the earlier life are void.
     package var deletion: Deletion?
+    /// `true` if the object is deleted.
+    package var isDeleted: Bool
 
-    package init(properties: [UInt32: PropertyClock] = [:], deletion: Deletion? = nil) {
+    package init(properties: [UInt32: PropertyClock] = [:], deletion: Deletion? = nil, isDeleted: Bool = false) {
         self.properties = properties
         self.deletion = deletion
+        self.isDeleted = isDeleted
     }
 
     /// The times that a change has left behind.
     /// - Parameter before: The clocks that were stored before the change; nil: none were, and all are sent.
     package init(_ clocks: ObjectClocks, since before: ObjectClocks? = nil) {
-        self.init(deletion: clocks.isDeleted ? clocks.deletion : nil)
+        self.init(deletion: clocks.deletion, isDeleted: clocks.isDeleted && clocks.deletion != nil)
         let isSameLife = before?.isDeleted == clocks.isDeleted
         for (id, clock) in clocks.properties {
             if isSameLife, let old = before?.properties[id], old == clock { continue }
-            properties[id] = clock.sent
+            properties[id] = clock.sent(additions: WriteTimes.sentAdditions)
         }
     }
 
     package var isEmpty: Bool { properties.isEmpty && deletion == nil }
 
+    /// The time of the latest write among them. Zero if there is none.
+    package var latest: HybridTime {
+        properties.values.reduce(deletion?.stamp.time ?? .zero) { max($0, $1.latest.time) }
+    }
+
     /// The times of the properties that a session may read.
     package func visible(_ isVisible: (UInt32) -> Bool) -> WriteTimes {
-        WriteTimes(properties: properties.filter { isVisible($0.key) }, deletion: deletion)
+        WriteTimes(properties: properties.filter { isVisible($0.key) }, deletion: deletion, isDeleted: isDeleted)
     }
 
     /// The times by the numbers of another schema's properties; those that it does not have are left out.
     /// - Parameter numbers: The numbers here, in the order of the type's properties; empty when they are the same.
     package func numbered(as type: ObjectType, from numbers: [UInt32]) -> WriteTimes {
         guard numbers.count == type.properties.count else { return self }
-        var times = WriteTimes(deletion: deletion)
+        var times = WriteTimes(deletion: deletion, isDeleted: isDeleted)
         for (property, number) in zip(type.properties, numbers) {
             if let clock = properties[number] { times.properties[property.id] = clock }
         }
@@ -52,16 +63,17 @@ package struct WriteTimes: Hashable, Sendable {
 
     /// The times after two changes of an object.
     package func followed(by later: WriteTimes) -> WriteTimes {
-        if later.deletion != nil || deletion != nil { return later }
-        return WriteTimes(properties: properties.merging(later.properties) { $1 })
+        if later.isDeleted { return later }
+        return WriteTimes(properties: properties.merging(later.properties) { $1 }, deletion: later.deletion ?? deletion)
     }
 }
 
 extension PropertyClock {
-    fileprivate var sent: PropertyClock {
+    /// - Parameter count: The additions that are sent one by one.
+    fileprivate func sent(additions count: Int) -> PropertyClock {
         var clock = PropertyClock(stamp: stamp, isDefault: isDefault, reset: reset, contents: contents?.sent, sql: sql)
-        clock.additions = Array(additions.suffix(WriteTimes.sentAdditions))
-        let folded = additions.dropLast(WriteTimes.sentAdditions)
+        clock.additions = Array(additions.suffix(count))
+        let folded = additions.dropLast(count)
         for addition in folded { clock.additions[0].amount &+= addition.amount }
         return clock
     }
@@ -71,11 +83,36 @@ extension Contents {
     fileprivate var sent: Contents? {
         switch self {
         case .keyed(let entries) where entries.count <= WriteTimes.sentEntries:
-            .keyed(entries.mapValues { Entry(clock: $0.clock.sent, lsn: $0.lsn) })
+            .keyed(entries.mapValues(\.sent))
         case .members(let members) where members.count <= WriteTimes.sentEntries: self
-        // A device names the elements of a list by their places in what it was sent.
-        case .keyed, .members, .list: nil
+        case .list(let list): list.sent.map { .list($0) }
+        case .keyed, .members: nil
         }
+    }
+}
+
+extension Contents.Entry {
+    fileprivate var sent: Contents.Entry {
+        Contents.Entry(clock: clock.sent(additions: WriteTimes.sentInnerAdditions), lsn: lsn)
+    }
+}
+
+extension ListClock {
+    /// The elements that are there, with the clocks of the values that were changed in place. Nil if there are none of these, or too many
+    /// elements.
+    ///
+    /// A device names an element by its place in the list that it was sent, so the order of insertions and moves is left out.
+    fileprivate var sent: ListClock? {
+        guard places.contains(where: { $0.value != nil }) else { return nil }
+        let present = elements(.present)
+        guard present.count <= WriteTimes.sentEntries else { return nil }
+        var list = ListClock(count: present.count)
+        for (index, element) in present.enumerated() {
+            let place = places[element.first]
+            list.places[index].value = place.value?.sent
+            list.places[index].original = place.original
+        }
+        return list
     }
 }
 
@@ -86,6 +123,7 @@ extension Contents {
 extension WriteTimes {
     private static let version: UInt8 = 1
     private static let hasDeletion: UInt8 = 1
+    private static let isDeletedFlag: UInt8 = 2
 
     package var encoded: [UInt8] {
         var body = ClockWriter()
@@ -97,7 +135,7 @@ extension WriteTimes {
         }
         var writer = ClockWriter()
         writer.byte(WriteTimes.version)
-        writer.byte(deletion == nil ? 0 : WriteTimes.hasDeletion)
+        writer.byte((deletion == nil ? 0 : WriteTimes.hasDeletion) | (isDeleted ? WriteTimes.isDeletedFlag : 0))
         writer.table(of: body)
         writer.append(body)
         return writer.bytes
@@ -121,6 +159,8 @@ extension WriteTimes {
         try reader.readTable()
         self.init()
         if flags & WriteTimes.hasDeletion != 0 { deletion = try reader.deletion() }
+        isDeleted = flags & WriteTimes.isDeletedFlag != 0
+        guard deletion != nil || !isDeleted else { throw reader.damaged }
         for _ in 0..<(try reader.count(of: 3)) {
             guard let id = UInt32(exactly: try reader.number()) else { throw reader.damaged }
             properties[id] = try reader.clock(ofProperty: false, depth: 0)

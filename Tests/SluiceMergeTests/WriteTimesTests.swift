@@ -37,8 +37,11 @@ private struct Device {
         server.replace(with: after.row, times: times, rowTime: after.rowTime, type: after.type)
     }
 
-    func shown(_ type: ObjectType) throws -> [String: Value]? {
-        try Overlay.apply(server: server, pending: pending, client: ClientID(rawValue: Self.client), type: type)
+    func shown(_ type: ObjectType) throws -> [String: Value]? { try state(type).values }
+
+    /// What it shows, with the names of the places.
+    func state(_ type: ObjectType) throws -> ObjectState {
+        try Overlay.state(server: server, pending: pending, client: ClientID(rawValue: Self.client), type: type)
     }
 
     /// What the gateway would make of it now.
@@ -54,7 +57,8 @@ private struct Device {
 
 @Suite struct WriteTimesTests {
     private static let start = Step.client(
-        1, at: 1, .create(["name": "start", "count": 3, "map": .dictionary(["a": 1]), "set": .set([1, 2])]))
+        1, at: 1,
+        .create(["name": "start", "count": 3, "map": .dictionary(["a": 1]), "set": .set([1, 2]), "list": .list(["a", "b", "c"])]))
 
     private func change(_ random: inout SplitMix64) -> ObjectChange {
         func pick(_ values: Value...) -> Value { values.randomElement(using: &random) ?? .null }
@@ -77,6 +81,30 @@ private struct Device {
         }
     }
 
+    /// A set of an element of the list, which `name` gives a name, or of the whole list. The list keeps its length: the order of
+    /// insertions is not sent.
+    private func listChange(
+        _ count: Int, _ random: inout SplitMix64, _ name: (Int) -> ElementRef?
+    ) -> ObjectChange {
+        let text = Value.string(["a", "b", "x", "y"].randomElement(using: &random) ?? "a")
+        guard count > 0, random.chance(85), let element = name(random.below(count)) else { return .set(["list": .list([text, "b", "c"])]) }
+        return .edit(Edit("list", [.element(element)], .set(text)))
+    }
+
+    private func listChange(of device: Device, _ random: inout SplitMix64) throws -> ObjectChange {
+        guard let property = folder["list"], let place = ShownPlace(try device.state(folder), property, []),
+            case .list(let elements) = place.value
+        else { return .set(["list": .list(["a", "b", "c"])]) }
+        return listChange(elements.count, &random) { place.element($0) }
+    }
+
+    /// Of a client that has seen everything.
+    private func listChange(in world: World, _ random: inout SplitMix64) -> ObjectChange {
+        var elements: [Value] = []
+        if case .list(let known)? = world.row?["list"] { elements = known }
+        return listChange(elements.count, &random) { ElementRef.listed($0, ValueHash(elements[$0])) }
+    }
+
     /// A step of others; SQL writes at the time of its transaction.
     private func step(_ world: World, _ random: inout SplitMix64, at times: inout [Int64]) -> Step {
         // A row that comes may have been there before, out of the view: that SQL has made it is not known.
@@ -87,6 +115,10 @@ private struct Device {
         }
         let client = random.chance(50) ? 0 : 1
         times[client] = max(times[client] + 1, world.rowTime - 60 + Int64(random.below(120)))
+        if random.chance(15) {
+            let change = listChange(in: world, &random)
+            return .client(UInt64([1, 3][client]), at: times[client], seen: Int(world.steps), change)
+        }
         return .client(UInt64([1, 3][client]), at: times[client], seen: max(Int(world.steps) - random.below(3), 0), change(&random))
     }
 
@@ -99,7 +131,7 @@ private struct Device {
             var story = ""
             for _ in 0..<random.below(6) + 3 {
                 if random.chance(35) {
-                    let own = change(&random)
+                    let own = try random.chance(20) ? listChange(of: device, &random) : change(&random)
                     device.write(own, after: world.steps, at: max(world.rowTime, 1) + Int64(random.below(40)))
                     story += "\nown \(own.kind) \(own.values) \(own.counters) \(own.edits) at \(device.seen)"
                 } else {
@@ -126,16 +158,55 @@ private struct Device {
         #expect(WriteTimes(after, since: before).encoded.count <= 18)
     }
 
-    @Test func `many additions and entries are cut, and what is left is exact for what is later`() throws {
-        var clock = PropertyClock(stamp: WriteStamp(time: HybridTime(rawValue: 1), client: ClientID(rawValue: 1)))
-        for time in 2...20 {
-            let stamp = WriteStamp(time: HybridTime(rawValue: UInt64(time)), client: ClientID(rawValue: 1))
-            clock.additions.append(PropertyClock.Addition(stamp: stamp, amount: Int64(time)))
+    @Test func `a set of a counter drops exactly the additions before it, among many`() throws {
+        var world = try World([Self.start], folder)
+        var device = Device(world)
+        device.write(.set(["count": 5]), after: world.steps, at: 5)
+        for time in 2...11 {
+            let (step, before) = (Step.client(1, at: Int64(time), seen: Int(world.steps), .add(1)), world)
+            try world.take(step)
+            try device.take(step, before, world)
         }
-        let times = WriteTimes(ObjectClocks(properties: [3: clock]))
-        let sent = try #require(try WriteTimes(encoded: times.encoded).properties[3])
-        #expect(sent.additions.count == 4 && sent.additions.reduce(0) { $0 + $1.amount } == (2...20).reduce(0, +))
-        #expect(sent.additions.last == clock.additions.last)
+        #expect(try device.shown(folder)?["count"] == .int(11))
+        #expect(try device.merged(world)?["count"] == .int(11))
+    }
+
+    @Test func `many additions inside of a value are cut, and what is left is exact for what is later`() throws {
+        var world = try World([Self.start], folder)
+        for time in 2...20 {
+            let add = Edit.Action.add(Int64(time))
+            try world.take(.client(1, at: Int64(time), seen: Int(world.steps), .edit(Edit("map", [.key("a")], add))))
+            try world.take(.client(1, at: Int64(time), seen: Int(world.steps), .add(Int64(time))))
+        }
+        let clocks = try ObjectClocks(encoded: try #require(world.clocks))
+        let times = try WriteTimes(encoded: WriteTimes(clocks).encoded)
+        func additions(_ clock: PropertyClock?) -> [PropertyClock.Addition] {
+            guard case .keyed(let entries)? = clock?.contents else { return [] }
+            return entries["a"]?.clock.additions ?? []
+        }
+        let (whole, sent) = (additions(clocks.properties[10]), additions(times.properties[10]))
+        #expect(sent.count == 4 && sent.reduce(0) { $0 + $1.amount } == (2...20).reduce(0, +))
+        #expect(whole.count == 19 && sent.last == whole.last)
+        // Of a property all are sent.
+        let count = clocks.properties[3]?.additions
+        #expect(count?.count == 19 && times.properties[3]?.additions == count)
+    }
+
+    @Test func `times of an object that was deleted and made anew have the deletion, also with those that follow`() throws {
+        var world = try World([Self.start, .client(1, at: 5, seen: 1, .delete)], folder)
+        let gone = try ObjectClocks(encoded: try #require(world.clocks))
+        #expect(WriteTimes(gone).isDeleted)
+        try world.take(.client(1, at: 6, seen: 2, .create(["name": "anew"])))
+        let anew = try ObjectClocks(encoded: try #require(world.clocks))
+        let times = try WriteTimes(encoded: WriteTimes(anew, since: gone).encoded)
+        #expect(times.deletion?.stamp.time == HybridTime(milliseconds: 5) && !times.isDeleted)
+        #expect(WriteTimes(gone).followed(by: times) == times)
+        try world.take(.client(1, at: 7, seen: 3, .set(["note": "n"])))
+        let later = WriteTimes(try ObjectClocks(encoded: try #require(world.clocks)), since: anew)
+        #expect(later.properties.count == 1 && later.deletion == times.deletion)
+        let both = times.followed(by: later)
+        #expect(both.properties.count == times.properties.count && both.deletion == times.deletion)
+        #expect(both.followed(by: WriteTimes(gone)) == WriteTimes(gone))
     }
 
     @Test func `damaged times are refused`() throws {
@@ -144,6 +215,8 @@ private struct Device {
         for count in 0..<bytes.count {
             #expect(throws: SluiceError.self) { try WriteTimes(encoded: Array(bytes.prefix(count))) }
         }
+        // A deletion that is announced and does not follow.
+        #expect(throws: SluiceError.self) { try WriteTimes(encoded: [bytes[0], 2] + bytes[2...]) }
     }
 
     @Test func `only what a session may read is left of times`() {
@@ -155,10 +228,10 @@ private struct Device {
 }
 
 extension [String: Value] {
-    /// The values that are not null or empty; sets in one order.
+    /// The values that are not null or empty; the set in one order.
     fileprivate var present: [String: Value] {
-        filter { !$0.value.isNull && $0.value != .list([]) && $0.value != .dictionary([:]) }.mapValues { value in
-            if case .list(let elements) = value { .list(elements.sorted { "\($0)" < "\($1)" }) } else { value }
-        }
+        var values = filter { !$0.value.isNull && $0.value != .list([]) && $0.value != .dictionary([:]) }
+        if case .list(let members)? = values["set"] { values["set"] = .list(members.sorted { "\($0)" < "\($1)" }) }
+        return values
     }
 }

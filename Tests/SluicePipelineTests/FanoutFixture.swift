@@ -15,16 +15,21 @@ struct OrderAuthority: SchemaAuthority {
     /// All orders.
     static let view = View(version: 1, types: [TypeView(type: 0, predicate: .true(type), mask: nil)], partitions: [])
 
-    /// What the log has of an order that was inserted.
+    /// What the log has of an order that was inserted, or had another size before.
     static func inserted(
-        _ key: String, size: Int64 = 2, at lsn: LSN, by origin: Origin? = nil, times: WriteTimes = WriteTimes()
+        _ key: String, size: Int64 = 2, from before: Int64? = nil, at lsn: LSN, by origin: Origin? = nil, times: WriteTimes = WriteTimes()
     ) -> PendingRecord {
         var buffer = RowBuffer()
-        buffer.beginRow()
-        buffer.append(.string(key))
-        buffer.append(Cell(tag: .int, bits: UInt64(bitPattern: size)))
+        func row(_ size: Int64) -> RowRef {
+            buffer.beginRow()
+            buffer.append(.string(key))
+            buffer.append(Cell(tag: .int, bits: UInt64(bitPattern: size)))
+            return buffer.endRow()
+        }
+        let old = before.map { row($0) }
         let position = Position(lsn: lsn, ordinal: 0)
-        var change = CapturedChange(position: position, type: 0, operation: .insert, before: nil, after: buffer.endRow())
+        var change = CapturedChange(
+            position: position, type: 0, operation: old == nil ? .insert : .update, before: old, after: row(size))
         if !times.isEmpty {
             let start = UInt32(buffer.arena.count)
             buffer.arena += times.encoded

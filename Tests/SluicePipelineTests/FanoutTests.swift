@@ -98,6 +98,30 @@ import Testing
         #expect(channel.messages.last?.bootstrapEnd.changeset == end)
     }
 
+    @Test func `how late the writes are that a bootstrap may have`() async {
+        let staged = await fanout.add(channel, view: OrderAuthority.view, staged: true, client: me)
+        for (lsn, written) in [(200, 9), (300, 7)] as [(UInt64, Int64)] {
+            let time = HybridTime(milliseconds: written)
+            await fanout.deliver(ReleasedBatch(records: [], watermark: LSN(rawValue: lsn), resync: [], writeTime: time))
+        }
+        let snapshot = TransactionSnapshot(xmin: 100, xmax: 100, running: [])
+        #expect(await fanout.activate(staged, replacing: nil, after: [], snapshot: snapshot, rows: 0, held: PBHeld(), taken: 0))
+        #expect(channel.messages.last?.bootstrapEnd.writeTime == HybridTime(milliseconds: 9).rawValue)
+    }
+
+    @Test func `how late the writes can be of a row that comes into its view, and not of new rows or those that it has`() async throws {
+        let predicate = try Query.parse("size > 2").bind(to: OrderAuthority.type)
+        let view = View(version: 1, types: [TypeView(type: 0, predicate: predicate, mask: nil)], partitions: [])
+        _ = await fanout.add(channel, view: view, staged: false)
+        let latest = HybridTime(milliseconds: 9)
+        for (lsn, before, size) in [(200, nil, 3), (300, 1, 3), (400, 3, 4)] as [(UInt64, Int64?, Int64)] {
+            let lsn = LSN(rawValue: lsn)
+            let record = OrderAuthority.inserted("\(lsn)", size: size, from: before, at: lsn)
+            await fanout.deliver(ReleasedBatch(records: [record], watermark: lsn, resync: [], writeTime: latest))
+        }
+        #expect(channel.messages.flatMap(\.commits.commits).map(\.writeTime) == [0, latest.rawValue, 0])
+    }
+
     /// The times of both properties but the key, at a millisecond.
     private func times(_ millisecond: Int64, _ numbers: [UInt32] = [1, 2]) -> WriteTimes {
         let clock = PropertyClock(stamp: WriteStamp(time: HybridTime(milliseconds: millisecond), client: ClientID(rawValue: 6)))

@@ -233,6 +233,8 @@ struct PublishingStage: Sendable {
             /// The transaction that is read next, and how many of its rows have been.
             var next = (write: 0, row: 0)
             var isForgetful = false
+            /// The latest time of a client's write in the database.
+            var writeTime = HybridTime.zero
             /// What a slot that was made anew has left out.
             var gap: ClosedRange<LSN>?
         }
@@ -328,6 +330,7 @@ struct PublishingStage: Sendable {
         }
 
         func hasSeen(_ witness: HistoryAnchor) async throws -> Bool? { state.withLock { !$0.isForgetful } }
+        func latestWriteTime() async throws -> HybridTime { state.withLock(\.writeTime) }
         func close() async {}
     }
 

@@ -125,6 +125,43 @@ import Testing
         #expect(try priority() == .int(100))
     }
 
+    @Test(arguments: [(15_000, "mine", "a"), (25_000, "x", "x")] as [(Int64, String, String)])
+    func `of two sets of an element of a list the later is shown, and named by what the server has`(
+        written: Int64, shown: String, named: String
+    ) async throws {
+        func row(_ first: String) -> Row {
+            Row([.int(1), .string("seen"), .int(0), .null, .list([.string(first), .string("b")])])
+        }
+        let replica = try await make()
+        try await replica.apply(commit(12, row("a")))
+        func set(_ text: String) throws {
+            try replica.write {
+                try $0.set(
+                    type: 0, key: .int(1), property: 4, .list([.string(text), .string("b")]),
+                    by: ShownEdit([.setElement(0, .string(text))]))
+            }
+        }
+        try set("mine")
+        let list = Value.list([.string("a"), .string("b")])
+        var state = ObjectState(
+            values: ["tags": list], clocks: ObjectClocks(properties: [5: PropertyClock(stamp: .zero, valueHash: ValueHash(list))]))
+        let before = state.clocks
+        let stamp = WriteStamp(time: HybridTime(milliseconds: written), client: Self.other)
+        let edit = Edit("tags", [.element(.listed(0, ValueHash(.string("a"))))], .set(.string("x")))
+        try Merge.apply(
+            ObjectChange(object: ObjectKey(type: "Todo", key: .int(1)), kind: .set, edits: [edit]),
+            by: WriteContext(stamp: stamp, base: LSN(rawValue: 12), now: LSN(rawValue: 29)), to: &state, type: todoType)
+        var others = commit(30, row("x"))
+        add(WriteTimes(state.clocks, since: before), to: &others)
+        try await replica.apply(others)
+        func tags() throws -> Value? { try replica.makeReader().store.row(type: 0, key: .int(1))?[4] }
+        #expect(try tags() == .list([.string(shown), .string("b")]))
+        try set("after it")
+        #expect(try tags() == .list([.string("after it"), .string("b")]))
+        let last = try #require(try await replica.pendingChangesets(after: 2, maximumBytes: 1).first)
+        #expect(last.changes.first?.edits.first?.path == [.element(.listed(0, ValueHash(.string(named))))])
+    }
+
     @Test func `what others wrote is kept with its times when the file is closed`() async throws {
         do {
             let replica = try await make()
@@ -136,15 +173,52 @@ import Testing
         #expect(try replica.titles() == [1: "later"])
     }
 
+    @Test func `what others wrote is kept with its times when an update of the app adds a property before others`() async throws {
+        do {
+            let replica = try await make()
+            try await replica.apply(commit(30, todo(1, "later"), written: [2: 25_000]))
+        }
+        let wider = ObjectType(
+            name: "Todo",
+            properties: [
+                Property(id: 1, name: "_id", type: .int), Property(id: 2, name: "done", type: .bool, isOptional: true),
+                Property(id: 3, name: "title", type: .string), Property(id: 4, name: "priority", type: .int),
+                Property(id: 5, name: "note", type: .string, isOptional: true),
+                Property(id: 6, name: "tags", type: .string, collection: .list),
+            ])
+        let replica = try Replica(path: folder.file, schema: Schema([wider, readingType]), environment: TestEnvironment())
+        let row = Row([.int(1), .null, .string("later"), .int(3), .null, .list([])])
+        try await replica.apply(commit(31, row, written: [4: 26_000]))
+        let shown = try replica.makeReader().store.row(type: 0, key: .int(1))
+        #expect(shown?[2] == .string("later") && shown?[3] == .int(3))
+    }
+
     @Test func `a deletion by another device that the maker of an object did not know of is shown at once`() async throws {
         let replica = try await make()
         try replica.write { try $0.create(type: 0, key: .int(1), values: ["title": .string("made over it")]) }
         var gone = batch(30, leave: [1])
         gone.changes[0].event = .deleted
         let stamp = WriteStamp(time: HybridTime(milliseconds: 12_000), client: Self.other)
-        add(WriteTimes(deletion: Deletion(stamp: stamp, lsn: LSN(rawValue: 29))), to: &gone)
+        add(WriteTimes(deletion: Deletion(stamp: stamp, lsn: LSN(rawValue: 29)), isDeleted: true), to: &gone)
         try await replica.apply(gone)
         #expect(try replica.titles().isEmpty)
+    }
+
+    @Test(arguments: [(29, "anew"), (9, "mine")] as [(UInt64, String)])
+    func `a write to an object that others deleted and made anew is void, if it did not know of the deletion`(
+        deleted: UInt64, shown: String
+    ) async throws {
+        let replica = try await make()
+        var anew = commit(30, todo(1, "anew"))
+        let stamp = WriteStamp(time: HybridTime(milliseconds: 12_000), client: Self.other)
+        let clock = PropertyClock(stamp: WriteStamp(time: HybridTime(milliseconds: 13_000), client: Self.other))
+        let deletion = Deletion(stamp: stamp, lsn: LSN(rawValue: deleted))
+        add(WriteTimes(properties: [2: clock, 3: clock], deletion: deletion), to: &anew)
+        try await replica.apply(anew)
+        #expect(try replica.titles() == [1: shown])
+        // A later commit of SQL leaves it at that.
+        try await replica.apply(commit(31, todo(1, "anew", priority: 4)))
+        #expect(try replica.titles() == [1: shown])
     }
 
     @Test func `rows of a bootstrap with their times are merged, and rows without count as older`() async throws {
@@ -167,6 +241,22 @@ import Testing
         try await replica.stage(type: 0, rows: rows, of: buffer)
         try await replica.endBootstrap(version: 1, lsn: LSN(rawValue: 91), types: [0])
         #expect(try replica.titles() == [1: "theirs", 2: "mine too"])
+    }
+
+    @Test func `what is written over a row of a bootstrap is later, however far ahead the clock of its writer is`() async throws {
+        let replica = try await make()
+        try await replica.beginBootstrap(version: 1)
+        var buffer = RowBuffer()
+        let row = buffer.append(todo(1, "ahead"))
+        try await replica.stage(type: 0, rows: [row], of: buffer)
+        let times = times([2: 200_000, 3: 100_000])
+        try await replica.stageTimes(type: 0, [StagedTimes(key: .int(1), times: times.encoded, commitTime: 20_000)])
+        try await replica.endBootstrap(version: 1, lsn: LSN(rawValue: 90), types: [0])
+        #expect(try replica.titles() == [1: "ahead"])
+        try replica.rename(1, "after it")
+        #expect(try replica.titles() == [1: "after it"])
+        let last = try #require(try await replica.pendingChangesets(after: 1, maximumBytes: 1).first)
+        #expect(last.time > HybridTime(milliseconds: 200_000))
     }
 
     @Test func `times that follow others of a row in a bootstrap add to them`() async throws {

@@ -336,6 +336,19 @@ import Testing
         #expect(harness.machine.phase == .ended(damaged))
     }
 
+    /// A device whose clock is behind must not lose what it writes over what it has seen.
+    @Test func `the clock is ahead of all writes that a bootstrap can have, before its rows are shown`() {
+        var harness = MachineHarness()
+        harness.open()
+        harness.pending([set(1, ["north"])])
+        harness.receive(.bootstrapBegin(version: 1, rows: 0))
+        let time = HybridTime(milliseconds: 180_000, counter: 9)
+        harness.receive(.bootstrapEnd(version: 1, lsn: LSN(rawValue: 70), types: [0], writeTime: time))
+        let observed = harness.actions.firstIndex { if case .observe(180_001) = $0 { true } else { false } }
+        let ended = harness.actions.firstIndex { if case .endBootstrap = $0 { true } else { false } }
+        #expect(observed.map { $0 < ended ?? -1 } == true, "\(harness.actions)")
+    }
+
     @Test func `messages before Welcome, a second Welcome, and what was not asked for break the session`() {
         var harness = MachineHarness()
         harness.feed(.start(token: "t"))

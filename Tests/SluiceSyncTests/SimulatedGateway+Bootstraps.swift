@@ -171,6 +171,7 @@ extension SimulatedGateway {
     /// - Parameter types: nil: the client's view goes on.
     private mutating func end(_ id: UInt64, _ wanted: (version: UInt64, stores: Set<String>), _ session: Session, types: [String]?) {
         let (lsn, taken) = (lsn, clients[session.client]?.changeset ?? 0)
+        let latest = has(.timeless, 100) ? HybridTime.zero : writeTime
         send(
             id,
             .bootstrapEnd(
@@ -180,6 +181,7 @@ extension SimulatedGateway {
                     $0.types = types ?? []
                     $0.resumed = types == nil
                     $0.changeset = taken
+                    $0.writeTime = latest.rawValue
                     $0.held.transaction = lsn + 1
                     $0.held.types = wanted.stores.sorted().map { store in make(PBHeldType()) { $0.name = store } }
                 }))

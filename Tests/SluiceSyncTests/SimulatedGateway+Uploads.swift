@@ -78,6 +78,7 @@ extension SimulatedGateway {
                 continue
             }
             state.clocks.prune(below: horizon)
+            writeTime = max(writeTime, stamp.time)
             let written = WriteTimes(state.clocks, since: clocks[key])
             times[key] = times[key]?.followed(by: written) ?? written
             clocks[key] = state.clocks

@@ -59,12 +59,14 @@ struct SimulatedGateway {
     private(set) var crashCount = 0
     /// The items that each commit changed, and in which stores they were before.
     var log: [(lsn: UInt64, key: Int64, store: String?)] = []
-    /// What became of the value of each item: by which commit, and who wrote it when; nil for SQL.
+    /// What became of the value of each item: by which commit, and who wrote it, or deleted the item, when; nil for SQL.
     var history: [Int64: [(lsn: UInt64, value: String?, stamp: WriteStamp?)]] = [:]
     var lsn: UInt64 = 100
     /// Beside the rows: who wrote what, and when a row was written last.
     var clocks: [Int64: ObjectClocks] = [:]
     var rowTimes: [Int64: Int64] = [:]
+    /// The latest time of a client's write.
+    var writeTime = HybridTime.zero
     /// What its clock says, milliseconds since 1970.
     var wall: Int64 = 1_770_000_000_000
     var clients: [UInt64: Client] = [:]
@@ -211,13 +213,17 @@ struct SimulatedGateway {
         }
         for id in sessions.keys.sorted() {
             guard let session = sessions[id], session.state.active > 0, !session.isClosed else { continue }
-            tell(id, has(.eyes, 3) ? [] : writes.compactMap { change($0.key, before[$0.key], $0.item, session, times[$0.key]) }, time)
+            let changes: [PBViewChange] =
+                has(.eyes, 3) ? [] : writes.compactMap { change($0.key, before[$0.key], $0.item, session, times[$0.key]) }
+            // What was there before it came into the view may be later than the commit that brings it.
+            let bringsOld = changes.contains { $0.event == .entered } && writes.contains { before[$0.key] != nil && $0.item != nil }
+            tell(id, changes, bringsOld ? max(time, writeTime) : time)
         }
     }
 
     private mutating func note(_ key: Int64, _ item: Item?, _ times: WriteTimes?) {
         let last = history[key]?.last
-        var stamp = times?.properties[SimulatedGateway.value]?.stamp
+        var stamp = item == nil ? times?.deletion?.stamp : times?.properties[SimulatedGateway.value]?.stamp
         // What SQL leaves as it is, and what a client does not write, is as old as before.
         if stamp == nil, last?.value == item?.value { stamp = last?.stamp }
         history[key, default: []].append((lsn, item?.value, stamp?.client == .server ? nil : stamp))

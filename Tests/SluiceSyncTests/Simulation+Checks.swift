@@ -44,18 +44,19 @@ extension Simulation {
 
 extension Simulation {
     /// Of the values that a device knows for an item it shows the latest: the last of its own that the gateway does not have, or the
-    /// server's, by the times and numbers of their writers.
+    /// server's, by the times and numbers of their writers. What it wrote over a value that it had seen is later than that.
     private mutating func checkLatest(_ index: Int, _ key: Int64, _ file: SimulatedFile) {
         guard !file.untimed.contains(key), let item = file.server[key],
             let own = file.pending.flatMap(\.changeset.pending).filter({ $0.change.object.key == .int(key) }).unmixed,
             let written = gateway.history[key]?.filter({ $0.lsn <= file.applied.lsn.rawValue }), let last = written.last,
             last.value == item.value, let stamp = last.stamp
         else { return }
-        // Of what came to be deleted and made anew without its knowledge the device has nothing to say.
-        if written.contains(where: { $0.value == nil && $0.lsn > own.base.rawValue }) { return }
-        let isOwnLater = stamp <= WriteStamp(time: own.time, client: file.client)
-        // It had seen the server's, whose writer's clock is ahead.
-        if !isOwnLater, last.lsn <= own.base.rawValue { return }
+        // Its own write to an item that another client has deleted since, and one made anew, is void.
+        let isVoid = written.contains { entry in
+            guard entry.value == nil, entry.lsn > own.base.rawValue, let deletion = entry.stamp else { return false }
+            return deletion.client != file.client
+        }
+        let isOwnLater = !isVoid && stamp <= WriteStamp(time: own.time, client: file.client)
         if isOwnLater { latestOwn += 1 } else { latestOfOthers += 1 }
         let latest = isOwnLater ? own.value : item.value
         if file.shown(key)?.value != latest {

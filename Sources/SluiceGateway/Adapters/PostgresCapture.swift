@@ -70,6 +70,8 @@ final class PostgresCapture: ChangeSource {
         }
     }
 
+    func latestWriteTime() async throws -> HybridTime { try await ClientStore(pool: pool).latestWriteTime() }
+
     func close() async {
         let stream = self.stream.withLock { stream in
             defer { stream = nil }

@@ -17,8 +17,12 @@ enum BootstrapMessages {
     }
 
     /// Encodes the end.
-    /// - Parameter types: The classes of the view, which the bootstrap replaced; nil if the client had the view and resumed from the log.
-    static func end(version: UInt64, lsn: LSN, rows: UInt64, types: [String]?, held: PBHeld, taken: UInt64) -> [UInt8] {
+    /// - Parameters:
+    ///   - types: The classes of the view, which the bootstrap replaced; nil if the client had the view and resumed from the log.
+    ///   - writeTime: The latest time of a client's write up to `lsn`.
+    static func end(
+        version: UInt64, lsn: LSN, rows: UInt64, types: [String]?, held: PBHeld, taken: UInt64, writeTime: HybridTime
+    ) -> [UInt8] {
         encode {
             $0.bootstrapEnd = .with {
                 $0.version = version
@@ -28,6 +32,7 @@ enum BootstrapMessages {
                 $0.resumed = types == nil
                 $0.held = held
                 $0.changeset = taken
+                $0.writeTime = writeTime.rawValue
             }
         }
     }

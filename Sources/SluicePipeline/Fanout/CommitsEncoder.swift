@@ -17,6 +17,7 @@ struct CommitsEncoder {
         var writer = CommitsWriter()
         var pieces: [Frame] = []
         var open: LSN?
+        let bound = writeTimeBound(subscriber.tokens)
         for token in subscriber.tokens {
             let record = batch.records[token.record]
             let change = decoder.change(token.change)
@@ -27,13 +28,13 @@ struct CommitsEncoder {
                     pieces.append(frames.frame(writer.finish(batch.watermark, more: true)))
                     writer = CommitsWriter()
                 }
-                begin(change, at: record.position.lsn, for: subscriber, &writer)
+                begin(change, at: record.position.lsn, for: subscriber, bound, &writer)
                 open = record.position.lsn
             } else if writer.byteCount > Limits.bootstrapBytes * 8 {
                 writer.endCommit()
                 pieces.append(frames.frame(writer.finish(batch.watermark, more: true)))
                 writer = CommitsWriter()
-                begin(change, at: record.position.lsn, for: subscriber, &writer)
+                begin(change, at: record.position.lsn, for: subscriber, bound, &writer)
             }
             add(token, change, record, of: subscriber.view.type(change.type), to: &writer)
         }
@@ -42,9 +43,20 @@ struct CommitsEncoder {
         return pieces
     }
 
-    private func begin(_ change: DecodedChange, at lsn: LSN, for subscriber: Subscriber, _ writer: inout CommitsWriter) {
+    /// Returns the time that the client's later writes must exceed besides those of the commits; zero if there is none.
+    ///
+    /// A row that existed before it entered the view may have values with later write times than its commit.
+    private func writeTimeBound(_ tokens: [Token]) -> HybridTime {
+        let hasOldRow = tokens.contains { $0.event == .entered && decoder.change($0.change).operation != .insert }
+        return hasOldRow ? batch.writeTime : .zero
+    }
+
+    private func begin(
+        _ change: DecodedChange, at lsn: LSN, for subscriber: Subscriber, _ bound: HybridTime, _ writer: inout CommitsWriter
+    ) {
         writer.beginCommit(
-            lsn, commitTime: change.commitTime, changeset: subscriber.changeset(of: change), writeTime: change.origin?.time ?? .zero)
+            lsn, commitTime: change.commitTime, changeset: subscriber.changeset(of: change),
+            writeTime: max(change.origin?.time ?? .zero, bound))
     }
 
     private func add(_ token: Token, _ change: DecodedChange, _ record: PendingRecord, of view: TypeView?, to writer: inout CommitsWriter) {

@@ -39,6 +39,8 @@ package actor Fanout {
     package private(set) var watermark: LSN = .zero
     /// A transaction that identifies the watermark.
     private var witness: HistoryAnchor?
+    /// The latest time of a client's write up to the watermark.
+    private var writeTime = HybridTime.zero
     /// The time of the newest delivered commit of a class with subscribers, in microseconds since 1970; for the lag metric.
     package private(set) var lastCommitTime: Int64 = 0
 
@@ -186,7 +188,8 @@ package actor Fanout {
         messages.append(
             frames.frame(
                 BootstrapMessages.end(
-                    version: subscriber.view.version, lsn: watermark, rows: total, types: types, held: held, taken: taken)))
+                    version: subscriber.view.version, lsn: watermark, rows: total, types: types, held: held, taken: taken,
+                    writeTime: writeTime)))
         subscriber.staged = nil
         // The new subscriber inherits the position that the old one still had to report.
         let replaced = old.flatMap(number)
@@ -248,6 +251,7 @@ package actor Fanout {
         // Set the watermark before sending: the frames carry it.
         watermark = batch.watermark
         witness = batch.witness ?? witness
+        writeTime = max(writeTime, batch.writeTime)
         // Before sending: a session with a gap must not receive the changes after it.
         resynchronise(batch.resync)
         send(batch)

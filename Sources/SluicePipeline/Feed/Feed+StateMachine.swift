@@ -16,12 +16,17 @@ package struct ReleasedBatch: Hashable, Sendable {
     package var resync: Set<LogPartition>
     /// The last transaction known up to the watermark; nil if none is.
     package var witness: HistoryAnchor?
+    /// The latest time of a client's write up to the watermark; zero if there is none.
+    package var writeTime: HybridTime
 
-    package init(records: [PendingRecord], watermark: LSN, resync: Set<LogPartition>, witness: HistoryAnchor? = nil) {
+    package init(
+        records: [PendingRecord], watermark: LSN, resync: Set<LogPartition>, witness: HistoryAnchor? = nil, writeTime: HybridTime = .zero
+    ) {
         self.records = records
         self.watermark = watermark
         self.resync = resync
         self.witness = witness
+        self.writeTime = writeTime
     }
 }
 
@@ -69,6 +74,8 @@ struct FeedState {
     private(set) var completeSince: LSN?
     /// The last transaction known up to the watermark.
     private var witness: HistoryAnchor?
+    /// The latest time of a client's write up to the watermark.
+    private var writeTime = HybridTime.zero
 
     init(bound: Int = Limits.feedBytes, recent: Int = Limits.recentBytes) {
         self.bound = bound
@@ -195,6 +202,7 @@ struct FeedState {
             var wider = record
             wider.grown.merge(last.grown) { max($0, $1) }
             wider.witness = record.witness ?? last.witness
+            wider.writeTime = max(record.writeTime, last.writeTime)
             progress[progress.count - 1] = wider
         } else {
             progress.append(record)
@@ -227,6 +235,7 @@ struct FeedState {
         while let next = progress.first, isRead(next) {
             reached = next.lsn
             witness = next.witness ?? witness
+            writeTime = max(writeTime, next.writeTime)
             _ = progress.popFirst()
         }
         guard let reached else { return nil }
@@ -243,7 +252,7 @@ struct FeedState {
     }
 
     private mutating func take(upTo lsn: LSN) -> ReleasedBatch {
-        var batch = ReleasedBatch(records: [], watermark: lsn, resync: [], witness: witness)
+        var batch = ReleasedBatch(records: [], watermark: lsn, resync: [], witness: witness, writeTime: writeTime)
         // Iterate over an array and remove each partition: a second reference would copy it with all its waiting records.
         for partition in Array(partitions.keys) where partitions[partition]?.isConcerned(by: lsn) == true {
             guard var state = partitions.removeValue(forKey: partition) else { continue }

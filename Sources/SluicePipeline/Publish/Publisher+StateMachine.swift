@@ -31,13 +31,17 @@ struct PublisherState {
     private(set) var commitTime: Int64 = 0
     /// The last transaction known before `reached`.
     private var witness: HistoryAnchor?
+    /// The latest time of a client's write before `reached`.
+    private var writeTime: HybridTime
 
     /// - Parameters:
     ///   - start: The LSN from which the source delivers every change.
     ///   - promise: The progress records of earlier publishers.
     ///   - ends: The offset after the last record of each partition.
+    ///   - writeTime: The latest time of a client's write before `start`.
     init(
-        last: [LogPartition: Position], start: LSN, after promise: LogPromise = LogPromise(), ends: [LogPartition: Int64] = [:]
+        last: [LogPartition: Position], start: LSN, after promise: LogPromise = LogPromise(), ends: [LogPartition: Int64] = [:],
+        writeTime: HybridTime = .zero
     ) {
         let before = promise.last
         since = start
@@ -47,6 +51,7 @@ struct PublisherState {
         let isJoined = before.map { $0.completeSince > .zero && start <= $0.lsn } ?? false
         completeSince = isJoined ? before?.completeSince ?? start : start
         witness = before?.witness
+        self.writeTime = max(before?.writeTime ?? .zero, writeTime)
         for (partition, position) in last {
             let slot = slot(of: partition)
             self.last[slot] = position
@@ -118,6 +123,9 @@ struct PublisherState {
         witness = transaction
     }
 
+    /// Records the time of a client's write.
+    mutating func wrote(at time: HybridTime) { writeTime = max(writeTime, time) }
+
     /// Returns the progress record to write now; nil without progress.
     mutating func takeProgress() -> ProgressRecord? {
         guard reached > announced else { return nil }
@@ -133,7 +141,8 @@ struct PublisherState {
             since = max(since, reached)
         }
         return ProgressRecord(
-            lsn: reached, commitTime: commitTime, grown: grown, since: since, completeSince: completeSince, witness: witness)
+            lsn: reached, commitTime: commitTime, grown: grown, since: since, completeSince: completeSince, witness: witness,
+            writeTime: writeTime)
     }
 }
 
@@ -148,9 +157,12 @@ package struct ProgressRecord: Sendable {
     package var completeSince: LSN
     /// The last transaction known up to `lsn`.
     package var witness: HistoryAnchor?
+    /// The latest time of a client's write up to `lsn`; zero if there is none.
+    package var writeTime: HybridTime
 
     package init(
-        lsn: LSN, commitTime: Int64, grown: [LogPartition: Int64], since: LSN, completeSince: LSN = .zero, witness: HistoryAnchor? = nil
+        lsn: LSN, commitTime: Int64, grown: [LogPartition: Int64], since: LSN, completeSince: LSN = .zero, witness: HistoryAnchor? = nil,
+        writeTime: HybridTime = .zero
     ) {
         self.lsn = lsn
         self.commitTime = commitTime
@@ -158,5 +170,6 @@ package struct ProgressRecord: Sendable {
         self.since = since
         self.completeSince = completeSince
         self.witness = witness
+        self.writeTime = writeTime
     }
 }

@@ -110,7 +110,9 @@ package final class Publisher: Sendable {
         // After the announcements: ends only grow, so an end below its announcement proves a loss.
         let ends = try await log.ends(of: layout.layouts.indices.flatMap { layout.partitions(of: $0, keys: nil) })
         note(lost: Array(promise.lost(in: ends)))
-        return PublisherState(last: try await lastPositions(ends), start: start, after: promise, ends: ends)
+        // After the slot is open: the source delivers the transactions that this query does not see.
+        let writeTime = try await source.latestWriteTime()
+        return PublisherState(last: try await lastPositions(ends), start: start, after: promise, ends: ends, writeTime: writeTime)
     }
 
     private func note(lost partitions: [LogPartition]) {
@@ -153,6 +155,7 @@ package final class Publisher: Sendable {
             for index in transaction.changes {
                 encoder.append(capture.changes[index], of: transaction, rows: capture.rows, chain: &state, to: &batch)
             }
+            if let origin = transaction.origin { state.wrote(at: origin.time) }
             if let end = transaction.end { state.passed(end, HistoryAnchor(transaction)) }
         }
         if capture.gap > .zero { state.lost(before: capture.gap) }

@@ -150,6 +150,22 @@ package struct ClientStore: Sendable {
         return (0..<result.count).map { (ClientID(rawValue: UInt64(clamping: result.int($0, 0) ?? 0)), result[$0, 1] ?? "") }
     }
 
+    /// Returns a bound on the write times that changesets merge with: no committed write has a later one. Zero if every write is older
+    /// than `Limits.clockSkewMilliseconds`.
+    ///
+    /// A gateway cuts the time of a changeset to the present and that bound, so only clients that wrote since then can have a time ahead
+    /// of the present. Cost: O(clients). The publisher calls it when it acquires the slot.
+    package func latestWriteTime() async throws -> HybridTime {
+        let result = try await pool.share(
+            PostgresStatement(
+                """
+                SELECT max(least(CASE WHEN last_time < 0 THEN \(Int64.max) ELSE last_time END,
+                    ((extract(epoch FROM seen_at) * 1000)::bigint + \(Limits.clockSkewMilliseconds)) * 65536 + 65535))
+                FROM sluice.client WHERE seen_at > now() - make_interval(secs => \(2 * Limits.clockSkewMilliseconds / 1_000))
+                """, []))
+        return HybridTime(rawValue: UInt64(clamping: result.int(0, 0) ?? 0))
+    }
+
     /// Advances the horizon, see `ClientHorizon.advance`. The caller runs it every ten minutes.
     package func advanceHorizon(days: Int = Limits.clientMemoryDays) async throws {
         try await pool.perform { try ClientHorizon.advance($0, days: days) }

@@ -212,6 +212,8 @@ extension Writer {
                 let row = layout.read(statement, into: &buffer)
                 statement.reset()
                 var new = try stagedTimes(layout, key)
+                // The app sees these values from here on, and its later writes must win.
+                meta.clock = max(meta.clock, new.times?.latest ?? .zero)
                 new.row = named(buffer.withView(row) { Row($0) }, layout)
                 _ = try takeServerRow(layout, key: key, new)
             } else {

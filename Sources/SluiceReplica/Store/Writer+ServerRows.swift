@@ -13,7 +13,7 @@ extension Writer {
         defer { statement.reset() }
         guard try statement.step() else { return nil }
         let row = statement.isNull(0) ? nil : try ChangeCoding.decodeRow(statement.bytes(0))
-        let clocks = statement.isNull(1) ? nil : try layout.clocks(stored: Array(statement.bytes(1)))
+        let clocks = statement.isNull(1) ? nil : try layout.clocks(stored: statement.bytes(1))
         return ServerObject(row: row, clocks: clocks, rowTime: statement.isNull(2) ? 0 : statement.int(2))
     }
 
@@ -194,22 +194,35 @@ extension Writer {
 }
 
 extension TableLayout {
-    /// A hash of the properties' numbers and names, which stored clocks refer to.
-    private var numbering: UInt64 {
-        ValueHash(.list(type.properties.flatMap { [.int(Int64($0.id)), .string($0.name)] })).rawValue
-    }
-
+    /// Returns the form in which clocks are stored: with the names of the properties, whose numbers an update of the app may change.
     fileprivate func stored(_ clocks: ObjectClocks) -> [UInt8] {
-        withUnsafeBytes(of: numbering.littleEndian) { Array($0) } + clocks.encoded
+        var numbers: [String: Value] = [:]
+        for property in type.properties { numbers[property.name] = .int(Int64(property.id)) }
+        return ChangeCoding.encode(row: ["clocks": .binary(clocks.encoded), "numbers": .dictionary(numbers)])
     }
 
-    /// Decodes stored clocks. Returns `nil` if they were stored for other properties: pending changes then count as later.
-    fileprivate func clocks(stored bytes: [UInt8]) throws(SluiceError) -> ObjectClocks? {
-        guard bytes.prefix(8).elementsEqual(withUnsafeBytes(of: numbering.littleEndian) { Array($0) }) else { return nil }
-        do throws(SluiceError) {
-            return try ObjectClocks(encoded: Array(bytes.dropFirst(8)))
-        } catch {
-            throw SluiceError(.replicaCorrupt, "The clocks of a kept server row of \(type.name) in the local file cannot be read.")
+    /// Decodes stored clocks. Those of properties that the class no longer has are left out.
+    /// - Throws: `replicaCorrupt` if they cannot be read.
+    fileprivate func clocks(stored bytes: UnsafeRawBufferPointer) throws(SluiceError) -> ObjectClocks {
+        let fields = try ChangeCoding.decodeRow(bytes)
+        guard case .binary(let encoded)? = fields["clocks"], case .dictionary(let numbers)? = fields["numbers"] else {
+            throw damagedClocks
         }
+        do throws(SluiceError) {
+            var clocks = try ObjectClocks(encoded: encoded)
+            let known = clocks.properties
+            clocks.properties = [:]
+            for property in type.properties {
+                guard case .int(let number)? = numbers[property.name], let id = UInt32(exactly: number) else { continue }
+                clocks.properties[property.id] = known[id]
+            }
+            return clocks
+        } catch {
+            throw damagedClocks
+        }
+    }
+
+    private var damagedClocks: SluiceError {
+        SluiceError(.replicaCorrupt, "The clocks of a kept server row of \(type.name) in the local file cannot be read.")
     }
 }

@@ -47,7 +47,9 @@ package enum ServerMessage: Sendable {
     /// - Parameters:
     ///   - types: the classes that lose all objects that the bootstrap did not send. `nil`: the view was resumed and keeps all.
     ///   - taken: the client's changesets up to this number are reflected in the rows.
-    case bootstrapEnd(version: UInt64, lsn: LSN, types: [Int]?, held: [UInt8] = [], taken: UInt64 = 0)
+    ///   - writeTime: no client's write in the rows has a later time.
+    case bootstrapEnd(
+        version: UInt64, lsn: LSN, types: [Int]?, held: [UInt8] = [], taken: UInt64 = 0, writeTime: HybridTime = .zero)
     case commits(ReplicaBatch, more: Bool)
     case uploadAck(number: UInt64, lsn: LSN, futile: [FutileWrite] = [])
     case compensation(id: UInt64, [CompensatingWrite])
@@ -130,7 +132,7 @@ extension ServerMessage {
             let types = m.resumed ? nil : m.types.compactMap { schema?.schema.index(of: $0) }
             return .bootstrapEnd(
                 version: m.version, lsn: LSN(rawValue: m.lsn), types: types, held: m.hasHeld ? try WireProtocol.encode(m.held) : [],
-                taken: m.changeset)
+                taken: m.changeset, writeTime: HybridTime(rawValue: m.writeTime))
         case .uploadAck(let m):
             let futile = try m.futile.map { write throws(SluiceError) in
                 FutileWrite(changeset: write.changeset, object: ObjectKey(type: write.type, key: try Value(write.primaryKey)))

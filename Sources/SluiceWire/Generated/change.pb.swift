@@ -276,6 +276,9 @@ package nonisolated struct PBProgress: Sendable {
   /// The last transaction that is known up to `lsn`. Absent: none is.
   package var witness: Data = Data()
 
+  /// No write of a client up to `lsn` has a later time: 48 bits of milliseconds since 1970, 16 bits of counter. 0: there is none.
+  package var writeTime: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -499,7 +502,7 @@ nonisolated extension PBPartitionOffset: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Progress"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}lsn\0\u{3}commit_time\0\u{1}grown\0\u{1}since\0\u{3}complete_since\0\u{1}witness\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}lsn\0\u{3}commit_time\0\u{1}grown\0\u{1}since\0\u{3}complete_since\0\u{1}witness\0\u{3}write_time\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -513,6 +516,7 @@ nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 4: try { try decoder.decodeSingularFixed64Field(value: &self.since) }()
       case 5: try { try decoder.decodeSingularFixed64Field(value: &self.completeSince) }()
       case 6: try { try decoder.decodeSingularBytesField(value: &self.witness) }()
+      case 7: try { try decoder.decodeSingularFixed64Field(value: &self.writeTime) }()
       default: break
       }
     }
@@ -537,6 +541,9 @@ nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if !self.witness.isEmpty {
       try visitor.visitSingularBytesField(value: self.witness, fieldNumber: 6)
     }
+    if self.writeTime != 0 {
+      try visitor.visitSingularFixed64Field(value: self.writeTime, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -547,6 +554,7 @@ nonisolated extension PBProgress: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.since != rhs.since {return false}
     if lhs.completeSince != rhs.completeSince {return false}
     if lhs.witness != rhs.witness {return false}
+    if lhs.writeTime != rhs.writeTime {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

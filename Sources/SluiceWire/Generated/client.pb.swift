@@ -1075,6 +1075,10 @@ package nonisolated struct PBBootstrapEnd: Sendable {
   /// objects are that the bootstrap did not name, of classes without a subscription too.
   package var resumed: Bool = false
 
+  /// No write of a client up to `lsn` has a later time, in the form of `Commit.write_time`. The client's later writes get later times.
+  /// 0: not said.
+  package var writeTime: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -1119,7 +1123,8 @@ package nonisolated struct PBCommit: Sendable {
   /// The number of this client's changeset that the transaction is; 0 when it is another's.
   package var changeset: UInt64 = 0
 
-  /// The time that a client's writes merge with: 48 bits of milliseconds since 1970, 16 bits of counter. 0 for SQL.
+  /// The time that a client's writes merge with: 48 bits of milliseconds since 1970, 16 bits of counter. 0 for SQL. When a row enters the
+  /// view that was there before, no write to it has a later time.
   package var writeTime: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -2771,7 +2776,7 @@ nonisolated extension PBRowTimes: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".BootstrapEnd"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}lsn\0\u{1}rows\0\u{1}types\0\u{1}held\0\u{1}changeset\0\u{1}resumed\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}lsn\0\u{1}rows\0\u{1}types\0\u{1}held\0\u{1}changeset\0\u{1}resumed\0\u{3}write_time\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2786,6 +2791,7 @@ nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 5: try { try decoder.decodeSingularMessageField(value: &self._held) }()
       case 6: try { try decoder.decodeSingularUInt64Field(value: &self.changeset) }()
       case 7: try { try decoder.decodeSingularBoolField(value: &self.resumed) }()
+      case 8: try { try decoder.decodeSingularFixed64Field(value: &self.writeTime) }()
       default: break
       }
     }
@@ -2817,6 +2823,9 @@ nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if self.resumed != false {
       try visitor.visitSingularBoolField(value: self.resumed, fieldNumber: 7)
     }
+    if self.writeTime != 0 {
+      try visitor.visitSingularFixed64Field(value: self.writeTime, fieldNumber: 8)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2828,6 +2837,7 @@ nonisolated extension PBBootstrapEnd: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs._held != rhs._held {return false}
     if lhs.changeset != rhs.changeset {return false}
     if lhs.resumed != rhs.resumed {return false}
+    if lhs.writeTime != rhs.writeTime {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
