@@ -146,7 +146,8 @@ import Testing
         let isUp = Flag()
         let (_, app, ann, file) = try await ann(isUp)
         isUp.value = false
-        await #expect(throws: AppError.self) { try await ann.delete() }
+        let failure = await #expect(throws: AppError.self) { try await ann.delete() }
+        #expect(failure?.code == .internalServerError && failure?.message == "no disk")
         #expect(ann.isLoggedIn && ann.state == .loggedIn && app.currentUser == ann && isThere(file))
         isUp.value = true
         try await ann.logOut()

@@ -96,12 +96,9 @@ public final class User: Hashable, Sendable {
     }
 
     /// Deletes the account on the server, then the user's local files as `remove()` does.
-    /// - Throws: `AppError` if the server did not delete the account; nothing is deleted then.
-    ///   `Realm.Error.alreadyOpen` as `remove()`.
+    /// - Throws: `AppError` if the server did not delete the account; nothing is deleted then. `Realm.Error` as `remove()`.
     public func delete() async throws {
-        guard let token = try? await refreshAccessToken() else {
-            throw AppError(.invalidSession, "The user \(id) is logged out, or the server cannot be reached.")
-        }
+        let token = try await refreshAccessToken()
         _ = try await app.http.send(.delete, "\(app.path)/auth/delete", token: token)
         stored.withLock { ($0.accessToken, $0.refreshToken) = (nil, nil) }
         for session in allSessions { session.logOut() }
