@@ -89,7 +89,8 @@ public final class User: Hashable, Sendable {
     }
 
     /// Logs out and deletes the user's local files. Files of open Realms stay.
-    /// - Throws: `Realm.Error.alreadyOpen` for such a file, after all other files are deleted.
+    /// - Throws: The first error of a file that stays, after all other files are deleted: `Realm.Error.alreadyOpen` or
+    ///   `fileOperationFailed`.
     public func remove() async throws {
         try await logOut()
         try await removeFromDevice()
@@ -108,16 +109,8 @@ public final class User: Hashable, Sendable {
     private func removeFromDevice() async throws {
         stored.withLock { $0.isRemoved = true }
         app.forget(self)
-        var open: Realm.Error?
         let files = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        for path in files.filter({ $0.hasSuffix(".realm") }).map({ folder.appendingPathComponent($0).path }) {
-            do {
-                _ = try RealmFiles.removeUnlessOpen(path)
-            } catch let error as Realm.Error where error.code == .alreadyOpen {
-                open = error
-            }
-        }
-        if let open { throw open }
+        try RealmFiles.removeUnlessOpen(files.filter { $0.hasSuffix(".realm") }.map { folder.appendingPathComponent($0).path })
     }
 
     public static func == (lhs: User, rhs: User) -> Bool { lhs === rhs }
