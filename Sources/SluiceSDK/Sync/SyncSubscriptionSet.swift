@@ -242,7 +242,8 @@ public struct SyncSubscriptionSet: Sequence {
         storage.showNewest(_isolation)
     }
 
-    /// Adds subscriptions, inside of `update`. An unnamed one that exists is renewed instead; a name that exists traps.
+    /// Adds subscriptions, inside of `update`. A name that exists traps.
+    /// An unnamed one that exists is renewed instead: `updatedAt` is set anew, and its time to live, if any, restarts.
     public func append<T: Object>(_ subscriptions: QuerySubscription<T>...) {
         for subscription in subscriptions {
             if let name = subscription.name, storage.writable.contains(where: { $0.name == name }) {
@@ -250,7 +251,7 @@ public struct SyncSubscriptionSet: Sequence {
                     "A subscription named '\(name)' already exists. If you meant to update the existing subscription please use the `update` method."
                 )
             }
-            storage.put(name: subscription.name, type: T.className(), text: subscription.text)
+            storage.put(name: subscription.name, keepsTime: true, type: T.className(), text: subscription.text)
         }
     }
 
