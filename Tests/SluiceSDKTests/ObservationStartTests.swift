@@ -1,4 +1,6 @@
 import Dispatch
+import Foundation
+import Synchronization
 import Testing
 
 @testable import SluiceSDK
@@ -19,5 +21,20 @@ import Testing
         gone.signal()
         #expect(told.wait(timeout: .now() + 60) == .success)
         #expect(!token.isValid)
+    }
+}
+
+extension FileErrorTests {
+    @Test func `an observation that cannot begin on its queue is told`() throws {
+        let folder = try TemporaryFolder()
+        let realm = try Realm(configuration: folder.configuration([Team.self]))
+        let heard = Mutex<[String]>([])
+        Realm.onFileError { error, url in heard.withLock { $0.append("\(error.code) \(url.path)") } }
+        defer { Realm.onFileError(nil) }
+        // The file is open without this class.
+        let other = folder.configuration([Every.self])
+        let (file, scheduler) = (realm.core.file, Scheduler.of(DispatchQueue(label: "observer")))
+        #expect(file.coreToObserve(other, scheduler) == nil)
+        #expect(heard.withLock { $0.contains("schemaMismatch \(file.path)") })
     }
 }

@@ -29,10 +29,20 @@ extension OpenFile {
         Realm.tell(Realm.Error(error), path: path)
     }
 
-    /// Reports the failure of a write that no caller waits for.
-    func report(failedWrite error: any Error) {
+    /// Reports a failure that no caller waits for: of a write, or of the start of an observation.
+    func report(failure error: any Error) {
         if let session, session.report(error) { return }
         Realm.tell(error, path: path)
+    }
+
+    /// Returns the core for an observation on its own scheduler. If there is none, the reason is reported and nil is returned.
+    func coreToObserve(_ configuration: Realm.Configuration, _ scheduler: Scheduler) -> RealmCore? {
+        do {
+            return try core(configuration, scheduler: scheduler)
+        } catch {
+            report(failure: error)
+            return nil
+        }
     }
 
     /// Throws the error that damaged the file, if any.
