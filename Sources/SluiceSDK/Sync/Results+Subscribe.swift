@@ -86,7 +86,7 @@ extension Results where Element: Object {
         storage.subscription = set.storage.committed.subscriptions[index].id
         if chosen == .never { return self }
         try await storage.core.file.waitForSubscriptionSet(version, seconds: timeout)
-        storage.core.moveOn()
+        storage.core.moveOn(toCompleteSet: version)
         return self
     }
 
@@ -108,7 +108,7 @@ extension Results where Element: Object {
     ) async throws {
         guard let version = try end(), waitForSync != .never else { return }
         try await storage.core.file.waitForSubscriptionSet(version, seconds: timeout)
-        storage.core.moveOn()
+        storage.core.moveOn(toCompleteSet: version)
     }
 
     /// Removes the subscription.
