@@ -213,7 +213,7 @@ import Testing
         }
 
         /// Blocks the actor until the server has answered, so that its Realm has no turn, and looks in the same turn.
-        func lookWhenAnswered() -> (isComplete: Bool, names: [String])? {
+        func lookWhenAnswered() -> (isComplete: [Bool], names: [String])? {
             guard let realm else { return nil }
             let (replica, answered) = (_replica(of: realm), DispatchSemaphore(value: 0))
             // Unstructured because: the caller must not leave the actor.
@@ -224,9 +224,10 @@ import Testing
             return answered.wait(timeout: .now() + 60) == .success ? look() : nil
         }
 
-        func look() -> (isComplete: Bool, names: [String])? {
+        func look() -> (isComplete: [Bool], names: [String])? {
             guard let realm, let set else { return nil }
-            let isComplete = set.state == .complete
+            let old = realm.legacySubscription(named: "all")
+            let isComplete = [set.state == .complete, old?.state == .complete]
             return (isComplete, realm.objects(Leaf.self).map(\.name))
         }
     }
@@ -236,9 +237,9 @@ import Testing
         let keeper = Keeper()
         try await keeper.open(configuration, tell)
         let early = await keeper.lookWhenAnswered()
-        #expect(early?.isComplete == false && early?.names == [])
+        #expect(early?.isComplete == [false, false] && early?.names == [])
         for await count in told where count == 1 { break }
         let late = await keeper.look()
-        #expect(late?.isComplete == true && late?.names == ["one"])
+        #expect(late?.isComplete == [true, true] && late?.names == ["one"])
     }
 }
