@@ -77,8 +77,7 @@ package final class Replica: Sendable {
         links = LinkIndex(schema, isFitted: !options.isReadOnly && !options.isUnfitted)
         writer = Writer(
             connection: try Connection.open(path: path, options.isReadOnly ? .readOnly : .writer(isTemporary: options.isTemporary)),
-            layouts: layouts, links: links, isSynced: isSynced, owner: options.owner, uploadBound: options.uploadBound,
-            environment: environment)
+            layouts: layouts, links: links, isSynced: isSynced, options: options, environment: environment)
         fileNumber = options.isTemporary ? ReplicaFile.number(of: path) : nil
         committed = CommittedState(path: path, isReadOnly: options.isReadOnly)
         if options.isReadOnly {
@@ -185,7 +184,7 @@ package final class Replica: Sendable {
 
     /// Calls `done` on the writer queue once all commits are on the disk.
     package func waitForDisk(_ done: @escaping @Sendable (Result<Void, SluiceError>) -> Void) {
-        queue.async { [writer] in done(Result { () throws(SluiceError) in try writer.connection.syncLog() }) }
+        queue.async { [writer] in done(Result { () throws(SluiceError) in try writer.syncLog() }) }
     }
 
     // MARK: Versions in use

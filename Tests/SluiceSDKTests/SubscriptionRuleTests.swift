@@ -311,7 +311,28 @@ import Testing
             #expect(try await subscribe(90) == 60)
             #expect(try await subscribe(90, true) == 90)
             #expect(try await subscribe(nil, true) == nil)
+            // RealmSwift's own call has no such option, and changes none.
+            #expect(try await subscribe(60, true) == 60)
+            try await tasks.subscribe(name: name, waitForSync: .never)
+            #expect(realm.subscriptions.first { $0.name == name }?.timeToLive == 60)
         }
+    }
+
+    @Test func `an unnamed subscription that is added again keeps its time to live, which begins again`() throws {
+        let set = realm.subscriptions
+        var isRefused = false
+        set.update {
+            do {
+                try set.append(QuerySubscription<Task>(), options: SyncSubscriptionOptions(timeToLive: 60))
+            } catch {
+                isRefused = true
+            }
+        }
+        let first = try #require(set.first)
+        set.update { set.append(QuerySubscription<Task>()) }
+        let again = try #require(set.first)
+        #expect(!isRefused && set.count == 1 && again.timeToLive == 60)
+        #expect(try #require(again.expiresAt) > #require(first.expiresAt))
     }
 
     // MARK: Time to live

@@ -88,7 +88,7 @@ package final class WriteTransaction {
         defer { lease.release() }
         // Before the next writer begins, so that whoever writes has heard of everything that was committed before.
         publish(writer.takeNews())
-        if !isDurable && !isGrouped { try writer.connection.syncLog() }
+        if !isDurable && !isGrouped { try writer.syncLog() }
     }
 
     /// Undoes everything; harmless after the end.

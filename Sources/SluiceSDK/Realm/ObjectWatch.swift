@@ -228,8 +228,12 @@ final class ObjectWatch {
         }
 
         func begin(in scheduler: Scheduler, _ block: @escaping (Change) -> Void) {
-            guard token.isValid, let core = try? file.core(configuration, scheduler: scheduler) else { return }
-            guard let object = core.find(locator) as? ObjectBase else { return block(.deleted) }
+            guard token.isValid, let core = file.coreToObserve(configuration, scheduler) else { return }
+            guard let object = core.find(locator) as? ObjectBase else {
+                // As in `update`, `deleted` ends the observation.
+                token.invalidate()
+                return block(.deleted)
+            }
             core.refreshToObserve()
             begin(in: core, on: object, block)
         }

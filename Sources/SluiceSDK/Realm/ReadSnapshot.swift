@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluiceReplica
+import Synchronization
 
 /// A reader at one snapshot, used by one Realm or shared with the frozen Realms made of it.
 // Sendable because: shared readers are used through `read`, which locks; the reader advances only while one Realm has it.
@@ -37,6 +38,10 @@ final class ReadSnapshot {
     /// The frozen Realm that shares `pinned`.
     private weak var borrower: RealmCore?
     private var isLent = false
+    /// The version that the snapshot contains, for any thread. `UInt64.max` if the next read pins the newest snapshot.
+    private let shown = Atomic<UInt64>(.max)
+    /// The last subscription set that was found complete, and a version that contains its objects.
+    private let complete = Mutex<(set: UInt64, version: UInt64)?>(nil)
 
     /// Creates the state of a live Realm. It shows the newest snapshot at `pin` or the first read.
     init(of replica: Replica) {
@@ -68,6 +73,7 @@ final class ReadSnapshot {
         if let refusal { throw refusal }
         let fresh = PinnedReader(try replica.makeReader())
         pinned = fresh
+        shown.store(fresh.reader.version, ordering: .releasing)
         return fresh
     }
 
@@ -86,8 +92,23 @@ final class ReadSnapshot {
         if borrower != nil { pinned = nil }
         borrower = nil
         isLent = false
-        _ = try pin().reader.refresh(atLeast: wanted)
+        let newest = try pin().reader
+        try newest.refresh(atLeast: wanted)
+        shown.store(newest.version, ordering: .releasing)
         return true
+    }
+
+    /// `true` if the snapshot is older than a version. Safe to use on any thread.
+    func isOlder(than version: UInt64) -> Bool { shown.load(ordering: .acquiring) < version }
+
+    /// Returns a version that contains the objects of a complete subscription set: the newest one at the first call for the set.
+    /// Safe to use on any thread.
+    func version(ofCompleteSet set: UInt64) -> UInt64 {
+        if let known = complete.withLock({ $0?.set == set ? $0?.version : nil }) { return known }
+        // An unreadable file is reported by the next read of its objects.
+        let newest = (try? replica.committedVersion()) ?? 0
+        complete.withLock { $0 = (set: set, version: newest) }
+        return newest
     }
 
     /// Returns a Realm that keeps showing this snapshot, the same one until this state advances.
@@ -109,6 +130,7 @@ final class ReadSnapshot {
         pinned = nil
         borrower = nil
         isLent = false
+        shown.store(.max, ordering: .releasing)
     }
 
     /// Runs code that fills a cache of the snapshot, under the reader's lock.

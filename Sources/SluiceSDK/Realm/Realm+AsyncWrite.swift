@@ -24,7 +24,7 @@ extension Realm {
     @discardableResult
     public func beginAsyncWrite(_ asyncWriteBlock: @escaping () -> Void) -> AsyncTransactionId {
         core.enqueueWrite(asyncWriteBlock) { [file = core.file] error in
-            file.report(failedWrite: error)
+            file.report(failure: error)
         }
     }
 

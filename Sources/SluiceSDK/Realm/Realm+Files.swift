@@ -37,6 +37,20 @@ enum RealmFiles {
         return isRemoved
     }
 
+    /// Deletes the files of several paths. A path that fails does not keep the later ones on the device.
+    /// - Throws: The first error, after all other files are deleted.
+    static func removeUnlessOpen(_ paths: [String]) throws {
+        var failure: (any Error)?
+        for path in paths {
+            do {
+                _ = try removeUnlessOpen(path)
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        if let failure { throw failure }
+    }
+
     /// Copies a seed file to the path if there is no file yet.
     /// - Throws: `Realm.Error.fileNotFound` if the seed file does not exist; `fileOperationFailed`.
     static func plant(_ seed: URL, at path: String) throws {

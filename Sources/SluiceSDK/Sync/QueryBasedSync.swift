@@ -65,12 +65,25 @@ public enum QueryBasedSync {
         public var timeToLive: TimeInterval? { current?.options.timeToLive.map { Double($0) / 1_000 } }
 
         /// The current state. Reading `complete` advances the Realm, so that it shows the subscription's objects.
+        /// For a Realm of an actor other than the main actor it is `pending` until a turn of the actor has advanced the Realm.
         public var state: SubscriptionState {
+            let state = storedState
+            guard state == .complete, let set = try? core.file.replica.completeSubscriptionSet() else { return state }
+            core.showNewest(completeSet: set.version)
+            return core.isBehind(completeSet: set.version) ? .pending : .complete
+        }
+
+        /// The state for a caller on the Realm's scheduler, where the Realm can advance.
+        fileprivate var stateHere: SubscriptionState {
+            let state = storedState
+            if state == .complete { core.showNewest(core.scheduler.isolation) }
+            return state
+        }
+
+        private var storedState: SubscriptionState {
             guard let stored else { return .error(failure ?? Realm.Error(.fail, "The subscription was not stored.")) }
             do throws(SluiceError) {
-                let state = try Subscription.state(of: stored.id, in: core.file.replica)
-                if state == .complete { core.showNewest() }
-                return state
+                return try Subscription.state(of: stored.id, in: core.file.replica)
             } catch {
                 return .error(Realm.Error(error))
             }
@@ -134,10 +147,10 @@ public enum QueryBasedSync {
             self.block = block
         }
 
-        func look() { last = subscription.state }
+        func look() { last = subscription.stateHere }
 
         func tell() {
-            let state = subscription.state
+            let state = subscription.stateHere
             if state == last || token?.isValid != true { return }
             last = state
             block(state)

@@ -16,6 +16,7 @@ extension Results where Element: Object {
     /// Subscribes to the query, so that the server sends its objects. Traps if the results are not a plain query on a class.
     /// - Parameters:
     ///   - name: The name of the subscription. An existing subscription with the name receives this query.
+    ///     A subscription that is stored again keeps its time to live, if any, which restarts.
     ///   - timeout: The longest wait in seconds. If nil, the wait is unbounded. After a timeout the subscription stays.
     /// - Returns: These results.
     /// - Throws: `Realm.Error.subscriptionFailed` if the server rejects the query; `ETIMEDOUT`.
@@ -24,7 +25,7 @@ extension Results where Element: Object {
         name: String? = nil, waitForSync: WaitForSyncMode = .onCreation, timeout: TimeInterval? = nil,
         _isolation: isolated (any Actor)? = #isolation
     ) async throws -> Results<Element> {
-        try await put(name, SubscriptionOptions(), timeout) { [text = subscriptionText] set in
+        try await put(name, SubscriptionOptions(), keepsTime: true, timeout) { [text = subscriptionText] set in
             waitForSync == .onCreation && set.holds(name: name, type: Element.className(), text: text) ? nil : waitForSync
         }
     }
@@ -66,7 +67,7 @@ extension Results where Element: Object {
     /// Stores the subscription in the newest set and waits as the mode requires.
     /// - Parameter mode: The mode for a given set; nil if the subscription exists and nothing is to be stored.
     private func put(
-        _ name: String?, _ options: SubscriptionOptions, keepsTime: Bool = false, _ timeout: TimeInterval?,
+        _ name: String?, _ options: SubscriptionOptions, keepsTime: Bool, _ timeout: TimeInterval?,
         _isolation: isolated (any Actor)? = #isolation, mode: (SyncSubscriptionSet.Storage) throws -> WaitForSyncMode?
     ) async throws -> Results<Element> {
         let text = subscriptionText
@@ -85,7 +86,7 @@ extension Results where Element: Object {
         storage.subscription = set.storage.committed.subscriptions[index].id
         if chosen == .never { return self }
         try await storage.core.file.waitForSubscriptionSet(version, seconds: timeout)
-        storage.core.moveOn()
+        storage.core.moveOn(toCompleteSet: version)
         return self
     }
 
@@ -107,7 +108,7 @@ extension Results where Element: Object {
     ) async throws {
         guard let version = try end(), waitForSync != .never else { return }
         try await storage.core.file.waitForSubscriptionSet(version, seconds: timeout)
-        storage.core.moveOn()
+        storage.core.moveOn(toCompleteSet: version)
     }
 
     /// Removes the subscription.

@@ -57,7 +57,10 @@ public struct SyncSubscriptionSet: Sequence {
 
         /// Advances the handle's Realm, so that it shows the objects of a complete set.
         /// - Parameter isolation: The caller's actor, if known.
-        func showNewest(_ isolation: (any Actor)? = nil) { core?.showNewest(isolation) }
+        func showNewest(_ isolation: (any Actor)? = nil) { core?.showNewest(isolation, completeSet: committed.version) }
+
+        /// `true` if the handle's Realm does not show the objects of a complete set yet, and will do so by itself.
+        var isBehind: Bool { core?.isBehind(completeSet: committed.version) ?? false }
 
         /// Shows a set that has been committed.
         func stored(_ set: StoredSubscriptionSet) {
@@ -100,7 +103,7 @@ public struct SyncSubscriptionSet: Sequence {
     /// The current state of this version of the set.
     ///
     /// Reading `complete` advances the Realm to show the new objects, unless the app has to call `refresh()`.
-    /// A Realm of an actor other than the main actor advances by its own notifications instead.
+    /// For a Realm of an actor other than the main actor it is `pending` until a turn of the actor has advanced the Realm.
     public var state: SyncSubscriptionState {
         if let error = storage.unreadable { return .error(error) }
         do throws(SluiceError) {
@@ -108,7 +111,7 @@ public struct SyncSubscriptionSet: Sequence {
             case .pending, .bootstrapping: return .pending
             case .complete:
                 storage.showNewest()
-                return .complete
+                return storage.isBehind ? .pending : .complete
             case .superseded: return .superseded
             case .error(_, let message): return .error(SyncError(.invalidFlexibleSyncSubscriptions, message))
             }
@@ -242,7 +245,8 @@ public struct SyncSubscriptionSet: Sequence {
         storage.showNewest(_isolation)
     }
 
-    /// Adds subscriptions, inside of `update`. An unnamed one that exists is renewed instead; a name that exists traps.
+    /// Adds subscriptions, inside of `update`. A name that exists traps.
+    /// An unnamed one that exists is renewed instead: `updatedAt` is set anew, and its time to live, if any, restarts.
     public func append<T: Object>(_ subscriptions: QuerySubscription<T>...) {
         for subscription in subscriptions {
             if let name = subscription.name, storage.writable.contains(where: { $0.name == name }) {
@@ -250,7 +254,7 @@ public struct SyncSubscriptionSet: Sequence {
                     "A subscription named '\(name)' already exists. If you meant to update the existing subscription please use the `update` method."
                 )
             }
-            storage.put(name: subscription.name, type: T.className(), text: subscription.text)
+            storage.put(name: subscription.name, keepsTime: true, type: T.className(), text: subscription.text)
         }
     }
 
