@@ -44,6 +44,10 @@ package enum Limits {
     package static let inListValues = 10_000
     /// Values in all lists of one query; a list argument counts each time it is used. Beyond: query error `limits-exceeded`.
     package static let queryListValues = 65_536
+    /// Sort keys, and paths of DISTINCT, of one subscription with a limit, and links of one of them: each link is a join of PostgreSQL's
+    /// whenever the objects are found. Beyond: query error `query-too-large`.
+    package static let orderKeys = 32
+    package static let orderLinks = 4
     /// Vertices of all polygons of one query, a box or a circle for four: each costs the angle of an arc for every row, and the hole of a
     /// polygon one for every vertex around it when the query is bound. Beyond: query error `limits-exceeded`.
     package static let shapeVertices = 1_024

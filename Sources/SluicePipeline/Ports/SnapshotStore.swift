@@ -40,19 +40,8 @@ package struct SnapshotQuery: Sendable {
     package var staged: Staged?
     /// Rows that are not among those of `predicate` and whose keys are asked for too.
     package var lost: Lost?
-    /// The first so many, in this order and then that of their keys, nulls before all; with it nothing is known. Nil: all.
-    package var first: First?
-
-    package struct First: Sendable {
-        package var limit: Int
-        /// By property index.
-        package var order: [(property: Int, isDescending: Bool)]
-
-        package init(limit: Int, order: [(property: Int, isDescending: Bool)]) {
-            self.limit = limit
-            self.order = order
-        }
-    }
+    /// The first so many, in an order; with it nothing is known. Nil: all.
+    package var first: ObjectChoice?
 
     package struct Lost: Sendable {
         package var predicate: Predicate
@@ -89,7 +78,7 @@ package struct SnapshotQuery: Sendable {
     }
 
     package init(
-        type: ObjectType, predicate: Predicate, known: Known? = nil, staged: Staged? = nil, lost: Lost? = nil, first: First? = nil
+        type: ObjectType, predicate: Predicate, known: Known? = nil, staged: Staged? = nil, lost: Lost? = nil, first: ObjectChoice? = nil
     ) {
         self.type = type
         self.predicate = predicate

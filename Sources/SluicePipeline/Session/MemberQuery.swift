@@ -15,29 +15,24 @@ struct MemberQuery {
     /// Asked for, and readable.
     var predicate: Predicate
     /// Nil: all of them.
-    var first: SnapshotQuery.First?
+    var first: ObjectChoice?
     var includes: [[Step]]
 
     /// Whether the query is one.
-    static func isNeeded(_ query: PBQuery) -> Bool { query.limit > 0 || !query.include.isEmpty }
+    static func isNeeded(_ query: PBQuery) -> Bool { query.limit > 0 || !query.distinct.isEmpty || !query.include.isEmpty }
 
-    /// - Parameter hidden: indices of the properties of a class that count as null: nothing is ordered by them, no link leads out of them.
+    /// - Parameters:
+    ///   - hidden: indices of the properties of a class that count as null: nothing is ordered by them, no link leads out of them.
+    ///   - readable: the objects of a class that an order may go through; the values of others count as null.
     /// - Throws: an error of the query language for an order or a path that the classes do not have.
     init(
-        _ query: PBQuery, type: Int, predicate: Predicate, schema: Schema, hidden: (ObjectType) -> Set<Int>
+        _ query: PBQuery, type: Int, predicate: Predicate, schema: Schema, hidden: @escaping (ObjectType) -> Set<Int>,
+        readable: @escaping (Int) throws(SluiceError) -> Predicate
     ) throws(SluiceError) {
         self.type = type
         self.predicate = predicate
-        let objectType = schema.types[type]
-        if query.limit > 0 {
-            guard query.limit <= Limits.inListValues else {
-                throw SluiceError(
-                    .queryLimit, "A limit of \(query.limit) is more than the \(Limits.inListValues) objects that one can have.")
-            }
-            var order: [(property: Int, isDescending: Bool)] = []
-            for key in query.sort { order.append((try Self.sortable(key.property, objectType), key.descending)) }
-            let unseen = hidden(objectType)
-            first = SnapshotQuery.First(limit: Int(query.limit), order: order.filter { !unseen.contains($0.property) })
+        if query.limit > 0 || !query.distinct.isEmpty {
+            first = try MemberChoice(schema: schema, type: type, hidden: hidden, readable: readable).choice(query)
         }
         includes = []
         for path in query.include { includes.append(try Self.steps(path, from: type, schema)) }
@@ -73,22 +68,6 @@ struct MemberQuery {
             }
         }
         return Array(path[..<(end ?? path.count)])
-    }
-
-    private static func sortable(_ name: String, _ type: ObjectType) throws(SluiceError) -> Int {
-        guard let index = type.index(of: name) else {
-            throw SluiceError(.queryUnknownProperty, "Class \(type.name) has no property \(name) to sort by.")
-        }
-        let property = type.properties[index]
-        let isScalar: Bool =
-            switch property.type {
-            case .bool, .int, .float, .double, .decimal, .string, .timestamp, .objectId, .uuid: property.collection == .none
-            case .binary, .mixed, .link, .embedded: false
-            }
-        guard isScalar else {
-            throw SluiceError(.querySort, "Property \(type.name).\(name) is \(property.typeText): a limit cannot sort by it.")
-        }
-        return index
     }
 
     private static func steps(_ path: String, from type: Int, _ schema: Schema) throws(SluiceError) -> [Step] {

@@ -12,7 +12,7 @@ struct MemberResolver {
     let environment: any Environment
     let schema: Schema
     /// What the session may read of a type.
-    let readable: (Int) throws -> Predicate
+    let readable: (Int) throws(SluiceError) -> Predicate
 
     /// What a member query adds to a view.
     struct Members {
@@ -27,6 +27,10 @@ struct MemberResolver {
     func resolve(_ query: MemberQuery) async throws -> Members {
         var members = Members()
         members.watched.append((query.type, query.predicate))
+        // Others of these classes count as null, as long as the rules hide them.
+        for link in query.first?.links ?? [] where !members.watched.contains(where: { $0.predicate == link.readable }) {
+            if let type = schema.index(of: link.target.name) { members.watched.append((type, link.readable)) }
+        }
         let needs = Needs(query.includes.compactMap(\.first), keys: query.first != nil)
         let root = try await read(query.type, query.predicate, query.first, needs)
         if query.first != nil { members.own = Array(root.keys) }
@@ -106,7 +110,7 @@ struct MemberResolver {
             fix: "Narrow the query, or subscribe to the linked class itself.")
     }
 
-    private func read(_ type: Int, _ predicate: Predicate, _ first: SnapshotQuery.First?, _ needs: Needs) async throws -> Found {
+    private func read(_ type: Int, _ predicate: Predicate, _ first: ObjectChoice?, _ needs: Needs) async throws -> Found {
         guard needs.keys || !needs.links.isEmpty else { return Found() }
         let query = SnapshotQuery(type: schema.types[type], predicate: predicate, first: first)
         return try await SnapshotPatience.retry(environment) { try await attempt(query, needs) }

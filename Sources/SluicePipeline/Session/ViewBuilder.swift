@@ -31,9 +31,10 @@ struct ViewBuilder {
                 continue
             }
             let allowed = try Self.ruled(plan[type.name].read, type)
-            let members = try MemberQuery(query, type: index, predicate: .and(whole, allowed), schema: schema.schema) { type in
-                plan[type.name].hidden(of: type)
-            }
+            let members = try MemberQuery(
+                query, type: index, predicate: .and(whole, allowed), schema: schema.schema,
+                hidden: { type in plan[type.name].hidden(of: type) },
+                readable: resolver(schema.schema, narrowing.included.merging(narrowing.passed) { included, _ in included }).readable)
             try await parts.add(members, whole, resolver(schema.schema, narrowing.included), schema.schema)
         }
         for (index, predicate) in predicates where parts.writable[index] != nil {
@@ -81,7 +82,7 @@ struct ViewBuilder {
         let plan = plan
         return MemberResolver(
             snapshots: services.snapshots, fanout: services.fanout, environment: services.environment, schema: schema
-        ) { index in
+        ) { index throws(SluiceError) in
             let readable = try ViewBuilder.ruled(plan[schema.types[index].name].read, schema.types[index])
             return cuts[index].map { .and(readable, $0) } ?? readable
         }
@@ -171,6 +172,8 @@ struct ViewBuilder {
         var cuts: [Predicate]
         /// Of the classes that come along by links.
         var included: [Int: Predicate] = [:]
+        /// Of the others that the orders of limits go through.
+        var passed: [Int: Predicate] = [:]
         /// Stands for all of it as the rules said it.
         var texts = Fingerprint()
     }
@@ -183,7 +186,9 @@ struct ViewBuilder {
         let inquiry = try Self.inquiry(questions, schema)
         let texts = try await services.rules.checkSubscription(user: user, queries: inquiry.all)
         var narrowing = Narrowing(questions: questions, cuts: try zip(texts, questions).map { try cut($0, $1.type) })
-        for (text, type) in zip(texts.dropFirst(questions.count), inquiry.included) { narrowing.included[type] = try cut(text, type) }
+        let linked = texts.dropFirst(questions.count)
+        for (text, type) in zip(linked, inquiry.included) { narrowing.included[type] = try cut(text, type) }
+        for (text, type) in zip(linked.dropFirst(inquiry.included.count), inquiry.passed) { narrowing.passed[type] = try cut(text, type) }
         for text in texts { narrowing.texts.add(text) }
         return narrowing
     }
@@ -191,9 +196,15 @@ struct ViewBuilder {
     private static func inquiry(_ questions: [Question], _ schema: Schema) throws -> Inquiry {
         let included = try questions.reduce(into: Set<Int>()) { classes, question in
             classes.formUnion(try MemberQuery.classes(question.query, from: question.type, schema))
-        }.sorted()
+        }
+        let passed = try questions.reduce(into: Set<Int>()) { classes, question in
+            classes.formUnion(try MemberChoice.classes(question.query, from: question.type, schema))
+        }.subtracting(included)
         let asked = questions.map { (type: schema.types[$0.type].name, query: $0.predicate.canonicalText) }
-        return Inquiry(all: asked + included.map { (type: schema.types[$0].name, query: "TRUEPREDICATE") }, included: included)
+        let linked = included.sorted() + passed.sorted()
+        return Inquiry(
+            all: asked + linked.map { (type: schema.types[$0].name, query: "TRUEPREDICATE") }, included: included.sorted(),
+            passed: passed.sorted())
     }
 
     /// - Throws: an error of the query language when the set does not fit the schema.
@@ -215,12 +226,14 @@ struct ViewBuilder {
     }
 }
 
-/// What the rules are asked about a set: each query, then all of each class of which objects come along by links, as these are as good as
-/// subscribed to.
+/// What the rules are asked about a set: each query, then all of each class of which objects come along by links, or through which the
+/// order of a limit goes, as these are as good as subscribed to.
 struct Inquiry {
     var all: [(type: String, query: String)]
-    /// The classes at its end, by their index in the schema.
+    /// The classes after the queries of which objects come along, by their index in the schema.
     var included: [Int]
+    /// The classes at the end that orders go through.
+    var passed: [Int]
 }
 
 extension Dictionary where Key == Int, Value == Predicate {

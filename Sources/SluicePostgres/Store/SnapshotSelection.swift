@@ -31,7 +31,7 @@ package struct SnapshotSelection: Sendable {
     package var isInOrder: Bool
     /// Whether a row is read as its key alone, in one cell.
     package var keysOnly: Bool
-    /// The first so many in an order of columns and then of the key; nil: all.
+    /// The first so many in an order; nil: all.
     package var first: First?
     /// What the planner is asked about when somebody wants to know how many rows there are; nil: they count in another selection.
     /// Its own condition at first, without the age, of which nobody has statistics.
@@ -44,21 +44,18 @@ package struct SnapshotSelection: Sendable {
 
     package struct First: Hashable, Sendable {
         package var limit: Int
-        package var columns: [Column]
+        /// For ORDER BY; total.
+        package var order: String
+        /// What the conditions call the table.
+        package var row: String
+        /// Empty, or joins to other tables that add no row and leave none out.
+        package var joins: String
 
-        package struct Column: Hashable, Sendable {
-            package var index: Int
-            package var isDescending: Bool
-
-            package init(index: Int, isDescending: Bool) {
-                self.index = index
-                self.isDescending = isDescending
-            }
-        }
-
-        package init(limit: Int, columns: [Column]) {
+        package init(limit: Int, order: String, row: String, joins: String = "") {
             self.limit = limit
-            self.columns = columns
+            self.order = order
+            self.row = row
+            self.joins = joins
         }
     }
 
@@ -86,26 +83,21 @@ package struct SnapshotSelection: Sendable {
     }
 
     private var selecting: String {
-        let columns = keysOnly ? shape.keyColumn : shape.columnList
-        return "SELECT \(columns) FROM \(shape.table) WHERE (\(condition))\(ageCondition)\(keyCondition)"
+        let columns = keysOnly ? [shape.keyColumn] : shape.columns
+        // Tables that are joined may have columns of the same names.
+        let list = first.map { first in columns.map { "\(first.row).\($0)" } } ?? columns
+        return "SELECT \(list.joined(separator: ", ")) FROM \(source) WHERE (\(condition))\(ageCondition)\(keyCondition)"
     }
+
+    private var source: String { first.map { "\(shape.table) AS \($0.row)\($0.joins)" } ?? shape.table }
 
     private var orderedKey: String { shape.keyColumn + (shape.type.properties[shape.key].type == .string ? " COLLATE \"C\"" : "") }
 
     func explanation(_ planned: Planned) -> String {
-        "EXPLAIN (FORMAT JSON) SELECT 1 FROM \(shape.table) WHERE (\(planned.condition))\(ending)"
+        "EXPLAIN (FORMAT JSON) SELECT 1 FROM \(source) WHERE (\(planned.condition))\(ending)"
     }
 
-    private var ending: String {
-        guard let first else { return "" }
-        let columns = first.columns + [First.Column(index: shape.key, isDescending: false)]
-        let order = columns.map { column in
-            let isText = shape.type.properties[column.index].type == .string
-            return shape.columns[column.index] + (isText ? " COLLATE \"C\"" : "")
-                + (column.isDescending ? " DESC NULLS LAST" : " ASC NULLS FIRST")
-        }
-        return " ORDER BY \(order.joined(separator: ", ")) LIMIT \(first.limit)"
-    }
+    private var ending: String { first.map { " ORDER BY \($0.order) LIMIT \($0.limit)" } ?? "" }
 
     var values: [PostgresParameter] {
         let ages: [PostgresParameter] =

@@ -148,8 +148,8 @@ extension Results where Element: Object {
     /// - Parameters:
     ///   - named: nil: it is known by class and query with limit and order, so that subscribing twice is one subscription. It has to be given: without
     ///     arguments `subscribe` is Flexible Sync's, also where Swift prefers what is not async, as at the top level of a program.
-    ///   - limit: no more than the first so many, in the order in which the results are sorted and then of primary keys; 0 or nil: all.
-    ///     What links lead to does not count. Results that are sorted through links, or distinct, are an error with a limit.
+    ///   - limit: no more than the first so many of the sorted, distinct results; what is equal in order counts by primary key. 0 or nil: all,
+    ///     also of distinct results. What links lead to does not count. The order may go through links to one object each, four deep.
     ///   - update: gives an existing subscription the query and the time to live. Without it another query, limit or order under its name is
     ///     an error.
     ///   - timeToLive: seconds; nil, 0 or less: it stays. It begins again with each `subscribe`.
@@ -229,25 +229,5 @@ extension ModelSchema {
             let further = next.linkPaths(passed: passed.union([next.name]), depth: depth - 1)
             return further.isEmpty ? [property.name] : further.map { "\(property.name).\($0)" }
         }
-    }
-}
-
-extension ReplicaQuery {
-    /// The order as the server takes it, the most significant key first; nil when it goes through links or leaves objects out.
-    var ownOrder: [SubscriptionOptions.SortKey]? {
-        var keys: [SubscriptionOptions.SortKey] = []
-        for suffix in bound.suffixes {
-            guard case .sort(let next) = suffix else { return nil }
-            var these: [SubscriptionOptions.SortKey] = []
-            for key in next {
-                guard key.path.steps.count == 2, key.path.result == .values, case .property(let index) = key.path.steps[1] else {
-                    return nil
-                }
-                these.append(.init(property: bound.type.properties[index].name, isDescending: !key.ascending))
-            }
-            // The later one decides, and leaves what is equal as it was.
-            keys = these + keys
-        }
-        return keys
     }
 }

@@ -32,8 +32,8 @@ extension Results where Element: Object {
     /// - Parameter timeout: seconds to wait at most; nil: as long as it takes. The subscription stays when it is over.
     /// - Returns: these results.
     /// - Throws: `Realm.Error.subscriptionFailed` when the server refuses the query, or when there is a subscription with the name and
-    ///   another query that is not to be overwritten, or of another class, or when a limit is to count in an order through links or of
-    ///   distinct results; `ETIMEDOUT`.
+    ///   another query that is not to be overwritten, or of another class, or when a limit is to count in an order that the server does
+    ///   not take, or a DISTINCT has no limit; `ETIMEDOUT`.
     @discardableResult
     public func subscribe(
         options: SyncSubscriptionOptions, waitForSync: WaitForSyncMode = .onCreation, timeout: TimeInterval? = nil,
@@ -49,16 +49,18 @@ extension Results where Element: Object {
         }
     }
 
-    /// The options with the names in the file, and the order that the results have where none is given.
+    /// The options with the names in the file. What they do not say of the order and of DISTINCTs the results say.
     func stored(_ options: SyncSubscriptionOptions) throws(Realm.Error) -> SubscriptionOptions {
-        var stored = options.stored(for: ModelSchema.of(Element.self))
-        guard stored.limit > 0, stored.sort.isEmpty else { return stored }
-        guard let order = storage.query.ownOrder else {
-            throw Realm.Error(
-                .subscriptionFailed,
-                "A limit counts in the order of properties of \(Element.className()) itself: not through links, nor of distinct results.")
-        }
-        stored.sort = order
+        let schema = ModelSchema.of(Element.self)
+        var stored = try options.stored(for: schema)
+        guard stored.limit > 0, stored.sort.isEmpty || stored.distinct.isEmpty else { return stored }
+        let (hasOrder, hasDistinct) = (!stored.sort.isEmpty, !stored.distinct.isEmpty)
+        let own = try storage.query.subscriptionOrder(withSorts: !hasOrder, withDistincts: !hasDistinct)
+        if !hasOrder { stored.sort = own.sort }
+        if !hasDistinct { stored.distinct = own.distinct }
+        // One order given for all counts for each DISTINCT as well.
+        if hasOrder || hasDistinct { for index in stored.distinct.indices { stored.distinct[index].sort = stored.sort } }
+        try stored.checkOrder(of: schema.name)
         return stored
     }
 

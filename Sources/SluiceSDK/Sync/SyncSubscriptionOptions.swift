@@ -15,36 +15,40 @@ public struct SyncSubscriptionOptions: Hashable, Sendable {
     /// No more than the first so many objects, in the order of `sort` and then of their primary keys; 0: all. The server keeps them the
     /// first: when one leaves, the next comes. At most 10,000.
     public var limit: Int
-    /// What decides which are the first: properties of the class, the most significant first; null comes before everything. Empty: the
-    /// order in which the results that are subscribed to are sorted.
+    /// What decides which are the first: properties, the most significant first, also through links to one object each, four deep:
+    /// `owner.name`. Null comes before everything, and so does what the user may not read. Empty: the order of the results that are subscribed to.
     public var sort: [SortDescriptor]
+    /// Key paths as in `sort`. Of the objects that are equal in all of them the first counts, and no other comes; only with `limit`. Empty:
+    /// those by which the results that are subscribed to are distinct.
+    public var distinct: [String]
     /// Key paths of links, lists and sets of links, and `LinkingObjects`, whose objects come along, those on the way too: `owner.team`. They
     /// are not counted by `limit`. At most 10,000 of a class.
     public var includes: [String]
 
     public init(
         name: String? = nil, overwriteExisting: Bool = false, timeToLive: TimeInterval? = nil, limit: Int = 0,
-        sort: [SortDescriptor] = [], includes: [String] = []
+        sort: [SortDescriptor] = [], distinct: [String] = [], includes: [String] = []
     ) {
         self.name = name
         self.overwriteExisting = overwriteExisting
         self.timeToLive = timeToLive
         self.limit = limit
         self.sort = sort
+        self.distinct = distinct
         self.includes = includes
     }
 
     /// With the names in the file. A path that leads nowhere is misuse, which ends the program.
-    func stored(for schema: ModelSchema) -> SubscriptionOptions {
+    /// - Throws: `subscriptionFailed` for a DISTINCT without a limit, and for more keys or longer paths than the server takes.
+    func stored(for schema: ModelSchema) throws(Realm.Error) -> SubscriptionOptions {
         var options = SubscriptionOptions(limit: max(limit, 0), includes: includes.map { schema.linkPath($0) })
-        options.sort = sort.map { key in
-            guard let slot = schema.slot(of: key.keyPath) else {
-                throwRealmException("Cannot sort a subscription on '\(schema.name)' by '\(key.keyPath)': it has no such property.")
-            }
-            return .init(property: schema.properties[slot].column, isDescending: !key.ascending)
+        options.sort = sort.map { .init(path: schema.orderPath($0.keyPath), isDescending: !$0.ascending) }
+        if !distinct.isEmpty {
+            options.distinct = [.init(paths: distinct.map { schema.orderPath($0) }, sort: options.sort)]
         }
         // A time that no clock reaches is no time.
         if let timeToLive, timeToLive > 0 { options.timeToLive = UInt64(exactly: (timeToLive * 1_000).rounded()) }
+        try options.checkOrder(of: schema.name)
         return options
     }
 }
@@ -66,6 +70,28 @@ extension ModelSchema {
                 parts.append(property.column)
             }
             schema = next
+        }
+        return parts.joined(separator: ".")
+    }
+
+    /// A key path through links to one object each, with stored names.
+    fileprivate func orderPath(_ path: String) -> String {
+        var schema = self
+        var parts: [String] = []
+        let names = path.split(separator: ".", omittingEmptySubsequences: false)
+        for (place, name) in names.enumerated() {
+            guard let slot = schema.slot(of: String(name)), !schema.properties[slot].kind.isComputed else {
+                let fault = names.count == 1 ? "it has no such property" : "'\(schema.name)' has no property '\(name)'"
+                throwRealmException("Cannot sort a subscription on '\(self.name)' by '\(path)': \(fault).")
+            }
+            let property = schema.properties[slot]
+            parts.append(property.column)
+            if place == names.count - 1 { break }
+            guard case .link = property.kind.type, property.kind.collection == .none, let target = property.kind.target else {
+                throwRealmException(
+                    "Cannot sort a subscription on '\(self.name)' by '\(path)': '\(schema.name).\(name)' is no link to one object.")
+            }
+            schema = ModelSchema.of(target)
         }
         return parts.joined(separator: ".")
     }
@@ -92,7 +118,7 @@ extension SyncSubscriptionSet.Storage {
             return Realm.Error(.subscriptionFailed, "An existing subscription exists with the name '\(name)' but for class \(found.type).")
         }
         if found.asks(type, text, stored) || options.overwriteExisting { return nil }
-        let difference = found.query == text ? "limit, order or links that come along" : "query: \(found.query)"
+        let difference = found.query == text ? "limit, order, DISTINCT or links that come along" : "query: \(found.query)"
         return Realm.Error(
             .subscriptionFailed,
             "An existing subscription exists with the name '\(name)' but with a different \(difference). Set overwriteExisting to change it."
@@ -139,6 +165,6 @@ extension StoredSubscription {
     /// Whether the server is asked for just that.
     func asks(_ type: String, _ query: String, _ options: SubscriptionOptions) -> Bool {
         self.type == type && self.query == query && self.options.limit == options.limit && self.options.includes == options.includes
-            && (options.limit == 0 || self.options.sort == options.sort)
+            && (options.limit == 0 || self.options.sort == options.sort && self.options.distinct == options.distinct)
     }
 }

@@ -247,11 +247,12 @@ public struct SyncSubscriptionSet: Sequence {
     /// Adds a subscription with options that RealmSwift's does not have, inside of `update`. The name of the options counts, or else the
     /// query's own.
     /// - Throws: `Realm.Error.subscriptionFailed` when there is a subscription with the name and another query that is not to be
-    ///   overwritten, or of another class.
+    ///   overwritten, or of another class; when the options have a DISTINCT without a limit, or an order that the server does not take.
     public func append<T: Object>(_ subscription: QuerySubscription<T>, options: SyncSubscriptionOptions) throws {
         var options = options
         options.name = options.name ?? subscription.name
-        let (type, text, stored) = (T.className(), subscription.text, options.stored(for: ModelSchema.of(T.self)))
+        let (type, text) = (T.className(), subscription.text)
+        let stored = try options.stored(for: ModelSchema.of(T.self))
         if let refusal = storage.refusal(of: options, stored, type: type, text: text) { throw refusal }
         storage.put(name: options.name, stored, keepsTime: !options.overwriteExisting, type: type, text: text)
     }
