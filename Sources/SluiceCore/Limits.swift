@@ -45,6 +45,10 @@ package enum Limits {
     package static let inListValues = 10_000
     /// Values in all lists of one query. A list argument counts each time it is used. Beyond: query error `query-too-large`.
     package static let queryListValues = 65_536
+    /// Sort keys and DISTINCT paths of one subscription with a limit, and the links of one of these paths. Each link costs PostgreSQL a
+    /// join in every search of the objects. Beyond: query error `query-too-large`.
+    package static let orderKeys = 32
+    package static let orderLinks = 4
     /// Vertices of all polygons of one query; a box or circle counts as four. Each costs the angle of an arc for every row. Binding costs
     /// one for every pair of vertices of a hole and its polygon. Beyond: query error `query-too-large`.
     package static let shapeVertices = 1_024

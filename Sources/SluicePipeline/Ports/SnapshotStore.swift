@@ -40,20 +40,8 @@ package struct SnapshotQuery: Sendable {
     package var staged: Staged?
     /// A query for the keys of further rows, none of them matched by `predicate`.
     package var lost: Lost?
-    /// The limit and order of the result; nil returns all rows.
-    /// Ties are ordered by key and nulls sort first. With a limit, nothing is known.
-    package var first: First?
-
-    package struct First: Sendable {
-        package var limit: Int
-        /// The order, by property index.
-        package var order: [(property: Int, isDescending: Bool)]
-
-        package init(limit: Int, order: [(property: Int, isDescending: Bool)]) {
-            self.limit = limit
-            self.order = order
-        }
-    }
+    /// The limit and order of the result; nil returns all rows. With a limit, `known` is nil.
+    package var first: ObjectChoice?
 
     package struct Lost: Sendable {
         package var predicate: Predicate
@@ -90,7 +78,7 @@ package struct SnapshotQuery: Sendable {
     }
 
     package init(
-        type: ObjectType, predicate: Predicate, known: Known? = nil, staged: Staged? = nil, lost: Lost? = nil, first: First? = nil
+        type: ObjectType, predicate: Predicate, known: Known? = nil, staged: Staged? = nil, lost: Lost? = nil, first: ObjectChoice? = nil
     ) {
         self.type = type
         self.predicate = predicate

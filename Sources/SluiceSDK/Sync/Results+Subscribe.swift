@@ -34,7 +34,8 @@ extension Results where Element: Object {
     /// - Parameter timeout: The longest wait in seconds. If nil, the wait is unbounded. After a timeout the subscription stays.
     /// - Returns: These results.
     /// - Throws: `Realm.Error.subscriptionFailed` if the server rejects the query, or if the name belongs to another class.
-    ///   The same if the name has another query that may not be overwritten, or if a limit has an order through links or DISTINCT.
+    ///   The same if the name has another query that may not be overwritten. The same if the server does not support the order of a
+    ///   limit, or if a DISTINCT has no limit.
     ///   `ETIMEDOUT` after the timeout.
     @discardableResult
     public func subscribe(
@@ -51,16 +52,18 @@ extension Results where Element: Object {
         }
     }
 
-    /// The options with the names in the file. Without a sort order, a limit takes that of the results.
+    /// The options with the names in the file. With a limit, a missing sort order or DISTINCT is taken from the results.
     func stored(_ options: SyncSubscriptionOptions) throws(Realm.Error) -> SubscriptionOptions {
-        var stored = options.stored(for: ModelSchema.of(Element.self))
-        guard stored.limit > 0, stored.sort.isEmpty else { return stored }
-        guard let order = storage.query.ownOrder else {
-            throw Realm.Error(
-                .subscriptionFailed,
-                "A limit counts in the order of properties of \(Element.className()) itself: not through links, nor of distinct results.")
-        }
-        stored.sort = order
+        let schema = ModelSchema.of(Element.self)
+        var stored = try options.stored(for: schema)
+        guard stored.limit > 0, stored.sort.isEmpty || stored.distinct.isEmpty else { return stored }
+        let (hasOrder, hasDistinct) = (!stored.sort.isEmpty, !stored.distinct.isEmpty)
+        let own = try storage.query.subscriptionOrder(withSorts: !hasOrder, withDistincts: !hasDistinct)
+        if !hasOrder { stored.sort = own.sort }
+        if !hasDistinct { stored.distinct = own.distinct }
+        // An explicit order applies to each DISTINCT as well.
+        if hasOrder || hasDistinct { for index in stored.distinct.indices { stored.distinct[index].sort = stored.sort } }
+        try stored.checkOrder(of: schema.name)
         return stored
     }
 

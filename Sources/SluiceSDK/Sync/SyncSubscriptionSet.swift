@@ -260,10 +260,12 @@ public struct SyncSubscriptionSet: Sequence {
 
     /// Adds a subscription with options beyond RealmSwift's, inside of `update`. The options' name takes precedence over the query's.
     /// - Throws: `Realm.Error.subscriptionFailed` if the name exists with another class, or with another query and no `overwriteExisting`.
+    ///   The same for a DISTINCT without a limit, and for an order that the server does not support.
     public func append<T: Object>(_ subscription: QuerySubscription<T>, options: SyncSubscriptionOptions) throws {
         var options = options
         options.name = options.name ?? subscription.name
-        let (type, text, stored) = (T.className(), subscription.text, options.stored(for: ModelSchema.of(T.self)))
+        let (type, text) = (T.className(), subscription.text)
+        let stored = try options.stored(for: ModelSchema.of(T.self))
         if let refusal = storage.refusal(of: options, stored, type: type, text: text) { throw refusal }
         storage.put(name: options.name, stored, keepsTime: !options.overwriteExisting, type: type, text: text)
     }

@@ -164,17 +164,27 @@ extension SyncStateMachine {
             query.type = subscription.type
             query.text = subscription.query
             query.limit = UInt32(clamping: subscription.options.limit)
-            query.sort = subscription.options.sort.map { key in
-                var sort = PBSortKey()
-                sort.property = key.property
-                sort.descending = key.isDescending
-                return sort
+            query.sort = Self.message(subscription.options.sort)
+            query.distinct = subscription.options.distinct.map { part in
+                var distinct = PBDistinct()
+                distinct.paths = part.paths
+                distinct.sort = Self.message(part.sort)
+                return distinct
             }
             query.include = subscription.options.includes
             return query
         }
         message.pending = pendingObjects()
         send(.subscribe(message))
+    }
+
+    private static func message(_ sort: [SubscriptionOptions.SortKey]) -> [PBSortKey] {
+        sort.map { key in
+            var message = PBSortKey()
+            message.path = key.path
+            message.descending = key.isDescending
+            return message
+        }
     }
 
     /// Returns the objects of the queued changesets. The bootstrap carries the write times of their rows.

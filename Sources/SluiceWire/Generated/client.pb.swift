@@ -718,6 +718,9 @@ package nonisolated struct PBQuery: Sendable {
   /// Paths of links from the class, whose objects come along: `owner.team`, or backwards `@links.Dog.owner`.
   package var include: [String] = []
 
+  /// Applied in sequence before `limit` counts. Requires `limit`.
+  package var distinct: [PBDistinct] = []
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -728,9 +731,25 @@ package nonisolated struct PBSortKey: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  package var property: String = String()
+  /// A property, or a path to one through links to one object each, such as `owner.name`.
+  package var path: String = String()
 
   package var descending: Bool = false
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+/// Keeps one of the objects that are equal in all paths: the first in the order of `sort`, then of primary keys.
+package nonisolated struct PBDistinct: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var paths: [String] = []
+
+  package var sort: [PBSortKey] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -2109,7 +2128,7 @@ nonisolated extension PBPendingObjects: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension PBQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Query"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}text\0\u{1}limit\0\u{1}sort\0\u{1}include\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}text\0\u{1}limit\0\u{1}sort\0\u{1}include\0\u{1}distinct\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2122,6 +2141,7 @@ nonisolated extension PBQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
       case 3: try { try decoder.decodeSingularUInt32Field(value: &self.limit) }()
       case 4: try { try decoder.decodeRepeatedMessageField(value: &self.sort) }()
       case 5: try { try decoder.decodeRepeatedStringField(value: &self.include) }()
+      case 6: try { try decoder.decodeRepeatedMessageField(value: &self.distinct) }()
       default: break
       }
     }
@@ -2143,6 +2163,9 @@ nonisolated extension PBQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
     if !self.include.isEmpty {
       try visitor.visitRepeatedStringField(value: self.include, fieldNumber: 5)
     }
+    if !self.distinct.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.distinct, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2152,6 +2175,7 @@ nonisolated extension PBQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
     if lhs.limit != rhs.limit {return false}
     if lhs.sort != rhs.sort {return false}
     if lhs.include != rhs.include {return false}
+    if lhs.distinct != rhs.distinct {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2159,7 +2183,7 @@ nonisolated extension PBQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImpl
 
 nonisolated extension PBSortKey: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".SortKey"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}property\0\u{1}descending\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}path\0\u{1}descending\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2167,7 +2191,7 @@ nonisolated extension PBSortKey: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
       // allocates stack space for every case branch when no optimizations are
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
-      case 1: try { try decoder.decodeSingularStringField(value: &self.property) }()
+      case 1: try { try decoder.decodeSingularStringField(value: &self.path) }()
       case 2: try { try decoder.decodeSingularBoolField(value: &self.descending) }()
       default: break
       }
@@ -2175,8 +2199,8 @@ nonisolated extension PBSortKey: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
   }
 
   package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    if !self.property.isEmpty {
-      try visitor.visitSingularStringField(value: self.property, fieldNumber: 1)
+    if !self.path.isEmpty {
+      try visitor.visitSingularStringField(value: self.path, fieldNumber: 1)
     }
     if self.descending != false {
       try visitor.visitSingularBoolField(value: self.descending, fieldNumber: 2)
@@ -2185,8 +2209,43 @@ nonisolated extension PBSortKey: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
   }
 
   package static func ==(lhs: PBSortKey, rhs: PBSortKey) -> Bool {
-    if lhs.property != rhs.property {return false}
+    if lhs.path != rhs.path {return false}
     if lhs.descending != rhs.descending {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension PBDistinct: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".Distinct"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}paths\0\u{1}sort\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedStringField(value: &self.paths) }()
+      case 2: try { try decoder.decodeRepeatedMessageField(value: &self.sort) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.paths.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.paths, fieldNumber: 1)
+    }
+    if !self.sort.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.sort, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: PBDistinct, rhs: PBDistinct) -> Bool {
+    if lhs.paths != rhs.paths {return false}
+    if lhs.sort != rhs.sort {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
