@@ -68,7 +68,7 @@ import Testing
         #expect(message(walkers.distinct(by: ["mixed"])).contains("cannot count by 'mixed'"))
         let many = (0..<33).map { SortDescriptor(keyPath: $0 % 2 == 0 ? "age" : "name") }
         let error = await #expect(throws: Realm.Error.self) {
-            try await dogs.subscribe(options: SyncSubscriptionOptions(limit: 3, sort: many), waitForSync: .never)
+            _ = try await dogs.subscribe(options: SyncSubscriptionOptions(limit: 3, sort: many), waitForSync: .never)
         }
         #expect(error?.code == .subscriptionFailed && error?.message.contains("33 sort keys") == true)
         #expect(realm.subscriptions.isEmpty)
@@ -102,7 +102,7 @@ import Testing
         append(Options(limit: 2, sort: ["age"], distinct: ["favourite.name"]), named: "set")
         #expect(try await stored("set") == "favourite.name of +age; +age 2")
         let error = await #expect(throws: Realm.Error.self) {
-            try await walkers.subscribe(options: Options(distinct: ["name"]), waitForSync: .never)
+            _ = try await walkers.subscribe(options: Options(distinct: ["name"]), waitForSync: .never)
         }
         #expect(error?.code == .subscriptionFailed && error?.message.contains("DISTINCT without a limit") == true)
     }
