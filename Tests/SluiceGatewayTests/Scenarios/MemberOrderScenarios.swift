@@ -36,7 +36,7 @@ final class Buoy: Object {
             try await ships.subscribe(options: SyncSubscriptionOptions(name: "last ports", limit: 2))
             // Ports a and b have the ships 1, 3, 5 and 2, 4. None of them is on the device.
             #expect(harbour.ships == ["s2", "s4"] && harbour.ports.isEmpty)
-            func change(_ sql: String, _ expected: [String]) async throws {
+            @MainActor func change(_ sql: String, _ expected: [String]) async throws {
                 try await gateway.sql(sql)
                 try await harbour.realm.waitUntilSynced(timeout: 60)
                 #expect(harbour.ships == expected && harbour.ports.isEmpty, "\(sql): \(harbour.ships)")
@@ -63,7 +63,7 @@ final class Buoy: Object {
         try await Self.with([Port.self, Pier.self, Buoy.self], Self.buoys) { gateway, harbour in
             let realm = harbour.realm
             let results = realm.objects(Buoy.self).sorted(byKeyPath: "pier.port.name").distinct(by: ["kind"])
-            func expect(_ expected: [String], _ comment: String = "") async throws {
+            @MainActor func expect(_ expected: [String], _ comment: String = "") async throws {
                 try await realm.waitUntilSynced(timeout: 60)
                 #expect(realm.objects(Buoy.self).map(\._id).sorted() == expected, "\(comment)")
                 // The device finds the same objects by the included links.
