@@ -29,8 +29,6 @@ enum SimulatedDefect: String, CaseIterable {
     case hasty
     /// The file shows what it has yet to upload over everything, whenever others have written.
     case deaf
-    /// The gateway does not say how late the writes are that a bootstrap has.
-    case timeless
     /// The gateway now and then overlooks a commit that concerns a session.
     case eyes
     /// The gateway now and then forgets to answer a mark, and says nothing.
@@ -43,7 +41,7 @@ enum SimulatedDefect: String, CaseIterable {
         case .twice, .lost, .restored: .exactlyOnce
         case .reread: .readYourWrites
         case .stale: .monotonicReads
-        case .deaf, .timeless: .latestShown
+        case .deaf: .latestShown
         case .eyes, .hasty: .convergence
         case .stall: .noStall
         }

@@ -171,7 +171,7 @@ extension SimulatedGateway {
     /// - Parameter types: nil: the client's view goes on.
     private mutating func end(_ id: UInt64, _ wanted: (version: UInt64, stores: Set<String>), _ session: Session, types: [String]?) {
         let (lsn, taken) = (lsn, clients[session.client]?.changeset ?? 0)
-        let latest = has(.timeless, 100) ? HybridTime.zero : writeTime
+        let latest = writeTime
         send(
             id,
             .bootstrapEnd(
