@@ -111,7 +111,9 @@ final class Buoy: Object {
 
     @MainActor
     @Test func `an order that the server does not have is refused with the set`() async throws {
-        try await Self.with([Port.self, Sailor.self, Ship.self], `Beyond Flexible Sync`.fleet) { _, harbour in
+        try await RunningGateway.with(files: ShopApp.withoutRules, isDevelopment: true) { @MainActor gateway in
+            let harbour = try await Harbour.open(
+                gateway, fleet: `Beyond Flexible Sync`.fleet, classes: [Port.self, Sailor.self, Ship.self])
             for options in [
                 SyncSubscriptionOptions(limit: 1, sort: ["port"]), SyncSubscriptionOptions(limit: 1, distinct: ["port"]),
                 SyncSubscriptionOptions(limit: 1, sort: ["size"], distinct: ["crew"]),
@@ -122,6 +124,8 @@ final class Buoy: Object {
                 #expect(error?.code == .subscriptionFailed)
                 #expect(error?.message.contains("a limit cannot count by it") == true, "\(error as Any)")
             }
+            // The app's error handler receives each of them, and nothing else.
+            #expect(harbour.said.all.allSatisfy { "\($0)".contains("a limit cannot count by it") }, "\(harbour.said.all)")
         }
     }
 }
