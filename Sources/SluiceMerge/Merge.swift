@@ -1,6 +1,6 @@
 package import SluiceCore
 
-/// Who makes a change, and what they knew.
+/// The writer of a change, and the state that it had seen.
 package struct WriteContext: Hashable, Sendable {
     /// The changeset's time, cut to the bound on the future (CR-30), and its client.
     package var stamp: WriteStamp
@@ -16,16 +16,16 @@ package struct WriteContext: Hashable, Sendable {
     }
 }
 
-/// What a change did to an object.
+/// The effect of a change on an object.
 package enum MergeEffect: Hashable, Sendable {
     case inserted
-    /// The properties whose values are others than before.
+    /// The names of the properties whose values differ from before.
     case updated(Set<String>)
     case deleted
     case unchanged(Reason)
 
     package enum Reason: Hashable, Sendable {
-        /// A deletion that the writer did not know of (CR-1, CR-2), or an edit of an object that is not there.
+        /// The writer did not know of a deletion (CR-1, CR-2), or edited an object that does not exist.
         case objectDeleted
         /// Every value lost against a later or explicit one, or a deletion against a later one (CR-3, CR-5, CR-6, CR-9).
         case superseded
@@ -34,20 +34,19 @@ package enum MergeEffect: Hashable, Sendable {
     }
 }
 
-/// The conflict rules (CR-1 to CR-26 of the server specification; DESIGN section 5); those for what is inside of values are in
-/// `EditMerge`. A collection that is set as a whole is replaced as a whole; an embedded object merges field by field.
+/// The conflict rules CR-1 to CR-26 of docs/merging.md. `EditMerge` has the rules for changes inside values. A set replaces a collection as
+/// a whole. An embedded object merges field by field.
 ///
-/// Any order of arrival gives one state, as long as each client's changes come in their order and each once: adding to a
-/// counter is the one thing that repeating changes (`ClientStore` sees to it that nothing is repeated). A link keeps its
-/// target's key whatever becomes of the target (CR-25): whether it resolves is decided where it is read.
+/// Any order of arrival gives one state, if each client's changes arrive in order and once. Only counter additions have an effect when
+/// repeated; `ClientStore` prevents repetition. A link keeps its target's key (CR-25): the reader decides if it resolves.
 package enum Merge {
-    /// How many additions to one counter are remembered one by one. Beyond, the two oldest become one that counts from
-    /// the later of their times: exact, unless a set arrives that lies between them.
+    /// The number of additions to one counter that are kept one by one. Beyond it, the two oldest are added up at the later of their times.
+    /// The result is exact, unless a set arrives that lies between them.
     static let rememberedAdditions = 32
 
-    /// Applies one change. Also when the effect is `unchanged`, the clocks may have changed and must be stored.
-    /// - Throws: `unknownProperty` when the type lacks a property that is written, `badChangeset` when the primary key is
-    ///   written; nothing has happened then.
+    /// Applies one change. The caller must store the clocks even if the effect is `unchanged`, since they may have changed.
+    /// - Throws: `unknownProperty` if the type lacks a written property. `badChangeset` if the change writes the primary key, has an edit
+    ///   that does not fit its property, or contradicts the state that its writer saw. `state` is then unchanged.
     @discardableResult
     package static func apply(
         _ change: ObjectChange, by writer: WriteContext, to state: inout ObjectState, type: ObjectType
@@ -85,7 +84,7 @@ package enum Merge {
     private static func delete(by writer: WriteContext, from state: inout ObjectState, knowsDeletion: Bool) -> MergeEffect {
         var stamp = writer.stamp
         if let last = state.clocks.deletion {
-            // Of two deletions that did not know of each other the later counts (CR-3).
+            // Of two deletions that did not know of each other, the later one counts (CR-3).
             guard knowsDeletion || stamp > last.stamp else { return .unchanged(.superseded) }
             if stamp < last.stamp { stamp = stamp.bumped(past: last.stamp) }
         }
@@ -117,7 +116,7 @@ package enum Merge {
         return work.finish(&state)
     }
 
-    /// One change at work on the properties of an object; when it fails nothing has happened.
+    /// The work of one change on the properties of an object. If it fails, the caller's state is unchanged.
     private struct PropertyWork {
         var state: ObjectState
         let type: ObjectType
@@ -159,8 +158,8 @@ package enum Merge {
         }
     }
 
-    /// A new life of an object. What its create does not write is empty (`Property.emptyValue`), and everything beats it;
-    /// were it left without a clock, it would look like a value written by SQL.
+    /// Begins a new life of an object. Properties that its create does not write are empty (`Property.emptyValue`), and every write beats
+    /// them. Without a clock, they would look like values written by SQL.
     private static func begin(_ state: inout ObjectState, _ stamp: WriteStamp, _ type: ObjectType) {
         state.values = [:]
         state.clocks = ObjectClocks(created: stamp, deletion: state.clocks.deletion)
@@ -175,7 +174,7 @@ package enum Merge {
 
     enum Outcome { case changed, same, lost }
 
-    /// An embedded object merges field by field, everything else is a whole.
+    /// Sets a property. An embedded object merges field by field, all other values as a whole.
     private static func set(
         _ property: Property, _ value: Value, isDefault: Bool, _ writer: WriteContext, _ old: inout Value, _ clock: inout PropertyClock
     ) throws(SluiceError) -> Outcome {
@@ -192,7 +191,8 @@ package enum Merge {
         return old == before ? .same : .changed
     }
 
-    /// - Parameter hasInside: whether what others do inside of the value is to be told from what they did inside of the old one.
+    /// - Parameter hasInside: `true` if later changes inside the new value must be distinguished from those inside the old one. By default,
+    ///   it follows from both values.
     static func set(
         _ old: inout Value, to new: Value, isDefault: Bool, _ writer: WriteContext, _ clock: inout PropertyClock, hasInside: Bool? = nil
     ) -> Outcome {
@@ -209,11 +209,11 @@ package enum Merge {
         return old == result ? .same : .changed
     }
 
-    /// The clock of a property that the server's rules set in a change which has been merged.
+    /// Returns the clock of a property that the server's rules set in a merged change.
     ///
-    /// They saw what the change came to, so their value stands against all of that, whoever wrote it when; against whatever comes later
-    /// it counts as a set of the change's own time.
-    /// - Parameter clock: of the property, after the change.
+    /// The rules saw the merged result, so their value beats all of it, at any time. Against later changes it counts as a set at the
+    /// change's own time.
+    /// - Parameter clock: The clock of the property after the change.
     package static func amend(
         _ property: Property, to value: Value, by writer: WriteContext, _ clock: PropertyClock?
     ) -> PropertyClock {
@@ -231,14 +231,14 @@ package enum Merge {
         return value == result ? .same : .changed
     }
 
-    /// Null and values of other types stay as they are (CR-10).
+    /// Returns the sum. Null and values of other types are unchanged (CR-10).
     private static func adding(_ amount: Int64, to value: Value) -> Value {
         if case .int(let number) = value { .int(number &+ amount) } else { value }
     }
 }
 
 extension Property {
-    /// Whether a value of it can be a container.
+    /// `true` if a value of the property can be a container.
     var hasInside: Bool {
         switch type {
         case .mixed, .embedded: true

@@ -78,7 +78,7 @@ private enum PlaceFlag {
 }
 
 extension PropertyClock {
-    /// What a value with the server's stamp says of SQL by itself.
+    /// The SQL write that the server's stamp implies without a stored one.
     fileprivate var standingSQL: SQLWrite? {
         stamp.client == .server && stamp != .zero ? SQLWrite(stamp: stamp, hash: valueHash) : nil
     }

@@ -76,7 +76,7 @@ extension Overlay {
     }
 
     /// Applies one more change.
-    /// - Parameter number: How many there were before.
+    /// - Parameter number: The number of changes applied before.
     package static func add(
         _ change: ObjectChange, number: Int, to state: inout ObjectState, type: ObjectType
     ) throws(SluiceError) {

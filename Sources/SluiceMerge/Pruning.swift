@@ -1,9 +1,8 @@
 package import SluiceCore
 
 extension ObjectClocks {
-    /// Forgets what nobody needs any more: everything that every writer has seen, since nothing can come that was written without
-    /// knowing of it.
-    /// - Parameter horizon: No changeset with an older base will ever come.
+    /// Drops the clocks that all writers have seen. No later change can arrive from a writer that does not know of them.
+    /// - Parameter horizon: The oldest base that a later changeset can have.
     package mutating func prune(below horizon: LSN) {
         if !isDeleted, let deletion, deletion.lsn < horizon { self.deletion = nil }
         for id in properties.keys { properties[id]?.prune(below: horizon) }
@@ -36,8 +35,8 @@ extension Contents {
 }
 
 extension ListClock {
-    /// Places beyond the elements that are there. Beyond: all are forgotten, and writers who saw an older list are understood
-    /// by the values of the elements alone.
+    /// The maximum number of places beyond the present elements. Above it, all places are dropped, and references of older writers resolve
+    /// by element value alone.
     static let rememberedPlaces = 4_096
 
     fileprivate func pruned(below horizon: LSN) -> ListClock? {
@@ -53,8 +52,8 @@ extension ListClock {
         return pruned
     }
 
-    /// Drops places that everybody knows to be left. The others stay in their order: old ones each hang on the one before, and
-    /// younger ones that hung on an old one hang in the gap where they are.
+    /// Drops the unused places that all writers know. The order of the others is unchanged. Each old place becomes the child of the one
+    /// before. A younger child of an old place keeps its gap.
     private mutating func dropOld(below horizon: LSN) {
         let present = elements(.present)
         var standing = Set(present.map { places[$0.place].id })
@@ -62,7 +61,7 @@ extension ListClock {
         for element in present where element.first != element.place {
             let all = byElement[places[element.first].id] ?? []
             if all.allSatisfy({ places[$0].isOld(below: horizon) }) {
-                // Its way is forgotten: the place where it stands becomes its first.
+                // All its moves are old: the current place becomes its first.
                 places[element.place].element = nil
                 places[element.place].takeValue(from: places[element.first])
             } else {
@@ -78,7 +77,7 @@ extension ListClock {
     }
 
     private mutating func hangAnew(below horizon: LSN) {
-        // Not by what has become of the element: what everybody knows hangs on what everybody knows.
+        // Only the place's own position counts, not its element's: old places must have old parents.
         let young = Set(places.filter { $0.lsn >= horizon }.map(\.id))
         var nextOld: [ID?] = Array(repeating: nil, count: places.count)
         var next: ID?

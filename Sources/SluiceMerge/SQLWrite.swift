@@ -1,8 +1,8 @@
 package import SluiceCore
 
-/// A value that SQL wrote into a property. Nobody knows when: at the latest when the row was last committed.
+/// A value that SQL wrote into a property. Its time is unknown, but not later than the row's last commit.
 package struct SQLWrite: Hashable, Sendable {
-    /// The latest time that it can have been.
+    /// The latest possible time of the write.
     package var stamp: WriteStamp
     package var hash: ValueHash
 
@@ -12,19 +12,19 @@ package struct SQLWrite: Hashable, Sendable {
     }
 }
 
-/// A writer who had seen the value that SQL wrote wrote later than that, whatever else SQL has done to the row since; any other
-/// writer must be later than the latest time that it can have been (CR-5, CR-9, CR-16). So of all writers that may replace it the
-/// latest does, whichever arrives first.
+/// The comparison of writers with SQL. A writer that had seen SQL's value is later, even if SQL has written to the row since. Any other
+/// writer must be later than the latest possible time of SQL's write (CR-5, CR-9, CR-16). So the latest permitted writer wins, in any order
+/// of arrival.
 extension PropertyClock {
-    /// What `meet` has changed.
+    /// The changes that `meet` made.
     struct Met {
         fileprivate let (stamp, shownStamp): (WriteStamp, WriteStamp)
         fileprivate let (reset, shownReset): (Deletion?, Deletion?)
         fileprivate let sql: SQLWrite
     }
 
-    /// Turns the clock into what a writer is to be compared with; `part` ends it.
-    /// - Parameter seen: the hash of the value that the writer had from the server, if any.
+    /// Adjusts the clock for the comparison with a writer. `part` reverts it.
+    /// - Parameter seen: The hash of the server's value that the writer had, if any.
     mutating func meet(_ seen: ValueHash?) -> Met? {
         guard let sql else { return nil }
         let (stamp, reset) = (self.stamp, self.reset)

@@ -2,9 +2,9 @@ package import SluiceCore
 
 /// The clocks of some properties of an object, as a gateway sends them to devices.
 ///
-/// A device with writes that the gateway does not have merges them with these, and shows for each property the later of both. Left
-/// out are value hashes, which the device makes of the row, the order of lists, and the contents of large collections: there the
-/// device's own writes count as the later ones until they are acknowledged.
+/// A device merges its unacknowledged writes with these times and shows the later value of each property. They omit value hashes, which the
+/// device derives from the row. They also omit the order of lists and the contents of large collections. There the device's own writes
+/// count as later until they are acknowledged.
 package struct WriteTimes: Hashable, Sendable {
     /// Additions to a property that are sent one by one: all that the gateway remembers, so that both count the same.
     static let sentAdditions = Merge.rememberedAdditions
