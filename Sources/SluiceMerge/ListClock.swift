@@ -91,6 +91,7 @@ package struct ListClock: Hashable, Sendable {
         // Most elements were never moved: their current place is that of the insertion.
         for index in places.indices where !moved.isEmpty && moved.contains(places[index].first) && sees(index, eyes) {
             if places[index].element == nil { firsts[places[index].id] = index }
+            // Of several moves, the latest visible one counts (CR-14).
             if let other = current[places[index].first], places[other].isLater(than: places[index]) { continue }
             current[places[index].first] = index
         }
@@ -103,6 +104,7 @@ package struct ListClock: Hashable, Sendable {
                 first = known
             }
             let removals = places[first].removals
+            // A removal counts only from points of view that see it.
             if !removals.isEmpty, removals.contains(where: { eyes.sees($0.lsn, by: $0.client) }) { continue }
             elements.append(Element(first: first, place: index))
         }
@@ -134,6 +136,7 @@ extension ListClock {
         let parent = left.map { places[$0].id }
         let hasRight = places.contains { $0.parent == parent && !$0.isLeft && eyes.sees($0.lsn, by: $0.stamp.client) }
         var place = Place(stamp: stamp, tag: tag, parent: parent, isLeft: false, element: element, lsn: lsn)
+        // With a visible right child, the place becomes the left child of the next visible place (Fugue).
         if hasRight, let next {
             place.parent = places[next].id
             place.isLeft = true
@@ -149,6 +152,7 @@ extension ListClock {
             guard let parent else { return 0 }
             return place.isLeft ? parent : parent + 1
         }
+        // Siblings are in the order of stamps: the place follows the subtree of the last earlier one.
         let before = siblings.filter { place.isLater(than: places[$0]) }
         if let last = before.max(by: { places[$1].isLater(than: places[$0]) }) { return bounds(below: last).upperBound }
         let first = siblings.min { places[$1].isLater(than: places[$0]) } ?? 0

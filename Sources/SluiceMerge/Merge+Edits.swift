@@ -18,6 +18,7 @@ struct EditMerge {
         let rest = path.dropFirst()
         switch (step, value) {
         case (.key(let key), .dictionary(var fields)):
+            // Drops the second reference, which would force a copy of the container.
             value = .null
             defer { value = .dictionary(fields) }
             return try descend(rest, into: key, &fields, &clock)
@@ -78,6 +79,7 @@ struct EditMerge {
         guard let found = try list.find(reference, elements, by: writer) else { return .lost }
         let present = list.presentIndex(of: found.first)
         if rest.isEmpty, edit.action == .remove {
+            // Also recorded for a removed element: a point of view sees only some of the removals.
             list.places[found.first].removals.append(ListClock.Removal(client: writer.stamp.client, lsn: writer.now))
             if let present { list.places[found.first].remember(elements[present], until: writer.now) }
             clock.contents = .list(list)
@@ -86,6 +88,7 @@ struct EditMerge {
             return .changed
         }
         if rest.isEmpty, case .move(let after, let tag) = edit.action {
+            // A repeated move is already in the list.
             if list.index(of: ListClock.ID(client: writer.stamp.client, tag: tag)) != nil { return .same }
             let order = list.elements(.present).map(\.first)
             let behind = try list.anchor(after, elements, by: writer)

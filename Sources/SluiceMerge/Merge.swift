@@ -45,8 +45,9 @@ package enum Merge {
     static let rememberedAdditions = 32
 
     /// Applies one change. The caller must store the clocks even if the effect is `unchanged`, since they may have changed.
-    /// - Throws: `unknownProperty` if the type lacks a written property. `badChangeset` if the change writes the primary key, has an edit
-    ///   that does not fit its property, or contradicts the state that its writer saw. `state` is then unchanged.
+    /// - Throws: `unknownProperty` if the type lacks a written property, `badChangeset` if the change writes the primary key. An edit that
+    ///   does not fit its property, or contradicts the list that its writer saw, is a `badChangeset` too. If a create fails by such a
+    ///   contradiction, `state` can hold an empty object, and the caller must discard it. After all other errors, `state` is unchanged.
     @discardableResult
     package static func apply(
         _ change: ObjectChange, by writer: WriteContext, to state: inout ObjectState, type: ObjectType
@@ -55,6 +56,7 @@ package enum Merge {
         let knowsDeletion = state.clocks.deletion?.isKnown(to: writer) ?? true
         if change.kind == .delete { return delete(by: writer, from: &state, knowsDeletion: knowsDeletion) }
         guard knowsDeletion else { return .unchanged(.objectDeleted) }
+        // An absent object accepts only a create, by a writer that knew its deletion (CR-2).
         guard state.values != nil else {
             guard change.kind == .create else { return .unchanged(.objectDeleted) }
             begin(&state, writer.stamp, type)
@@ -86,6 +88,7 @@ package enum Merge {
         if let last = state.clocks.deletion {
             // Of two deletions that did not know of each other, the later one counts (CR-3).
             guard knowsDeletion || stamp > last.stamp else { return .unchanged(.superseded) }
+            // A writer that knew the last deletion is later, even with a slow clock.
             if stamp < last.stamp { stamp = stamp.bumped(past: last.stamp) }
         }
         let existed = state.values != nil
@@ -116,7 +119,7 @@ package enum Merge {
         return work.finish(&state)
     }
 
-    /// The work of one change on the properties of an object. If it fails, the caller's state is unchanged.
+    /// The work of one change on the properties of an object, in a copy of the state. `finish` stores the copy.
     private struct PropertyWork {
         var state: ObjectState
         let type: ObjectType
@@ -135,6 +138,7 @@ package enum Merge {
             _ name: String, _ body: (Property, inout Value, inout PropertyClock) throws(SluiceError) -> Outcome
         ) throws(SluiceError) {
             guard let property = type[name] else { return }
+            // Leaves no second reference in `state`, so that further edits of this change need no copy of the value.
             var value = state.values?.updateValue(.null, forKey: name) ?? .null
             var clock = state.clocks.properties.removeValue(forKey: property.id) ?? .unwritten
             let met = clock.meet(seen[name])
@@ -204,6 +208,7 @@ package enum Merge {
         clock = PropertyClock(
             stamp: writer.stamp, isDefault: isDefault, valueHash: clock.valueHash, additions: additions,
             reset: hasInside && !isDefault ? Deletion(stamp: writer.stamp, lsn: writer.now) : nil)
+        // Applies the kept additions to the new value (CR-9).
         let result = adding(clock.added, to: new)
         defer { old = result }
         return old == result ? .same : .changed
@@ -224,6 +229,7 @@ package enum Merge {
     }
 
     static func add(_ amount: Int64, to value: inout Value, _ stamp: WriteStamp, _ clock: inout PropertyClock) -> Outcome {
+        // A later explicit set discards the addition (CR-9).
         if !clock.isDefault, stamp < clock.stamp { return .lost }
         clock.remember(PropertyClock.Addition(stamp: stamp, amount: amount))
         let result = adding(amount, to: value)
@@ -258,11 +264,13 @@ extension Value {
 
 extension PropertyClock {
     fileprivate mutating func remember(_ addition: Addition) {
+        // Additions with one stamp are one addition.
         if let same = additions.firstIndex(where: { $0.stamp == addition.stamp }) {
             additions[same].amount &+= addition.amount
             return
         }
         additions.insert(addition, at: additions.firstIndex { $0.stamp > addition.stamp } ?? additions.endIndex)
+        // The two oldest become one, with the later stamp.
         if additions.count > Merge.rememberedAdditions {
             let oldest = additions.removeFirst()
             additions[0].amount &+= oldest.amount

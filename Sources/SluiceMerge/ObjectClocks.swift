@@ -112,7 +112,7 @@ package struct Deletion: Hashable, Sendable {
 
 /// The clocks of an object: all that the merge needs besides the values.
 package struct ObjectClocks: Hashable, Sendable {
-    /// By `Property.id`; numbers that the schema no longer has are kept.
+    /// The clocks by `Property.id`. Numbers that the schema no longer has are kept.
     package var properties: [UInt32: PropertyClock]
     /// The stamp of the first create of this life of the object.
     package var created: WriteStamp?

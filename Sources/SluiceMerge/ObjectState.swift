@@ -2,7 +2,7 @@ package import SluiceCore
 
 /// An object as merging sees it.
 package struct ObjectState: Hashable, Sendable {
-    /// By property name, the primary key left out; nil when the object does not exist. A property that is missing is null.
+    /// The values by property name, without the primary key. `nil` if the object does not exist. A missing property is null.
     package var values: [String: Value]?
     package var clocks: ObjectClocks
 
@@ -15,14 +15,14 @@ package struct ObjectState: Hashable, Sendable {
     }
 
     /// Joins a row with its stored clocks and detects writes by SQL.
-    /// - SQL wrote a property whose value lacks a clock or differs from its clock's hash (`SQLWrite`). The write is at `rowTime` at the
-    ///   latest. Its stamp is later than the replaced one, which SQL saw.
+    /// - SQL wrote a property whose value differs from its clock's hash, or whose value has no clock and is not null (`SQLWrite`). The
+    ///   write is at `rowTime` at the latest. Its stamp is later than the replaced one, which SQL saw.
     /// - SQL deleted a missing row without a tombstone. SQL created again a row with a tombstone.
     ///
     /// - Parameters:
     ///   - row: The values of all properties by name (missing is null); the primary key may be among them.
-    ///   - clocks: Nil when there are none stored.
-    ///   - rowTime: Commit time of the row's last transaction, milliseconds since 1970; the present when the row is gone.
+    ///   - clocks: The stored clocks. `nil` if none are stored.
+    ///   - rowTime: The commit time of the row's last transaction, in milliseconds since 1970. The current time if the row is missing.
     ///   - deletedAt: The position of SQL's deletion if the clocks have none. Zero: all writers know it.
     ///   - now: The end of the log. A writer that has applied more has seen SQL's values.
     package init(
@@ -38,6 +38,7 @@ package struct ObjectState: Hashable, Sendable {
             }
             return
         }
+        // SQL created a row that has a tombstone, or no clocks.
         let isMadeBySQL = clocks.isDeleted || stored == nil
         if isMadeBySQL { clocks = ObjectClocks(created: server, deletion: clocks.deletion) }
         for (index, property) in type.properties.enumerated() where index != type.primaryKey {

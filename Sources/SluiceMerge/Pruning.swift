@@ -1,7 +1,7 @@
 package import SluiceCore
 
 extension ObjectClocks {
-    /// Drops the clocks that all writers have seen. No later change can arrive from a writer that does not know of them.
+    /// Drops the history that all writers have seen: no later change can miss it. The tombstone of a deleted object stays.
     /// - Parameter horizon: The oldest base that a later changeset can have.
     package mutating func prune(below horizon: LSN) {
         if !isDeleted, let deletion, deletion.lsn < horizon { self.deletion = nil }
@@ -40,12 +40,14 @@ extension ListClock {
     static let rememberedPlaces = 4_096
 
     fileprivate func pruned(below horizon: LSN) -> ListClock? {
+        // All writers know the whole list, so it needs no history.
         if places.allSatisfy({ $0.isOld(below: horizon) }) { return nil }
         if places.count - elements(.present).count > ListClock.rememberedPlaces { return nil }
         var pruned = self
         for index in pruned.places.indices {
             guard let value = pruned.places[index].value else { continue }
             pruned.places[index].value?.clock.prune(below: horizon)
+            // All writers know the new value, so it counts as the inserted one.
             if value.lsn < horizon { pruned.places[index].takeValue(from: nil) }
         }
         pruned.dropOld(below: horizon)
@@ -87,11 +89,13 @@ extension ListClock {
         }
         var lastOld: ID?
         for index in places.indices {
+            // Old places form a chain: each is the right child of the one before.
             guard young.contains(places[index].id) else {
                 (places[index].parent, places[index].isLeft) = (lastOld, false)
                 lastOld = places[index].id
                 continue
             }
+            // A young parent is still in the list, so the place keeps it.
             if let parent = places[index].parent, young.contains(parent) { continue }
             if index > 0, young.contains(places[index - 1].id) {
                 (places[index].parent, places[index].isLeft) = (places[index - 1].id, false)

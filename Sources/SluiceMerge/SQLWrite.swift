@@ -23,11 +23,12 @@ extension PropertyClock {
         fileprivate let sql: SQLWrite
     }
 
-    /// Adjusts the clock for the comparison with a writer. `part` reverts it.
+    /// Adjusts the clock for the comparison with a writer. `part` restores the stored stamps, unless the writer has replaced them.
     /// - Parameter seen: The hash of the server's value that the writer had, if any.
     mutating func meet(_ seen: ValueHash?) -> Met? {
         guard let sql else { return nil }
         let (stamp, reset) = (self.stamp, self.reset)
+        // A writer that had seen SQL's value is later. Any other must be later than the row's last commit.
         if seen == sql.hash {
             if stamp == sql.stamp { self.stamp = .zero }
             if reset?.stamp == sql.stamp { self.reset = nil }
@@ -42,10 +43,12 @@ extension PropertyClock {
 
     mutating func part(_ met: Met?) {
         guard let met else { return }
+        // The writer has not replaced the stamp, so the stored one is restored.
         if stamp == met.shownStamp {
             stamp = met.stamp
             if reset == met.shownReset { reset = met.reset }
         }
+        // A later set replaces SQL's value.
         sql = stamp > met.sql.stamp ? nil : met.sql
     }
 }
