@@ -200,7 +200,7 @@ package enum Merge {
     static func set(
         _ old: inout Value, to new: Value, isDefault: Bool, _ writer: WriteContext, _ clock: inout PropertyClock, hasInside: Bool? = nil
     ) -> Outcome {
-        // Explicit before default, then the later; of one transaction the last.
+        // An explicit value beats a default, then the later stamp wins. Equal stamps are one changeset: its last set wins.
         if isDefault != clock.isDefault ? isDefault : writer.stamp < clock.stamp { return .lost }
         // A default leaves the amounts added before it in force, an explicit value those added after it (CR-9).
         let additions = isDefault ? clock.additions : clock.additions.filter { $0.stamp > writer.stamp }

@@ -54,7 +54,7 @@ package struct PropertyClock: Hashable, Sendable {
         max(stamp, additions.last?.stamp ?? stamp, reset?.stamp ?? stamp, contents?.latest ?? stamp)
     }
 
-    /// The sum of the additions; they wrap like the counters themselves.
+    /// The sum of the additions, in 64 bits that wrap, as the counters do.
     var added: Int64 { additions.reduce(0) { $0 &+ $1.amount } }
 }
 

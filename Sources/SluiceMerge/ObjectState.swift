@@ -15,12 +15,13 @@ package struct ObjectState: Hashable, Sendable {
     }
 
     /// Joins a row with its stored clocks and detects writes by SQL.
-    /// - SQL wrote a property whose value differs from its clock's hash, or whose value has no clock and is not null (`SQLWrite`). The
-    ///   write is at `rowTime` at the latest. Its stamp is later than the replaced one, which SQL saw.
+    /// - SQL wrote a property whose value differs from its clock's hash, or that has no clock (`SQLWrite`). A null without a clock has no
+    ///   writer, unless SQL created the row. The write is at `rowTime` at the latest. Its stamp is later than the replaced one, which SQL
+    ///   saw.
     /// - SQL deleted a missing row without a tombstone. SQL created again a row with a tombstone.
     ///
     /// - Parameters:
-    ///   - row: The values of all properties by name (missing is null); the primary key may be among them.
+    ///   - row: The values of all properties by name, with or without the primary key. A missing value is null.
     ///   - clocks: The stored clocks. `nil` if none are stored.
     ///   - rowTime: The commit time of the row's last transaction, in milliseconds since 1970. The current time if the row is missing.
     ///   - deletedAt: The position of SQL's deletion if the clocks have none. Zero: all writers know it.

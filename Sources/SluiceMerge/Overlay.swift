@@ -27,7 +27,7 @@ package enum Overlay {
 
     /// - Parameters:
     ///   - pending: The changes of this object that the server's row lacks, oldest first.
-    ///   - client: The device's own number; it decides between equal times.
+    ///   - client: The device's own number. It decides between equal times.
     /// - Returns: The values to show, without the primary key. `nil` if the object is not shown. A pending edit of a row that the server
     ///   removed shows nothing: deletions win.
     /// - Throws: The errors of `Merge.apply`.

@@ -2,7 +2,7 @@ package import SluiceCore
 
 /// The server's state of an object with pending writes, as far as a device knows it.
 package struct ServerObject: Hashable, Sendable {
-    /// By property name; nil when the row is not on the device.
+    /// The values by property name. `nil` if the row is not on the device.
     package private(set) var row: [String: Value]?
     /// The clocks of the row. `nil` until an update arrives after the device's write. A write is later than all that its device had seen,
     /// so it needs none until then.

@@ -8,7 +8,7 @@ package import SluiceCore
 package struct WriteTimes: Hashable, Sendable {
     /// The number of additions to a property that are sent one by one. It is all that the gateway keeps, so both sides count the same.
     static let sentAdditions = Merge.rememberedAdditions
-    /// The number of additions to a counter inside a value that are sent one by one. Older ones count from the last of their times.
+    /// The number of additions to a counter inside a value that are sent one by one. Older ones count at the time of the oldest one sent.
     static let sentInnerAdditions = 4
     /// The maximum number of entries of one collection, or embedded object, that are sent.
     static let sentEntries = 32
