@@ -6,7 +6,7 @@ struct ClockWriter {
     private(set) var stamps: [WriteStamp] = []
     private var places: [WriteStamp: UInt64] = [:]
 
-    /// Names a stamp by its place in the table.
+    /// Writes the index of a stamp in the table.
     mutating func stamp(_ stamp: WriteStamp) {
         if let place = places[stamp] { return number(place) }
         places[stamp] = UInt64(stamps.count)
@@ -19,7 +19,7 @@ struct ClockWriter {
         bytes.append(contentsOf: text.utf8)
     }
 
-    /// The stamps that another writer has named.
+    /// Writes the stamp table of another writer.
     mutating func table(of other: ClockWriter) {
         number(UInt64(other.stamps.count))
         for stamp in other.stamps {
@@ -49,7 +49,7 @@ struct ClockWriter {
 struct ClockReader {
     private let bytes: [UInt8]
     private var position = 0
-    /// The table, once it is read.
+    /// The stamp table. Empty before `readTable`.
     var stamps: [WriteStamp] = []
 
     init(bytes: [UInt8]) { self.bytes = bytes }
@@ -73,6 +73,7 @@ struct ClockReader {
         var value: UInt64 = 0
         for shift in stride(from: UInt64(0), to: 64, by: 7) {
             let byte = try self.byte()
+            // The tenth byte has only the top bit of 64.
             if shift == 63, byte > 1 { throw damaged }
             value |= UInt64(byte & 0x7F) << shift
             if byte < 0x80 { return value }
@@ -87,9 +88,10 @@ struct ClockReader {
         }
     }
 
-    /// A count of things that have at least `size` bytes each.
+    /// Returns a count of items of at least `size` bytes each.
     mutating func count(of size: Int) throws(SluiceError) -> Int {
         let count = try number()
+        // Damaged bytes must not cause a long loop or a large allocation.
         guard count <= UInt64((bytes.count - position) / size) else { throw damaged }
         return Int(count)
     }

@@ -22,15 +22,15 @@ package struct PendingChange: Hashable, Sendable {
 
 /// The rows that a device shows: the server's state with its own pending changes merged in, as the gateway will merge them.
 package enum Overlay {
-    /// The client of a file that has no number yet.
+    /// The client number of a client replica without a number yet.
     package static let unnumbered = ClientID(rawValue: .max)
 
     /// - Parameters:
-    ///   - pending: The changes of this object in the changesets that the server's row does not have, oldest first.
-    ///   - client: The device's own number; it decides between equal times.
-    /// - Returns: The values to show, the primary key left out; nil when the object is not to be shown. A pending edit of a row that the
-    ///   server has taken away shows nothing: deletions win.
-    /// - Throws: like `Merge.apply`.
+    ///   - pending: The changes of this object that the server's row lacks, oldest first.
+    ///   - client: The device's own number. It decides between equal times.
+    /// - Returns: The values to show, without the primary key. `nil` if the object is not shown. A pending edit of a row that the server
+    ///   removed shows nothing: deletions win.
+    /// - Throws: The errors of `Merge.apply`.
     package static func apply(
         server: ServerObject, pending: [PendingChange], client: ClientID, type: ObjectType
     ) throws(SluiceError) -> [String: Value]? {
@@ -50,7 +50,7 @@ package enum Overlay {
     package static func add(
         _ pending: PendingChange, client: ClientID, to state: inout ObjectState, type: ObjectType
     ) throws(SluiceError) {
-        // The device's own elements lie behind every base: the server's are named by their places in what the server sent.
+        // The device's own elements are after every base. Server elements are named by their index in the list that the server sent.
         let writer = WriteContext(stamp: WriteStamp(time: pending.time, client: client), base: pending.base, now: .max)
         try Merge.apply(pending.change, by: writer, to: &state, type: type)
     }
@@ -76,7 +76,7 @@ extension Overlay {
     }
 
     /// Applies one more change.
-    /// - Parameter number: How many there were before.
+    /// - Parameter number: The number of changes applied before.
     package static func add(
         _ change: ObjectChange, number: Int, to state: inout ObjectState, type: ObjectType
     ) throws(SluiceError) {

@@ -2,12 +2,12 @@ package import SluiceCore
 
 /// The server's state of an object with pending writes, as far as a device knows it.
 package struct ServerObject: Hashable, Sendable {
-    /// By property name; nil when the row is not on the device.
+    /// The values by property name. `nil` if the row is not on the device.
     package private(set) var row: [String: Value]?
-    /// The clocks of the row; nil as long as nothing has come since the device wrote. A write is later than all that its device had
-    /// seen, so none are needed then.
+    /// The clocks of the row. `nil` until an update arrives after the device's write. A write is later than all that its device had seen,
+    /// so it needs none until then.
     package private(set) var clocks: ObjectClocks?
-    /// When the row was last committed, milliseconds since 1970.
+    /// The time of the row's last commit, in milliseconds since 1970.
     package private(set) var rowTime: Int64
 
     package init(row: [String: Value]?, clocks: ObjectClocks? = nil, rowTime: Int64 = 0) {
@@ -18,12 +18,12 @@ package struct ServerObject: Hashable, Sendable {
 
     /// Replaces the row by a newer one.
     ///
-    /// Properties that differ and have no write time were written by SQL at `rowTime` at the latest, which `ObjectState` notices by
-    /// their hashes. When the time is not known either, they count as older than the pending writes.
+    /// If a property differs and has no write time, SQL wrote it at `rowTime` at the latest. `ObjectState` detects that by the hash.
+    /// Without `rowTime`, it counts as older than the pending writes.
     /// - Parameters:
-    ///   - new: nil: the object has left the device.
-    ///   - times: The write times that came with it; nil for SQL.
-    ///   - rowTime: nil when it is not known.
+    ///   - new: The new row. `nil` if the object has left the device.
+    ///   - times: The write times of the new row. `nil` for SQL.
+    ///   - rowTime: The commit time, in milliseconds since 1970. `nil` if unknown.
     package mutating func replace(with new: [String: Value]?, times: WriteTimes?, rowTime: Int64?, type: ObjectType) {
         guard let new else {
             // The object may have left the view alive and come back, so its last deletion is kept.
@@ -74,7 +74,8 @@ extension ObjectClocks {
 }
 
 extension PropertyClock {
-    /// Of a value that the writer of whatever is pending had seen. It counts as explicit: a default of a pending create does not hide it.
+    /// Creates the clock of a value that the writer of the pending changes had seen. It counts as explicit, so a default of a pending
+    /// create does not hide it.
     fileprivate init(seen value: Value) {
         self = value.isNull ? .unwritten : PropertyClock(stamp: .zero, valueHash: ValueHash(value))
     }

@@ -2,21 +2,20 @@ package import SluiceCore
 
 /// The clocks of some properties of an object, as a gateway sends them to devices.
 ///
-/// A device with writes that the gateway does not have merges them with these, and shows for each property the later of both. Left
-/// out are value hashes, which the device makes of the row, the order of lists, and the contents of large collections: there the
-/// device's own writes count as the later ones until they are acknowledged.
+/// A device merges its unacknowledged writes with these times and shows the later value of each property. They omit value hashes, which the
+/// device derives from the row. They also omit the order of lists and the contents of large collections. There the device's own writes
+/// count as later until they are acknowledged.
 package struct WriteTimes: Hashable, Sendable {
-    /// Additions to a property that are sent one by one: all that the gateway remembers, so that both count the same.
+    /// The number of additions to a property that are sent one by one. It is all that the gateway keeps, so both sides count the same.
     static let sentAdditions = Merge.rememberedAdditions
-    /// Additions to a counter inside of a value that are sent one by one; the older ones count from the last of their times.
+    /// The number of additions to a counter inside a value that are sent one by one. Older ones count at the time of the oldest one sent.
     static let sentInnerAdditions = 4
-    /// Entries of one collection, or embedded object, that are sent.
+    /// The maximum number of entries of one collection, or embedded object, that are sent.
     static let sentEntries = 32
 
     /// By `Property.id`.
     package var properties: [UInt32: PropertyClock]
-    /// The last deletion of the object that is remembered. An object that was created again since has one as well: a device's writes
-    /// to the earlier life are void.
+    /// The last recorded deletion of the object, also after a new creation: a device's writes to the earlier life are void.
     package var deletion: Deletion?
     /// `true` if the object is deleted.
     package var isDeleted: Bool
@@ -27,8 +26,8 @@ package struct WriteTimes: Hashable, Sendable {
         self.isDeleted = isDeleted
     }
 
-    /// The times that a change has left behind.
-    /// - Parameter before: The clocks that were stored before the change; nil: none were, and all are sent.
+    /// The times that a change leaves.
+    /// - Parameter before: The clocks stored before the change. `nil` if there were none: all times are sent.
     package init(_ clocks: ObjectClocks, since before: ObjectClocks? = nil) {
         self.init(deletion: clocks.deletion, isDeleted: clocks.isDeleted && clocks.deletion != nil)
         let isSameLife = before?.isDeleted == clocks.isDeleted
@@ -50,8 +49,8 @@ package struct WriteTimes: Hashable, Sendable {
         WriteTimes(properties: properties.filter { isVisible($0.key) }, deletion: deletion, isDeleted: isDeleted)
     }
 
-    /// The times by the numbers of another schema's properties; those that it does not have are left out.
-    /// - Parameter numbers: The numbers here, in the order of the type's properties; empty when they are the same.
+    /// The times by the property numbers of another schema. Properties that it lacks are left out.
+    /// - Parameter numbers: The numbers here, in the order of the type's properties. Empty if they are the same.
     package func numbered(as type: ObjectType, from numbers: [UInt32]) -> WriteTimes {
         guard numbers.count == type.properties.count else { return self }
         var times = WriteTimes(deletion: deletion, isDeleted: isDeleted)
@@ -61,7 +60,7 @@ package struct WriteTimes: Hashable, Sendable {
         return times
     }
 
-    /// The times after two changes of an object.
+    /// The combined times of two changes of an object, this one first.
     package func followed(by later: WriteTimes) -> WriteTimes {
         if later.isDeleted { return later }
         return WriteTimes(properties: properties.merging(later.properties) { $1 }, deletion: later.deletion ?? deletion)
@@ -98,8 +97,8 @@ extension Contents.Entry {
 }
 
 extension ListClock {
-    /// The elements that are there, with the clocks of the values that were changed in place. Nil if there are none of these, or too many
-    /// elements.
+    /// The present elements, with the clocks of the values changed in place. `nil` without such values, or with more than
+    /// `WriteTimes.sentEntries` elements.
     ///
     /// A device names an element by its place in the list that it was sent, so the order of insertions and moves is left out.
     fileprivate var sent: ListClock? {
@@ -133,6 +132,7 @@ extension WriteTimes {
             body.number(UInt64(id))
             body.clock(clock, ofProperty: false)
         }
+        // The stamp table precedes the body, but is complete only after it.
         var writer = ClockWriter()
         writer.byte(WriteTimes.version)
         writer.byte((deletion == nil ? 0 : WriteTimes.hasDeletion) | (isDeleted ? WriteTimes.isDeletedFlag : 0))
@@ -141,7 +141,7 @@ extension WriteTimes {
         return writer.bytes
     }
 
-    /// - Throws: `badSyntax` when the bytes are damaged or of a later version.
+    /// - Throws: `badSyntax` if the bytes are damaged or of another version.
     package init(encoded bytes: [UInt8]) throws(SluiceError) {
         do throws(SluiceError) {
             self = try WriteTimes(reading: bytes)
