@@ -1,7 +1,7 @@
 package import SluiceCore
 import SluiceMerge
 
-/// Collections that are edited in place: an app that appends 10,000 elements has the list written once.
+/// Collections edited in place: 10,000 appended elements cost one write of the list.
 extension WriteTransaction {
     /// The collection of an object that the app sees, with its edits; nil if none was edited in place.
     package func shownCollection(type: Int, key: Value, property: Int) -> EditedCollection? {
