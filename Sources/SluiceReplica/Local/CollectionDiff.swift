@@ -71,6 +71,7 @@ package struct CollectionDiff: Hashable, Sendable {
         var diff = CollectionDiff()
         diff.deletions = deletions.filter { $0 < limit }
         diff.insertions = insertions.filter { $0 < limit }
+        // The elements that stay must be as many in the old list as in the new one.
         let surplus = (min(limit, old) - diff.deletions.count) - (min(limit, new) - diff.insertions.count)
         CollectionDiff.extend(&diff.deletions, by: surplus, below: min(limit, old))
         CollectionDiff.extend(&diff.insertions, by: -surplus, below: min(limit, new))

@@ -76,14 +76,14 @@ package final class EditedCollection {
         edited(growth: 0)
     }
 
-    /// Adds a member to a set, in its place. O(log n) comparisons.
+    /// Adds a member to a set at its sorted position. O(log n) comparisons.
     package func insert(member: Value) {
         let index = index(ofFirstNotBefore: member)
         if index == elements.count || elements[index] != member { elements.insert(member, at: index) }
         edited(growth: 1)
     }
 
-    /// Removes a member of a set, if it is there. O(log n) comparisons.
+    /// Removes a member of a set, if present. O(log n) comparisons.
     package func remove(member: Value) {
         let index = index(ofFirstNotBefore: member)
         if index < elements.count, elements[index] == member { elements.remove(at: index) }

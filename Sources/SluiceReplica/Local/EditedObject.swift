@@ -88,6 +88,7 @@ struct EditedObject {
             return [(place.path, .insert(value, after: place.element(index - 1), tag: writer.nextTag()))]
         case .removeElement(let index): return [(element(index), .remove)]
         case .move(let from, let to):
+            // `to` is an index of the list without the element; behind `from`, the full list has the predecessor one further.
             let before = to - 1 < from ? to - 1 : to
             return [(element(from), .move(after: place.element(before), tag: writer.nextTag()))]
         case .setKey(let key, let value):
@@ -100,7 +101,7 @@ struct EditedObject {
         }
     }
 
-    /// An embedded object is put field by field, so that what another device puts there merges with it.
+    /// Sets an embedded object field by field, so that it merges with a concurrent one of another device.
     private func put(_ value: Value, _ path: [EditStep], isObject: Bool) -> [([EditStep], Edit.Action)] {
         guard isObject, case .dictionary(let fields) = value else { return [(path, .set(value))] }
         return [(path, .become(.object))]

@@ -39,6 +39,7 @@ struct KeyOrder {
     mutating func position(of key: Value, isKept: Bool) throws(SluiceError) -> Position {
         if let position = known[key] { return position }
         let number = if let places { places[key] } else { try store.rowid(type: query.type, key: key) }
+        // An object without a place comes last.
         let position = Position(values: try values(of: key), number: number ?? .max)
         if isKept { known[key] = position }
         return position

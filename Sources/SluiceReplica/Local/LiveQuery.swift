@@ -107,6 +107,7 @@ package struct LiveQuery {
         version = try store.version()
         if isAll, readTypes.isDisjoint(with: change.types.keys) { return nil }
         let bound = max(LiveQuery.fewKeys, members.count / LiveQuery.share)
+        // Called even if the query runs again below: the call also updates the kept links.
         let concerned = try affected?.rows(change, limit: bound, on: store)
         let changed = change.types[query.type] ?? TypeChange()
         if isAll, let concerned, let arrangement { return try follow(concerned, changed, arrangement, store) }
@@ -129,6 +130,7 @@ package struct LiveQuery {
             let was = (groups ?? members).contains(key)
             let isChosen = places.map { $0[key] != nil } ?? true
             let isNow = isChosen ? try matcher.matches(key) : false
+            // An unchanged object can still move if the order depends on linked objects.
             if was == isNow, !changed.contains(key), !(isNow && isOrderedByLinks) { continue }
             if was { leaving.append(key) }
             if isNow { entering.append(key) }
@@ -139,6 +141,7 @@ package struct LiveQuery {
         }
         if leaving.isEmpty && entering.isEmpty { return nil }
         let count = members.count
+        // Indices of the old list: they must be read before any removal.
         let before = leaving.compactMap { key in members.position(of: key).map { CollectionDiff.Place(key: key, index: $0) } }
         var order = KeyOrder(query, by: arrangement.last, places: places, graph: graph, store: store)
         let staying = try staying(before, entering: Set(entering), &order)
@@ -198,6 +201,7 @@ package struct LiveQuery {
         _ leaving: [Value], _ entering: [Value], _ order: inout KeyOrder, _ count: Int
     ) throws(SluiceError) -> (leaving: [Value], entering: [Value]) {
         guard var groups else { return (leaving, entering) }
+        // Leaves the local copy as the only reference, so that edits do not copy the list.
         self.groups = nil
         defer { self.groups = groups }
         var isFirst: [Value: Bool] = [:]
@@ -219,6 +223,7 @@ package struct LiveQuery {
             if let next = groups.key(after: key), try order.agree(key, next, in: count) { isFirst[next] = false }
         }
         let touched = Set(leaving).union(entering)
+        // A touched key that stays first both leaves and enters, because its values may have changed.
         let left = isFirst.filter { members.contains($0.key) && (!$0.value || touched.contains($0.key)) }
         let entered = isFirst.filter { $0.value && (!members.contains($0.key) || touched.contains($0.key)) }
         return (Array(left.keys), Array(entered.keys))

@@ -5,17 +5,17 @@ import SluiceCore
 struct OrderedKeys {
     private struct Block {
         var number: Int32
-        /// Of its keys, in order.
+        /// The numbers of its keys, in order.
         var ids: [Int32]
     }
 
     private static let blockSize = 512
     private var blocks: [Block] = []
-    /// By block number: its place among the blocks.
+    /// By block number: its index in `blocks`.
     private var places: [Int] = []
     /// By key: its number.
     private var ids: [Value: Int32] = [:]
-    /// By that number: the key, and its block's number.
+    /// By a key's number: the key. `homes` has the number of its block.
     private var values: [Value] = []
     private var homes: [Int32] = []
     /// The numbers of removed keys, free for reuse.

@@ -102,7 +102,7 @@ package final class WriteTransaction {
 
     // MARK: Writing
 
-    /// Makes an object, or merges the values into one that is there. An asymmetric object goes to the ingest queue and
+    /// Makes an object, or merges the values into an existing one. An asymmetric object goes to the ingest queue and
     /// is never seen again.
     /// - Parameters:
     ///   - values: by property name, the primary key left out.
@@ -236,6 +236,7 @@ package final class WriteTransaction {
         guard try store.delete(type: type, key: key) else { return }
         deletions += 1
         writer.note(type, key)
+        // An object made and deleted in one transaction leaves no change to upload.
         if fresh.remove(object) != nil, let index = lastChange.removeValue(forKey: object) {
             changes[index] = nil
             for earlier in earlierChanges.removeValue(forKey: object) ?? [] { changes[earlier] = nil }
@@ -249,6 +250,7 @@ package final class WriteTransaction {
         try requireSubscription(layout, alsoByLinks: true)
         guard writer.isSynced, server?.object != object else { return }
         server = nil
+        // Keeps the server's row before the first local change overwrites it.
         if try !writer.isKept(layout, key: object.key) { server = (object, try writer.keepServerRow(layout, key: object.key)) }
     }
 

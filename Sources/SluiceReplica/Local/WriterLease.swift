@@ -34,6 +34,7 @@ package final class WriterLease: Sendable {
         tell()
         if lapses, released.wait(timeout: .now() + WriterLease.patience) == .timedOut, move(from: .held, to: .over) { return }
         if lapses, isOver { return }
+        // A claimed lease does not expire. A release before this wait is not lost: the semaphore counts it.
         released.wait()
     }
 
@@ -69,6 +70,7 @@ package final class WriterLease: Sendable {
             defer { state.news = nil }
             return state.news
         }
+        // Outside the lock, so that the callback may use the lease.
         news?()
     }
 }
