@@ -11,7 +11,7 @@ package struct CollectionDiff: Hashable, Sendable {
 
     init() {}
 
-    /// The difference of two lists of keys without repetitions. O(n), O(n log n) when objects changed places.
+    /// The difference of two lists of unique keys. O(n), or O(n log n) if objects moved.
     /// - Parameter isModified: returns `true` if the contents of an object in both lists may have changed.
     package init(from old: [Value], to new: [Value], isModified: (Value) -> Bool) {
         if old == new {

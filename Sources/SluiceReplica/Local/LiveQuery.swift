@@ -13,7 +13,7 @@ import SluiceQuery
 package struct LiveQuery {
     package let query: ReplicaQuery
     private let arrangement: QueryArrangement?
-    /// Classes whose objects decide about the result.
+    /// Classes whose objects can change the result.
     private let readTypes: Set<Int>
     /// `true` if the order depends on linked objects, so that an unchanged object can move.
     private let isOrderedByLinks: Bool
@@ -26,7 +26,7 @@ package struct LiveQuery {
     private var groups: OrderedKeys?
     /// The result before LIMIT. With DISTINCT it has the first of each group.
     private var members = OrderedKeys([])
-    /// The version of the state that the result is of.
+    /// The version of the state that the result reflects.
     private var version: UInt64
     /// The number of times that the query was run in full.
     package private(set) var runs = 0
@@ -34,7 +34,7 @@ package struct LiveQuery {
     /// `true` if changes are applied one by one.
     package var isFollowed: Bool { affected != nil }
 
-    /// Changed keys that are followed one by one in any result; in a large one more are.
+    /// The number of affected objects up to which any result is updated object by object. Large results permit more.
     private static let fewKeys = 1_000
     private static let share = 64
 
@@ -83,9 +83,9 @@ package struct LiveQuery {
     /// The keys of the result; O(result).
     package var keys: [Value] { members.count > limit ? Array(members.keys.prefix(limit)) : members.keys }
     package var count: Int { min(members.count, limit) }
-    /// The key at a place; nil when there is none. Some microseconds in a large result.
+    /// The key at an index; nil beyond the result. Some microseconds in a large result.
     package subscript(_ index: Int) -> Value? { index < limit ? members[index] : nil }
-    /// The place of a key; nil when it is not in the result. Some microseconds in a large result.
+    /// The index of a key; nil if it is not in the result. Some microseconds in a large result.
     package func position(of key: Value) -> Int? { members.position(of: key).flatMap { $0 < limit ? $0 : nil } }
 
     // MARK: Following

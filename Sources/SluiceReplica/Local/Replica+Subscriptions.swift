@@ -1,6 +1,6 @@
 package import SluiceCore
 
-/// The subscription store for the app's side. Reading waits for no writer, changing blocks for the time of a small transaction.
+/// The subscription store of the SDK. Reads never wait for a writer; changes block for a small transaction.
 extension Replica {
     /// The newest set, in any state.
     package func currentSubscriptionSet() throws(SluiceError) -> StoredSubscriptionSet {

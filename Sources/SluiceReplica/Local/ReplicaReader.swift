@@ -7,7 +7,7 @@ package final class ReplicaReader {
     package let replica: Replica
     package let store: RowStore
     private let connection: Connection
-    /// The version of the state that is seen: exactly the commits up to it.
+    /// The version of the state that the reader sees, which includes exactly the commits up to it.
     package private(set) var version: UInt64 = 0
 
     init(of replica: Replica) throws(SluiceError) {

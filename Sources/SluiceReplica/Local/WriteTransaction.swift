@@ -23,9 +23,9 @@ package final class WriteTransaction {
     var edited: [ObjectKey: EditedObject]
     /// The largest number of `edited` that the next transaction reuses; above it, none is kept.
     private static let keptEdited = 16
-    /// The number of objects that it has deleted.
+    /// The number of objects deleted so far.
     package private(set) var deletions = 0
-    /// Classes that a subscription names, and those whose objects come along with one.
+    /// Classes with a subscription, and classes that a subscription includes by links.
     private var (writable, editable): (Set<Int>, Set<Int>) = ([], [])
     /// The server's row of the last changed object, once it has been read.
     private var server: (object: ObjectKey, row: [String: Value]?)?
@@ -59,16 +59,16 @@ package final class WriteTransaction {
     package var instructions: Int { writer.connection.instructions }
 
     #if DEBUG
-        /// Bytes of the encoded values that it has handed to SQLite.
+        /// The size of the encoded values bound to SQLite statements, in bytes.
         package var boundBytes: Int { writer.connection.boundBytes }
     #endif
 
     // MARK: Ending
 
-    /// Stores the transaction and its changeset in one commit. When it throws, nothing has happened and the transaction is over,
-    /// unless the disk fails after the commit of one that is not durable.
-    /// - Parameter isGrouped: false: it is on the disk afterwards. True: that may be left to a later commit, which then waits for both;
-    ///   only of a transaction that was begun with `isDurable: false`.
+    /// Stores the transaction and its changeset in one commit. On an error the transaction is rolled back and over, except if the disk
+    /// fails after the commit of a transaction that is not durable.
+    /// - Parameter isGrouped: `false` waits until the commit is on disk. `true` leaves this to a later commit, which then waits for both;
+    ///   it has an effect only with `isDurable: false`.
     package func commit(isGrouped: Bool = false) throws(SluiceError) {
         guard isOpen else { return }
         do throws(SluiceError) {
@@ -137,7 +137,7 @@ package final class WriteTransaction {
         append(change)
     }
 
-    /// Refuses an asymmetric object that the gateway would refuse.
+    /// Rejects an asymmetric object that the gateway would reject.
     /// - Throws: `ingestTooLarge` with the size and the bound, as JSON, which the gateway measures, or as a message.
     private func checkSize(of change: ObjectChange, _ layout: TableLayout) throws(SluiceError) {
         var values = change.values
@@ -178,9 +178,9 @@ package final class WriteTransaction {
         return true
     }
 
-    /// Sets a property whose value was changed in some places only: others' concurrent changes in other places stay.
+    /// Sets a property whose value changed in part. Concurrent changes of other parts are kept.
     /// - Parameters:
-    ///   - value: all of the property's value.
+    ///   - value: the whole new value.
     ///   - edit: the new parts. If this transaction already uploads the whole value, it uploads the new value instead.
     /// - Returns: `true` if the object exists.
     @discardableResult
