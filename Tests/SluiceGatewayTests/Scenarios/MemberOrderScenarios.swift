@@ -7,7 +7,7 @@ final class Pier: Object {
     @Persisted var port: Port?
 }
 
-final class Buoy: Object {
+final class Beacon: Object {
     @Persisted(primaryKey: true) var _id: String
     @Persisted var kind: String
     @Persisted var depth: Double?
@@ -53,19 +53,19 @@ final class Buoy: Object {
     private static let buoys = """
         INSERT INTO "Port" (_id, name) VALUES ('a', 'A'), ('b', 'B'), ('c', 'C');
         INSERT INTO "Pier" (_id, port) VALUES ('1', 'a'), ('2', 'b'), ('3', 'c'), ('4', NULL);
-        INSERT INTO "Buoy" (_id, kind, depth, pier) VALUES
+        INSERT INTO "Beacon" (_id, kind, depth, pier) VALUES
             ('b1', 'red', 3, '1'), ('b2', 'red', 'NaN', '2'), ('b3', 'green', 1, '3'), ('b4', 'green', NULL, '4'), ('b5', 'blue', 2, '2'),
             ('b6', 'blue', 9, NULL)
         """
 
     @MainActor
     @Test func `a subscription of query-based sync has the first of the sorted, distinct results`() async throws {
-        try await Self.with([Port.self, Pier.self, Buoy.self], Self.buoys) { gateway, harbour in
+        try await Self.with([Port.self, Pier.self, Beacon.self], Self.buoys) { gateway, harbour in
             let realm = harbour.realm
-            let results = realm.objects(Buoy.self).sorted(byKeyPath: "pier.port.name").distinct(by: ["kind"])
+            let results = realm.objects(Beacon.self).sorted(byKeyPath: "pier.port.name").distinct(by: ["kind"])
             @MainActor func expect(_ expected: [String], _ comment: String = "") async throws {
                 try await realm.waitUntilSynced(timeout: 60)
-                #expect(realm.objects(Buoy.self).map(\._id).sorted() == expected, "\(comment)")
+                #expect(realm.objects(Beacon.self).map(\._id).sorted() == expected, "\(comment)")
                 // The device finds the same objects by the included links.
                 #expect(results.map(\._id).sorted() == expected, "\(comment)")
             }
@@ -75,21 +75,21 @@ final class Buoy: Object {
             let changes = [
                 // Null sorts first: once buoys 4 and 6 have a port, buoys 3 and 5 precede them.
                 (#"UPDATE "Pier" SET port = 'c' WHERE _id = '4'; UPDATE "Port" SET name = 'BB' WHERE _id = 'c'"#, ["b1", "b3", "b6"]),
-                (#"UPDATE "Buoy" SET pier = '4' WHERE _id = 'b6'"#, ["b1", "b3", "b5"]),
+                (#"UPDATE "Beacon" SET pier = '4' WHERE _id = 'b6'"#, ["b1", "b3", "b5"]),
                 (#"UPDATE "Port" SET name = 'X' WHERE _id = 'a'"#, ["b2", "b3", "b5"]),
-                (#"UPDATE "Buoy" SET kind = 'white' WHERE _id = 'b1'"#, ["b1", "b2", "b3", "b5"]),
-                (#"DELETE FROM "Buoy" WHERE _id = 'b3'"#, ["b1", "b2", "b4", "b5"]),
+                (#"UPDATE "Beacon" SET kind = 'white' WHERE _id = 'b1'"#, ["b1", "b2", "b3", "b5"]),
+                (#"DELETE FROM "Beacon" WHERE _id = 'b3'"#, ["b1", "b2", "b4", "b5"]),
             ]
             for (sql, expected) in changes {
                 try await gateway.sql(sql)
                 try await expect(expected, sql)
             }
             // Another order under the name, and fewer of them.
-            let deepest = realm.objects(Buoy.self).sorted(byKeyPath: "depth").distinct(by: ["pier.port.name"])
+            let deepest = realm.objects(Beacon.self).sorted(byKeyPath: "depth").distinct(by: ["pier.port.name"])
             deepest.subscribe(named: "one of each", limit: 2, update: true)
             try await realm.waitUntilSynced(timeout: 60)
             // Null, NaN, then numbers: buoy 4 of port c, buoy 2 of port b.
-            #expect(realm.objects(Buoy.self).map(\._id).sorted() == ["b2", "b4"])
+            #expect(realm.objects(Beacon.self).map(\._id).sorted() == ["b2", "b4"])
         }
     }
 
