@@ -29,9 +29,11 @@ import Testing
     }
 
     private func order<T: Object>(_ results: Results<T>, limit: Int = 3) async throws -> String {
-        let subscription = results.subscribe(named: "order", limit: limit, update: true)
+        // A name is of one class.
+        let name = "order of \(T.className())"
+        let subscription = results.subscribe(named: name, limit: limit, update: true)
         guard case .pending = subscription.state else { return "\(subscription.state)" }
-        return try await stored("order")
+        return try await stored(name)
     }
 
     private func message<T: Object>(_ results: Results<T>) -> String {

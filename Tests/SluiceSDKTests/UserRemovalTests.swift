@@ -154,7 +154,9 @@ import Testing
 
     @Test func `leaves everything as it was when the server does not delete the account`() async throws {
         let isUp = Flag()
-        let (_, app, ann, file) = try await ann(isUp)
+        let (server, app, ann, file) = try await ann(isUp)
+        // It would stop listening otherwise.
+        defer { withExtendedLifetime(server) {} }
         isUp.value = false
         let failure = await #expect(throws: AppError.self) { try await ann.delete() }
         #expect(failure?.code == .internalServerError && failure?.message == "no disk")

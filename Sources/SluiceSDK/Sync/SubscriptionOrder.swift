@@ -47,6 +47,7 @@ extension ReplicaQuery {
                 names.append(type.properties[index].name)
                 isOrdered = isOrdered && (type.properties[index].ordersLimits || type.properties[index].isLink)
             case .follow(let target): type = bound.schema.types[target]
+            case .embedded(let target): (type, isOrdered) = (bound.schema.types[target], false)
             default: isOrdered = false
             }
         }
