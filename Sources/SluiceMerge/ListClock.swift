@@ -60,59 +60,36 @@ package struct ListClock: Hashable, Sendable {
         }
     }
 
-    /// Whose eyes a list is seen with.
-    enum Eyes {
-        /// Everybody's: the list as it is.
-        case present
-        /// The server's list as the writer's base had it.
-        case base(LSN)
-        /// The writer's own: the base, and everything that the writer did.
-        case writer(LSN, ClientID)
-
-        func sees(_ lsn: LSN, by client: ClientID) -> Bool {
-            switch self {
-            case .present: true
-            case .base(let base): lsn == .zero || base > lsn
-            case .writer(let base, let writer): lsn == .zero || base > lsn || client == writer
-            }
-        }
-    }
-
-    /// An element as it is seen: the index of its first place, and of the one where it stands.
+    /// An element that is there: the index of its first place, and of the one where it stands.
     struct Element {
         var first: Int
         var place: Int
     }
 
-    /// The elements from left to right.
-    func elements(_ eyes: Eyes) -> [Element] {
+    /// The elements from left to right. O(places); `OpenList` finds what several edits need.
+    var elements: [Element] {
         let moved = Set(places.lazy.compactMap(\.element))
         var firsts: [ID: Int] = [:]
         var current: [ID: Int] = [:]
         // Most elements were never moved, and stand where they were inserted.
-        for index in places.indices where !moved.isEmpty && moved.contains(places[index].first) && sees(index, eyes) {
+        for index in places.indices where !moved.isEmpty && moved.contains(places[index].first) {
             if places[index].element == nil { firsts[places[index].id] = index }
             if let other = current[places[index].first], places[other].isLater(than: places[index]) { continue }
             current[places[index].first] = index
         }
         var elements: [Element] = []
         elements.reserveCapacity(places.count)
-        for index in places.indices where sees(index, eyes) {
+        for index in places.indices {
             var first = index
             if !moved.isEmpty, moved.contains(places[index].first) {
                 guard current[places[index].first] == index, let known = firsts[places[index].first] else { continue }
                 first = known
             }
-            let removals = places[first].removals
-            if !removals.isEmpty, removals.contains(where: { eyes.sees($0.lsn, by: $0.client) }) { continue }
+            if !places[first].removals.isEmpty { continue }
             elements.append(Element(first: first, place: index))
         }
         return elements
     }
-
-    private func sees(_ index: Int, _ eyes: Eyes) -> Bool { eyes.sees(places[index].lsn, by: places[index].stamp.client) }
-
-    func index(of id: ID) -> Int? { places.firstIndex { $0.id == id } }
 
     var latest: WriteStamp {
         places.reduce(.zero) { max($0, $1.stamp, $1.value?.clock.latest ?? .zero) }
@@ -120,63 +97,9 @@ package struct ListClock: Hashable, Sendable {
 }
 
 extension ListClock.Place {
-    fileprivate func isLater(than other: Self) -> Bool { (stamp, tag) > (other.stamp, other.tag) }
-}
+    func isLater(than other: Self) -> Bool { (stamp, tag) > (other.stamp, other.tag) }
 
-// MARK: Adding places
-
-extension ListClock {
-    /// Adds a place behind another as its writer saw the list.
-    /// - Parameter left: the index of the place before; nil: the start.
-    mutating func add(
-        stamp: WriteStamp, tag: UInt64, element: ID?, lsn: LSN, behind left: Int?, eyes: Eyes
-    ) {
-        let next = places.indices.dropFirst(left.map { $0 + 1 } ?? 0).first { eyes.sees(places[$0].lsn, by: places[$0].stamp.client) }
-        let parent = left.map { places[$0].id }
-        let hasRight = places.contains { $0.parent == parent && !$0.isLeft && eyes.sees($0.lsn, by: $0.stamp.client) }
-        var place = Place(stamp: stamp, tag: tag, parent: parent, isLeft: false, element: element, lsn: lsn)
-        if hasRight, let next {
-            place.parent = places[next].id
-            place.isLeft = true
-        }
-        places.insert(place, at: position(for: place))
-    }
-
-    /// Where a place comes from left to right.
-    private func position(for place: Place) -> Int {
-        let siblings = places.indices.filter { places[$0].parent == place.parent && places[$0].isLeft == place.isLeft }
-        let parent = place.parent.flatMap { index(of: $0) }
-        guard !siblings.isEmpty else {
-            guard let parent else { return 0 }
-            return place.isLeft ? parent : parent + 1
-        }
-        let before = siblings.filter { place.isLater(than: places[$0]) }
-        if let last = before.max(by: { places[$1].isLater(than: places[$0]) }) { return bounds(below: last).upperBound }
-        let first = siblings.min { places[$1].isLater(than: places[$0]) } ?? 0
-        return bounds(below: first).lowerBound
-    }
-
-    /// The places that hang on one, itself included: they lie side by side.
-    private func bounds(below root: Int) -> Range<Int> {
-        var indices: [ID: Int] = [:]
-        for (index, place) in places.enumerated() { indices[place.id] = index }
-        // Nil: not known yet.
-        var isBelow = [Bool?](repeating: nil, count: places.count)
-        isBelow[root] = true
-        for index in places.indices {
-            var way: [Int] = []
-            var at: Int? = index
-            // Only damaged places hang on each other in a ring.
-            while let here = at, isBelow[here] == nil, way.count < places.count {
-                way.append(here)
-                at = places[here].parent.flatMap { indices[$0] }
-            }
-            let answer = at.flatMap { isBelow[$0] } ?? false
-            for here in way { isBelow[here] = answer }
-        }
-        var (low, high) = (root, root + 1)
-        while low > 0, isBelow[low - 1] == true { low -= 1 }
-        while high < places.count, isBelow[high] == true { high += 1 }
-        return low..<high
+    mutating func remember(_ value: Value, until lsn: LSN) {
+        if original == nil { original = ListClock.Original(hash: ValueHash(value), until: lsn) }
     }
 }

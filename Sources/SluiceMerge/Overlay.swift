@@ -56,6 +56,13 @@ package enum Overlay {
     }
 }
 
+extension WriteContext {
+    /// The device's own in the transaction under way: later than everything, and seen by no base (`PendingChange.init(underWay:)`).
+    package static func underWay(by client: ClientID) -> WriteContext {
+        WriteContext(stamp: WriteStamp(time: HybridTime(rawValue: .max), client: client), base: LSN(rawValue: .max - 1), now: .max)
+    }
+}
+
 // MARK: What is shown by itself
 
 extension Overlay {

@@ -42,7 +42,7 @@ extension ListClock {
 
     fileprivate func pruned(below horizon: LSN) -> ListClock? {
         if places.allSatisfy({ $0.isOld(below: horizon) }) { return nil }
-        if places.count - elements(.present).count > ListClock.rememberedPlaces { return nil }
+        if places.count - elements.count > ListClock.rememberedPlaces { return nil }
         var pruned = self
         for index in pruned.places.indices {
             guard let value = pruned.places[index].value else { continue }
@@ -56,7 +56,7 @@ extension ListClock {
     /// Drops places that everybody knows to be left. The others stay in their order: old ones each hang on the one before, and
     /// younger ones that hung on an old one hang in the gap where they are.
     private mutating func dropOld(below horizon: LSN) {
-        let present = elements(.present)
+        let present = elements
         var standing = Set(present.map { places[$0.place].id })
         let byElement = Dictionary(grouping: places.indices) { places[$0].first }
         for element in present where element.first != element.place {

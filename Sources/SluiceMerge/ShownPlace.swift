@@ -18,9 +18,17 @@ package struct ShownPlace: Sendable {
         guard let values = state.values else { return nil }
         value = values[property.name] ?? .null
         clock = state.clocks.properties[property.id] ?? .unwritten
+        if !enter(steps) { return nil }
+    }
+
+    init(_ path: [EditStep], _ value: Value, _ clock: PropertyClock) { (self.path, self.value, self.clock) = (path, value, clock) }
+
+    /// - Returns: false when one of the steps leads to nothing.
+    mutating func enter(_ steps: some Sequence<ShownStep>) -> Bool {
         for step in steps {
-            guard enter(step) else { return nil }
+            guard enter(step) else { return false }
         }
+        return true
     }
 
     /// - Returns: false when there is nothing; a key of a dictionary may lead to nothing.
@@ -34,7 +42,7 @@ package struct ShownPlace: Sendable {
             path.append(.element(element(index) ?? .seen(index)))
             let list = clock.list(of: elements.count)
             value = elements[index]
-            clock = list.places[list.elements(.present)[index].first].value?.clock ?? PropertyClock(stamp: .zero)
+            clock = list.places[list.elements[index].first].value?.clock ?? PropertyClock(stamp: .zero)
         default: return false
         }
         return true
@@ -44,7 +52,7 @@ package struct ShownPlace: Sendable {
     package func element(_ index: Int) -> ElementRef? {
         guard case .list(let elements) = value, elements.indices.contains(index) else { return nil }
         let list = clock.list(of: elements.count)
-        let place = list.places[list.elements(.present)[index].first]
+        let place = list.places[list.elements[index].first]
         let hash = place.original?.hash ?? ValueHash(elements[index])
         return place.stamp.client == .server ? .listed(Int(place.tag), hash) : .own(place.tag, index: index, hash)
     }
