@@ -114,7 +114,7 @@ extension Writer {
     // MARK: Showing
 
     /// The number that decides between writes of one time.
-    private var client: ClientID { meta.identity?.client ?? Overlay.unnumbered }
+    var client: ClientID { meta.identity?.client ?? Overlay.unnumbered }
 
     /// The server's state of an object with the changes in the file, and those of the transaction under way.
     func overlaid(_ layout: TableLayout, key: Value, own: [ObjectChange]) throws(SluiceError) -> (server: ServerObject, state: ObjectState)
@@ -122,11 +122,6 @@ extension Writer {
         let server = try keptServerObject(layout, key: key)
         let pending = try pendingChanges(layout, key: key) + own.map { PendingChange(underWay: $0) }
         return (server, try Overlay.state(server: server, pending: pending, client: client, type: layout.type))
-    }
-
-    /// Applies one more change of the transaction under way.
-    func overlay(_ change: ObjectChange, on state: inout ObjectState, _ type: ObjectType) throws(SluiceError) {
-        try Overlay.add(PendingChange(underWay: change), client: client, to: &state, type: type)
     }
 
     /// Makes the table show server row ⊕ pending changes; forgets the server row when nothing is pending any more.

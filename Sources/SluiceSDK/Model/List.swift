@@ -77,8 +77,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         if let edited = place.editedCollection() {
             count = edited.count
             target = range.map { storedRange($0, in: place) } ?? count..<count
-            edited.replace(target, with: new)
-            place.edited()
+            place.edit { () throws(SluiceError) in try edited.replace(target, with: new) }
         } else {
             var values = stored
             count = values.count
@@ -204,7 +203,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         for index in [from, to] where index < 0 || index >= count {
             throwRealmException("Index \(index) is out of bounds (must be less than \(count)).")
         }
-        if editInPlace({ $0.move(from: from, to: to) }) { return }
+        if editInPlace({ list throws(SluiceError) in try list.move(from: from, to: to) }) { return }
         reorder { $0.insert($0.remove(at: from), at: to) }
     }
 
@@ -223,17 +222,16 @@ public final class List<Element: RealmCollectionValue>: RealmCollection, Mutable
         for index in [index1, index2] where index < 0 || index >= count {
             throwRealmException("Index \(index) is out of bounds (must be less than \(count)).")
         }
-        if editInPlace({ $0.swap(index1, index2) }) { return }
+        if editInPlace({ list throws(SluiceError) in try list.swap(index1, index2) }) { return }
         reorder { $0.swapAt(index1, index2) }
     }
 
     /// Gives stored elements other places, where these are those of the shown ones and no accessor follows them.
     /// - Returns: false if the list is not edited in place.
-    private func editInPlace(_ body: (EditedCollection) -> Void) -> Bool {
+    private func editInPlace(_ body: (EditedCollection) throws(SluiceError) -> Void) -> Bool {
         guard let place, !Element._hasPlace, let edited = place.editedCollection() else { return false }
         if let shown = shown(stored, at: place), shown.count < edited.count { return false }
-        body(edited)
-        place.edited()
+        place.edit { () throws(SluiceError) in try body(edited) }
         return true
     }
 

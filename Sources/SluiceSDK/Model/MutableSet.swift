@@ -106,8 +106,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
         }
         let new = objects.map { value($0, place) }
         if let edited = place.editedCollection() {
-            for member in new { edited.insert(member: member) }
-            return place.edited()
+            return place.edit { () throws(SluiceError) in for member in new { try edited.insert(member: member) } }
         }
         change(new.map { .setInsert($0) }, place) { $0 += new }
     }
@@ -116,8 +115,8 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection, H
     public func remove(_ object: Element) {
         // The stored form of an object that no Realm manages would add it.
         if let place, !Element._hasPlace, !Element._kind.isLink, let edited = place.editedCollection() {
-            edited.remove(member: value(object, place))
-            return place.edited()
+            let member = value(object, place)
+            return place.edit { () throws(SluiceError) in try edited.remove(member: member) }
         }
         keep { $0 != object }
     }

@@ -1,4 +1,5 @@
 import SluiceCore
+import SluiceMerge
 import SluiceReplica
 
 /// Edits in place of the collections that are properties: what they cost does not grow with the collection.
@@ -9,40 +10,35 @@ extension _Place {
         return row.core.transaction?.shownCollection(type: row.type, key: row.key, property: slot)
     }
 
-    /// The collection that is here, to be edited in the open transaction. `edited` has to follow each edit.
-    /// - Returns: nil if `write` has to change it: it is inside of another value, the object is gone, or its edits are uploaded one by one.
+    /// The collection that is here, to be edited in the open transaction. Each edit goes through `edit`.
+    /// - Returns: nil if `write` has to change it: it is inside of another value, the object is gone, or its edits do not go together with what the transaction uploads of it.
     func editedCollection() -> EditedCollection? {
         guard parent == nil, !isGone, let row = owner._row, row.place == nil else { return nil }
         return row.core.editedCollection(row.type, row.key, slot)
     }
 
-    /// Lets the Realm see an edit.
-    func edited() {
+    /// Edits the collection that is here, and lets the Realm see it. The commit throws an error of it.
+    func edit(_ body: () throws(SluiceError) -> Void) {
         guard let row = owner._row else { return }
         let wasFresh = row.isFresh
-        row.core.edited(row.type, row.key, slot)
+        row.core.edit(row.type, row.key, slot, body)
         if wasFresh { row.keepFresh(but: slot) }
     }
 
     /// Puts a value in place of an element in an edited collection.
+    /// - Parameter change: of the value, so that others' changes of the rest stay.
     /// - Returns: false if there is no such collection or element.
-    func put(_ value: Value, at step: Step) -> Bool {
-        guard let collection = editedCollection() else { return false }
-        switch (step, collection.isMap) {
-        case (.index(let index), false) where index >= 0 && index < collection.count: collection.replace(index..<index + 1, with: [value])
-        case (.key(let key), true): collection.set(value, forKey: key)
-        default: return false
-        }
-        edited()
+    func put(_ value: Value, at step: Step, by change: ShownEdit) -> Bool {
+        guard let collection = editedCollection(), collection.has(step.shown) else { return false }
+        edit { () throws(SluiceError) in try collection.put(value, at: step.shown, by: change) }
         return true
     }
 
     /// Removes an element of an edited list.
     /// - Returns: false if there is no such list or element.
     func remove(at index: Int) -> Bool {
-        guard let collection = editedCollection(), !collection.isMap, index >= 0, index < collection.count else { return false }
-        collection.replace(index..<index + 1, with: [])
-        edited()
+        guard let collection = editedCollection(), collection.has(.index(index)) else { return false }
+        edit { () throws(SluiceError) in try collection.remove(at: index) }
         return true
     }
 }
@@ -61,7 +57,12 @@ extension RealmCore {
         return try? transaction.editedCollection(type: type, key: key, property: slot)
     }
 
-    fileprivate func edited(_ type: Int, _ key: Value, _ slot: Int) {
+    fileprivate func edit(_ type: Int, _ key: Value, _ slot: Int, _ body: () throws(SluiceError) -> Void) {
+        do throws(SluiceError) {
+            try body()
+        } catch {
+            fail(error)
+        }
         clock.generation += 1
         wrote(type, key, slot)
     }

@@ -81,7 +81,7 @@ public final class _Place {
             owner._row?.write(slot, _StoredValue(value), by: edit)
             return
         }
-        if parent.put(value, at: step) { return }
+        if parent.put(value, at: step, by: edit) { return }
         switch (parent.value, step) {
         case (.list(var values), .index(let index)) where values.indices.contains(index):
             values[index] = value

@@ -361,6 +361,9 @@ final class RealmCore {
         clock.generation += 1
     }
 
+    /// Notes an error of the open transaction; the commit throws the first.
+    func fail(_ error: SluiceError) { if failure == nil { failure = Realm.Error(error) } }
+
     func requireTransaction() {
         if isFrozen { throwRealmException(RealmMisuse.frozenObject) }
         scheduler.verify()

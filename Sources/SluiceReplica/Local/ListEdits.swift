@@ -1,10 +1,9 @@
-import SluiceCore
-import SluiceReplica
+package import SluiceCore
 
-/// What changes of lists come to, element by element: what others do to the other elements stays.
-enum ListEdits {
+/// The edits of single elements that a change of a list consists of: what others do to the other elements stays.
+package enum ListEdits {
     /// - Parameter isAll: whether these were all elements. A list that is emptied loses what others insert meanwhile, too.
-    static func replacing(_ range: Range<Int>, with new: [Value], isAll: Bool) -> [ShownEdit.Change] {
+    package static func replacing(_ range: Range<Int>, with new: [Value], isAll: Bool) -> [ShownEdit.Change] {
         if isAll, new.isEmpty { return [.clear(.list)] }
         let kept = min(range.count, new.count)
         var changes = (0..<kept).map { ShownEdit.Change.setElement(range.lowerBound + $0, new[$0]) }
@@ -15,7 +14,7 @@ enum ListEdits {
 
     /// The moves, few of them, that bring elements into an order.
     /// - Parameter order: at each place the index that the element had.
-    static func moves(to order: [Int]) -> [ShownEdit.Change] {
+    package static func moves(to order: [Int]) -> [ShownEdit.Change] {
         let staying = longestAscending(order)
         var now = Array(order.indices)
         var changes: [ShownEdit.Change] = []
@@ -29,6 +28,24 @@ enum ListEdits {
             if from != to { changes.append(.move(from: from, to: to)) }
         }
         return changes
+    }
+
+    /// The same as `moves(to:)` for one element that comes to an index of the list without it. O(1).
+    package static func move(from: Int, to: Int) -> [ShownEdit.Change] {
+        // Of two neighbors the second moves.
+        from == to ? [] : abs(from - to) == 1 ? [.move(from: max(from, to), to: min(from, to))] : [.move(from: from, to: to)]
+    }
+
+    /// The same as `moves(to:)` for two elements that are exchanged. O(1).
+    package static func swap(_ one: Int, _ other: Int) -> [ShownEdit.Change] {
+        let (low, high) = (min(one, other), max(one, other))
+        switch high - low {
+        case 0: return []
+        case 1: return [.move(from: high, to: low)]
+        // One of the three stays: the first.
+        case 2: return [.move(from: high, to: low), .move(from: high, to: low + 1)]
+        default: return [.move(from: high, to: low), .move(from: low + 1, to: high)]
+        }
     }
 
     /// The members of a longest ascending run, not necessarily side by side.
